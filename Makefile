@@ -1,0 +1,56 @@
+# Everything starts here: `make run` on a fresh clone needs Python 3.11 or newer and a package registry, nothing else.
+# The README gives the same steps for Windows.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+UV     := $(BIN)/uv
+# Two workers suit small machines; set WORKERS=auto for one a core.
+WORKERS ?= 2
+
+.PHONY: env run demo test lint bench docs lock clean
+
+env: $(STAMP)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Loopwright needs Python 3.11 or newer; set PYTHON=python3.12 (or another) and try again." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(UV): | $(BIN)/python
+	@command -v uv >/dev/null && ln -sf "$$(command -v uv)" $(UV) || $(BIN)/python -m pip install --quiet uv
+
+# Bytecode is compiled here, once: imports would otherwise pay for it at every start on machines that write none.
+$(STAMP): requirements.lock pyproject.toml | $(UV)
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --no-build-isolation --compile-bytecode requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+run: demo
+
+demo: $(STAMP)
+	$(BIN)/loopwright run templates/self-refine.loop.json
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)
+	$(BIN)/python -m engine.cli.reference docs/reference
+
+# The lock holds every platform and every Python from 3.11; it is made from pyproject.toml alone.
+lock: $(UV)
+	$(UV) pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
+	  --no-header --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .coverage*

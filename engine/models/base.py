@@ -1,0 +1,200 @@
+"""What a model call is: the protocol between the engine and every kind of model.
+
+Standard library only, so that importing it costs nothing. An adapter turns a `Request` into a `Reply` or raises a
+`ModelError`; it makes exactly one attempt. Retries, deadlines, budget and concurrency belong to the engine, and an adapter
+is called with its own switched off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from engine.errors import EngineError
+from engine.values import Value
+
+OnText = Callable[[str], None]
+"""Receives each new piece of a streamed reply's text. It must not block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of a model.
+
+    Attributes:
+        messages: The conversation, oldest first.
+        temperature: Sampling temperature; None leaves it to the model.
+        max_tokens: The most tokens that the reply may have; None leaves it to the model.
+        schema: A JSON Schema that the reply must follow; None for free text.
+        seed: Makes sampling repeatable where the model can do that.
+        path: Where in the run the call is made (`loop[2].draft`). A real model never sees it; a scripted one finds its
+            reply by it.
+    """
+
+    messages: tuple[Message, ...]
+    temperature: float | None = None
+    max_tokens: int | None = None
+    schema: dict[str, Value] | None = None
+    seed: int | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more calls. `exact` is False as soon as one number in it is an estimate."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    exact: bool = True
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens in and out together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.exact and other.exact,
+        )
+
+
+class Finish(StrEnum):
+    """Why a reply ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    CANCELLED = "cancelled"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered.
+
+    Attributes:
+        text: The reply as it came. Never markup, template or code to us.
+        finish: Why it ended.
+        usage: The tokens that it took.
+        model: The name of the model that answered, as the provider gave it.
+        cost_usd: The price that the provider itself gave, where it does; None means: work it out from `Price`.
+    """
+
+    text: str
+    finish: Finish = Finish.STOP
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in US dollars a token. A local model costs 0.0; an unknown price is no `Price` at all."""
+
+    input_usd_per_token: float
+    output_usd_per_token: float
+
+    def cost_usd(self, usage: Usage) -> float:
+        """The price of that many tokens, in US dollars."""
+        return usage.input_tokens * self.input_usd_per_token + usage.output_tokens * self.output_usd_per_token
+
+
+class ModelErrorKind(StrEnum):
+    """What went wrong with a model call, as far as it changes what to do next."""
+
+    MISSING_KEY = "missing_key"
+    AUTHENTICATION = "authentication"
+    NOT_FOUND = "not_found"
+    BAD_REQUEST = "bad_request"
+    CONTEXT_LENGTH = "context_length"
+    CONTENT_FILTER = "content_filter"
+    RATE_LIMIT = "rate_limit"
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    SERVER = "server"
+    BAD_REPLY = "bad_reply"
+    INTERRUPTED = "interrupted"
+    UNAVAILABLE = "unavailable"
+
+
+_WORTH_A_RETRY = frozenset(
+    {
+        ModelErrorKind.RATE_LIMIT,
+        ModelErrorKind.TIMEOUT,
+        ModelErrorKind.CONNECTION,
+        ModelErrorKind.SERVER,
+        ModelErrorKind.BAD_REPLY,
+        ModelErrorKind.INTERRUPTED,
+    }
+)
+
+
+class ModelError(EngineError):
+    """A model call that gave no usable reply.
+
+    Attributes:
+        kind: What went wrong.
+        retry_after: Seconds that the provider asks to wait before the next attempt; None where it says nothing.
+        partial: The text that had arrived before the call broke.
+    """
+
+    def __init__(
+        self,
+        kind: ModelErrorKind,
+        message: str,
+        remedy: str = "",
+        *,
+        retry_after: float | None = None,
+        partial: str = "",
+    ) -> None:
+        super().__init__(message, remedy)
+        self.kind = kind
+        self.retry_after = retry_after
+        self.partial = partial
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may well succeed when it is made again."""
+        return self.kind in _WORTH_A_RETRY
+
+
+class Model(Protocol):
+    """A language model that can be called."""
+
+    @property
+    def name(self) -> str:
+        """The name by which documents and people call it (`openai/gpt-4o-mini`, `embedded:smollm2-135m`)."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What a person should know before trusting it; empty for most."""
+        ...
+
+    async def price(self) -> Price | None:
+        """What it costs; None where nobody knows. May be slow the first time; must not use the network."""
+        ...
+
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Make one call; cancelling the awaiting task ends the call itself.
+
+        Raises:
+            ModelError: The call gave no usable reply.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give back processes and connections. The model is not used afterwards."""
+        ...

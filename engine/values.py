@@ -1,0 +1,26 @@
+"""The values that flow along edges, and the two ways in which they are written as text.
+
+A value is what JSON can say, nothing else. This module knows of no other part of the engine.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TypeAlias
+
+Value: TypeAlias = "None | bool | int | float | str | list[Value] | dict[str, Value]"
+"""A JSON value. Values are shared between nodes, events and the history: nobody changes one in place."""
+
+
+def compact_json(value: Value) -> str:
+    """Write a value as JSON with sorted keys and without white space, so that equal values give equal texts."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def to_text(value: Value) -> str:
+    """Write a value as it stands in a prompt: a text as it is, null as nothing, anything else as compact JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return compact_json(value)
