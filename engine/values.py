@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TypeAlias
 
-Value: TypeAlias = "None | bool | int | float | str | list[Value] | dict[str, Value]"
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 """A JSON value. Values are shared between nodes, events and the history: nobody changes one in place."""
 
 

@@ -1,0 +1,125 @@
+"""The document: a workflow as it stands in a `NAME.loop.json` file.
+
+Frozen pydantic models that hold what the file says and nothing worked out from it. They are tolerant: a document with
+problems is still a document (`engine.plan.check` finds the problems), and keys that this version does not know are kept
+through a save. This module knows no node types.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, model_serializer
+
+from engine.values import Value
+
+FORMAT: Final = "loopwright.workflow"
+VERSION: Final = 1
+FILE_SUFFIX: Final = ".loop.json"
+NODE_ID_PATTERN: Final = r"[a-z][a-z0-9_]*"
+
+
+class _Part(BaseModel):
+    """A frozen part of a document that keeps keys it does not know, after those that it does."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, strict=True)
+
+    @property
+    def unknown_keys(self) -> tuple[str, ...]:
+        """Keys of the file that this version of the program does not know."""
+        return tuple(self.model_extra or ())
+
+
+class Node(_Part):
+    """One node of a workflow.
+
+    Attributes:
+        id: Unique in the document and stable: edges, history and prompts name it.
+        type: Name of its node type; may be unknown to this program.
+        title: What people call it; empty stands for the type's own title.
+        config: Its settings as the file has them, read through the type's config model.
+        enabled: A disabled node passes its one input on, or is skipped.
+    """
+
+    id: str
+    type: str
+    title: str = ""
+    config: dict[str, Any] = Field(default_factory=dict)
+    enabled: bool = True
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_usual(self, handler: Any) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        if self.enabled:
+            written.pop("enabled", None)
+        return written
+
+
+class Edge(_Part):
+    """A connection from an output port to an input port, each written `node.port`."""
+
+    from_: str = Field(alias="from")
+    to: str
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """Node id and output port that the edge starts at."""
+        return _split(self.from_)
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """Node id and input port that the edge leads to."""
+        return _split(self.to)
+
+    def __str__(self) -> str:
+        return f"{self.from_} -> {self.to}"
+
+
+def _split(end: str) -> tuple[str, str]:
+    node, _, port = end.partition(".")
+    return node, port
+
+
+class Workflow(_Part):
+    """A whole document.
+
+    Attributes:
+        format: Always `loopwright.workflow`.
+        version: Version of the file form; see `engine.document.migrate`.
+        name: What people call the workflow.
+        description: What it is for, in a sentence or two.
+        settings: What holds for all of it, as the file has it; read through `engine.document.settings`.
+        nodes: The nodes, in the file's order.
+        edges: The edges, in the file's order; where several values meet in a port, this is their order.
+        layout: Positions, sizes, colours, frames and notes. It never changes what the workflow means.
+    """
+
+    format: str = FORMAT
+    version: int = VERSION
+    name: str = ""
+    description: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    nodes: tuple[Node, ...] = Field(default=(), strict=False)
+    edges: tuple[Edge, ...] = Field(default=(), strict=False)
+    layout: dict[str, Any] = Field(default_factory=dict)
+
+    @cached_property
+    def nodes_by_id(self) -> dict[str, Node]:
+        """The nodes by id; of nodes that share an id, the first."""
+        by_id: dict[str, Node] = {}
+        for node in self.nodes:
+            by_id.setdefault(node.id, node)
+        return by_id
+
+    def node(self, node_id: str) -> Node:
+        """The node of that id.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self.nodes_by_id[node_id]
+
+    def to_json(self) -> dict[str, Value]:
+        """The document as a JSON object, keys in the file's fixed order."""
+        return self.model_dump(by_alias=True)
