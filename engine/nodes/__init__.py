@@ -1,0 +1,1 @@
+"""The node types: one file each, and what they are declared with."""

@@ -1,0 +1,35 @@
+"""The `exit` node: where a loop's body ends. `engine.run.loop` gives it its value."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from engine.nodes.spec import Category, NodeConfig, NodeSpec, Port
+
+
+class ExitConfig(NodeConfig):
+    """Settings of an `exit` node."""
+
+    loop: str = Field(
+        default="",
+        title="Loop",
+        description="Id of the loop that it ends. May be left out where only one can be meant.",
+        json_schema_extra={"widget": "loop"},
+    )
+
+
+SPEC = NodeSpec(
+    type="exit",
+    title="Exit",
+    category=Category.LOGIC,
+    help="Ends the part that a Loop runs again and again.",
+    icon="mdi6.exit-to-app",
+    config=ExitConfig,
+    inputs=lambda _config: (
+        Port("input", help="The iteration's result.", many=True),
+        Port("feedback", help="What the next iteration starts from; without it, the result.", many=True),
+    ),
+    outputs=lambda _config: (Port("output", help="The final result, after the loop."),),
+    run=None,
+    summary=lambda config: config.loop,
+)

@@ -1,0 +1,79 @@
+"""The `input` node: a named, typed parameter of the workflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from engine.nodes.convert import ConversionError, convert
+from engine.nodes.spec import (
+    Category,
+    FieldProblem,
+    NodeConfig,
+    NodeContext,
+    NodeError,
+    NodeSpec,
+    Outputs,
+    Port,
+    PortType,
+)
+
+
+class InputConfig(NodeConfig):
+    """Settings of an `input` node."""
+
+    name: str = Field(
+        default="",
+        max_length=100,
+        title="Name",
+        description="What `-i NAME=VALUE` and the run form call it. Empty: the node's id.",
+    )
+    type: PortType = Field(
+        default=PortType.TEXT, strict=False, title="Type", description="What kind of value it takes."
+    )
+    default: Any = Field(
+        default=None, title="Default", description="What a run takes that gives no value. Empty: a value must be given."
+    )
+    description: str = Field(default="", title="Description", description="A line for the person who fills it in.")
+
+
+def _check(config: InputConfig) -> list[FieldProblem]:
+    if config.default is None:
+        return []
+    try:
+        convert(config.default, config.type)
+    except ConversionError as error:
+        return [
+            FieldProblem(
+                "bad-default",
+                "default",
+                f"The default is no {config.type}: {error.message}",
+                "Give a default of the declared type, or change the type.",
+            )
+        ]
+    return []
+
+
+async def _run(context: NodeContext[InputConfig]) -> Outputs:
+    name = context.config.name or context.path
+    try:
+        return {"value": convert(context.services.parameter(name), context.config.type)}
+    except ConversionError as error:
+        raise NodeError(f'The value given for the input "{name}" does not fit: {error.message}') from error
+
+
+SPEC = NodeSpec(
+    type="input",
+    title="Input",
+    category=Category.IO,
+    help="A value that is given to the workflow when it starts.",
+    icon="mdi6.login",
+    config=InputConfig,
+    inputs=lambda _config: (),
+    outputs=lambda config: (Port("value", config.type, "The value that the run was given."),),
+    run=_run,
+    check=_check,
+    summary=lambda config: f"{config.type}, {'optional' if config.default is not None else 'required'}",
+    recorded=lambda outputs: outputs.get("value"),
+)

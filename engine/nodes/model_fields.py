@@ -1,0 +1,66 @@
+"""The settings of every node that calls a model, and how they become a call."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from engine.nodes.spec import ModelChoice, NodeConfig
+
+MAX_TOKENS_DEFAULT = 1024
+
+
+class ModelFields(NodeConfig):
+    """Settings shared by the node types that call a model."""
+
+    model: str | None = Field(
+        default=None,
+        title="Model",
+        description="Which model answers, by its full name (openai/gpt-4o-mini). Empty: the workflow's, else the program's.",
+        json_schema_extra={"widget": "model"},
+    )
+    api_base: str | None = Field(
+        default=None,
+        title="Server address",
+        description="Address of an OpenAI-compatible server (http://localhost:8080/v1). Empty: the provider's own.",
+        json_schema_extra={"group": "more"},
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        title="Temperature",
+        description="0 gives the likeliest words, higher values more variety. Empty: the model's own.",
+    )
+    max_tokens: int | None = Field(
+        default=MAX_TOKENS_DEFAULT,
+        ge=1,
+        title="Most tokens in the reply",
+        description="Where the reply is cut off. With a budget, this is what a call is reckoned to cost at most.",
+    )
+    seed: int | None = Field(
+        default=None,
+        title="Seed",
+        description="The same seed gives the same reply where the model can do that.",
+        json_schema_extra={"group": "more"},
+    )
+    retries: int = Field(
+        default=2,
+        ge=0,
+        le=20,
+        title="Retries",
+        description="How often a call is made again after a failure that may pass (overload, a lost connection).",
+        json_schema_extra={"group": "more"},
+    )
+
+    @property
+    def choice(self) -> ModelChoice:
+        """The model that these settings name."""
+        return ModelChoice(self.model or None, self.api_base or None)
+
+    @property
+    def model_summary(self) -> str:
+        """Model and temperature in a few words, for the canvas."""
+        parts = [self.model.rpartition("/")[2] if self.model else "default model"]
+        if self.temperature is not None:
+            parts.append(f"temperature {self.temperature:g}")
+        return " · ".join(parts)

@@ -1,0 +1,38 @@
+"""The `output` node: a named result of the workflow."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from engine.nodes.spec import Category, NodeConfig, NodeContext, NodeSpec, Outputs, Port
+
+
+class OutputConfig(NodeConfig):
+    """Settings of an `output` node."""
+
+    name: str = Field(
+        default="",
+        max_length=100,
+        title="Name",
+        description="What the result is called. Empty: the node's id.",
+    )
+
+
+async def _run(context: NodeContext[OutputConfig]) -> Outputs:
+    # The value is no port (an output leads nowhere), but the run finds its results under this name.
+    return {"value": context.inputs["value"]}
+
+
+SPEC = NodeSpec(
+    type="output",
+    title="Output",
+    category=Category.IO,
+    help="A result of the workflow.",
+    icon="mdi6.logout",
+    config=OutputConfig,
+    inputs=lambda _config: (Port("value", help="The result.", required=True, many=True),),
+    outputs=lambda _config: (),
+    run=_run,
+    summary=lambda config: config.name,
+    recorded=lambda outputs: outputs.get("value"),
+)

@@ -1,0 +1,45 @@
+"""Which node types there are.
+
+The built-in types are listed here and nowhere else. Loading a plugin executes it, so nothing is loaded because a document
+was opened: types from elsewhere are added by whoever starts the program, through `Registry.with_types`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from engine.nodes import exit as exit_node
+from engine.nodes import input as input_node
+from engine.nodes import llm, loop, output, router, tool, transform, validator
+from engine.nodes.spec import AnySpec
+
+
+class Registry:
+    """Node types by name, in the palette's order."""
+
+    def __init__(self, specs: Iterable[AnySpec]) -> None:
+        self._specs = {spec.type: spec for spec in specs}
+
+    def find(self, node_type: str) -> AnySpec | None:
+        """The type of that name; None where there is none."""
+        return self._specs.get(node_type)
+
+    def suggestion(self, node_type: str) -> str | None:
+        """The name most like one that is not there; None where none is like it."""
+        return next(iter(difflib.get_close_matches(node_type, self._specs, n=1)), None)
+
+    def with_types(self, specs: Iterable[AnySpec]) -> Registry:
+        """A registry with further types; one of the same name takes the place of the old one."""
+        return Registry([*self._specs.values(), *specs])
+
+    def __iter__(self) -> Iterator[AnySpec]:
+        return iter(self._specs.values())
+
+
+@cache
+def builtin_registry() -> Registry:
+    """The node types that come with the program."""
+    modules = (input_node, output, llm, router, transform, validator, tool, loop, exit_node)
+    return Registry(module.SPEC for module in modules)

@@ -1,0 +1,325 @@
+"""The `router` node: picks exactly one branch and passes its input on there, unchanged.
+
+In a loop that is controlled by an evaluator, the router whose branch `done` leads to the exit decides whether the loop goes
+on. A verdict that cannot be read is never taken for `done`.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from engine.expr import Expression, Template, compile_expression, compile_template
+from engine.models.base import Message
+from engine.nodes.model_fields import ModelFields
+from engine.nodes.spec import (
+    Category,
+    FieldProblem,
+    ModelChoice,
+    NamedText,
+    NodeContext,
+    NodeError,
+    NodeSpec,
+    Outputs,
+    Port,
+    PortType,
+    TextKind,
+)
+from engine.nodes.structured import UnreadableReplyError, read
+from engine.nodes.texts import text_problems
+from engine.values import Value, to_text
+
+DONE: Final = "done"
+CONTINUE: Final = "continue"
+ELSE: Final = "else"
+_REASON_PORT: Final = "reason"
+_REASON_LENGTH: Final = 300
+_TAKEN_NAMES: Final = frozenset({_REASON_PORT, "error"})
+
+
+class Branch(BaseModel):
+    """One way that a router may choose."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40, title="Name", description="What its port is called.")
+    description: str = Field(default="", title="When", description="When a model should choose it, in a few words.")
+    when: str = Field(
+        default="",
+        title="Rule",
+        description="A CEL expression; the first branch whose rule is true is taken. The last may be: else",
+    )
+
+
+def _usual_branches() -> list[Branch]:
+    return [
+        Branch(name=DONE, description="the criteria are met"),
+        Branch(name=CONTINUE, description="the criteria are not met yet"),
+    ]
+
+
+class RouterConfig(ModelFields):
+    """Settings of a `router` node."""
+
+    mode: Literal["model", "rules"] = Field(
+        default="model",
+        title="Decided by",
+        description="model: a model decides by the criteria. rules: the first rule that is true decides; no model is asked.",
+    )
+    criteria: str = Field(
+        default="",
+        title="Criteria",
+        description="By what the model decides, in plain words. {{input}} may be named; the value is shown in any case.",
+        json_schema_extra={"widget": "prompt", "shown_when": {"mode": "model"}},
+    )
+    branches: list[Branch] = Field(
+        default_factory=_usual_branches,
+        min_length=1,
+        max_length=20,
+        title="Branches",
+        description="The ways to choose from; each is a port.",
+    )
+    max_tokens: int | None = Field(
+        default=300,
+        ge=1,
+        title="Most tokens in the reply",
+        description="Room for the verdict and its reason.",
+        json_schema_extra={"group": "more"},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    branch: str
+    text: str
+    condition: Expression | None
+
+
+def _texts(config: RouterConfig) -> tuple[NamedText, ...]:
+    if config.mode == "model":
+        return (NamedText("criteria", TextKind.TEMPLATE, config.criteria),)
+    return tuple(
+        NamedText(f"branches.{index}.when", TextKind.EXPRESSION, branch.when)
+        for index, branch in enumerate(config.branches)
+        if branch.when.strip() not in {ELSE, ""}
+    )
+
+
+def _outputs(config: RouterConfig) -> tuple[Port, ...]:
+    branches = tuple(Port(branch.name, help=branch.description, branch=True) for branch in config.branches)
+    return (*branches, Port(_REASON_PORT, PortType.TEXT, "Why this branch was chosen."))
+
+
+def _check(config: RouterConfig) -> list[FieldProblem]:
+    problems = list(text_problems(_texts(config)))
+    if config.mode == "model" and not config.criteria.strip():
+        problems.append(
+            FieldProblem("no-criteria", "criteria", "It says nowhere by what the model decides.", "Write the criteria.")
+        )
+    seen: set[str] = set()
+    last = len(config.branches) - 1
+    for index, branch in enumerate(config.branches):
+        place = f"branches.{index}"
+        if branch.name in seen:
+            problems.append(
+                FieldProblem(
+                    "duplicate-branch", f"{place}.name", f'Two branches are called "{branch.name}".', "Rename one."
+                )
+            )
+        seen.add(branch.name)
+        if branch.name in _TAKEN_NAMES:
+            problems.append(
+                FieldProblem("bad-branch", f"{place}.name", f'A branch cannot be called "{branch.name}".', "Rename it.")
+            )
+        if config.mode == "rules":
+            problems.extend(_rule_problems(branch, place, is_last=index == last))
+    return problems
+
+
+def _rule_problems(branch: Branch, place: str, *, is_last: bool) -> list[FieldProblem]:
+    rule = branch.when.strip()
+    if not rule:
+        return [
+            FieldProblem(
+                "no-rule",
+                f"{place}.when",
+                f'The branch "{branch.name}" has no rule.',
+                "Write an expression, or else for the last branch.",
+            )
+        ]
+    if rule == ELSE and not is_last:
+        return [FieldProblem("early-else", f"{place}.when", "Only the last branch may be else.", "Move it to the end.")]
+    return []
+
+
+def _prepare(config: RouterConfig) -> Template | tuple[_Rule, ...]:
+    if config.mode == "model":
+        return compile_template(config.criteria)
+    return tuple(
+        _Rule(branch.name, branch.when, None if branch.when.strip() == ELSE else compile_expression(branch.when))
+        for branch in config.branches
+    )
+
+
+async def _run(context: NodeContext[RouterConfig]) -> Outputs:
+    prepared: Template | tuple[_Rule, ...] = context.prepared
+    if isinstance(prepared, Template):
+        branch, reason = await _by_model(context, prepared)
+    else:
+        branch, reason = _by_rules(context, prepared)
+    return {branch: context.inputs["input"], _REASON_PORT: reason}
+
+
+def _by_rules(context: NodeContext[RouterConfig], rules: Sequence[_Rule]) -> tuple[str, str]:
+    for rule in rules:
+        if rule.condition is None:
+            return rule.branch, "no other rule was true"
+        verdict = rule.condition.evaluate(context.scope)
+        if not isinstance(verdict, bool):
+            raise NodeError(
+                f'The rule of the branch "{rule.branch}" gave {verdict!r}, which is neither true nor false.',
+                "Write a condition, such as size(input) < 500.",
+            )
+        if verdict:
+            return rule.branch, f"the rule {rule.text} was true"
+    raise NodeError("No rule of the router was true.", "Give the last branch the rule else.")
+
+
+async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> tuple[str, str]:
+    config = context.config
+    names = [branch.name for branch in config.branches]
+    messages = _question(config, criteria.render(context.scope), to_text(context.inputs["input"]))
+    failure = ""
+    for attempt in range(2):
+        reply = await context.complete(
+            config.choice,
+            messages,
+            temperature=config.temperature,
+            max_tokens=config.max_tokens,
+            schema=_schema(names),
+            seed=config.seed,
+        )
+        try:
+            return read_verdict(reply.text, names)
+        except UnreadableReplyError as error:
+            failure = str(error)
+        if attempt == 0:
+            context.warn(f"The verdict could not be read ({failure}); asked once more.")
+            messages = [
+                *messages,
+                Message("assistant", reply.text),
+                Message("user", f"That could not be read: {failure} Answer with the JSON object alone."),
+            ]
+    fallback = fallback_branch(names)
+    if fallback is None:
+        raise NodeError(
+            f"The model's verdict could not be read, asked twice: {failure}",
+            "Word the criteria more simply, or take a stronger model.",
+            retryable=True,
+        )
+    context.warn(f'The verdict could not be read ({failure}); it counts as "{fallback}".')
+    return fallback, f"the verdict could not be read, which counts as {fallback}"
+
+
+def fallback_branch(names: Sequence[str]) -> str | None:
+    """What a verdict that cannot be read counts as: `continue`, else the only branch that is not `done`; never `done`."""
+    if CONTINUE in names:
+        return CONTINUE
+    others = [name for name in names if name != DONE]
+    return others[0] if DONE in names and len(others) == 1 else None
+
+
+def _schema(names: Sequence[str]) -> dict[str, Value]:
+    return {
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string", "maxLength": _REASON_LENGTH},
+            "branch": {"type": "string", "enum": list(names)},
+        },
+        "required": ["reason", "branch"],
+        "additionalProperties": False,
+    }
+
+
+def _question(config: RouterConfig, criteria: str, value: str) -> list[Message]:
+    branches = "\n".join(
+        f"- {branch.name}" + (f": {branch.description}" if branch.description else "") for branch in config.branches
+    )
+    names = " or ".join(json.dumps(branch.name) for branch in config.branches)
+    return [
+        Message(
+            "system",
+            "You decide which way a piece of work goes. Judge only by the criteria. "
+            f'Answer with a JSON object: {{"reason": one short sentence, "branch": {names}}}.',
+        ),
+        Message("user", f"Criteria:\n{criteria}\n\nBranches:\n{branches}\n\nThe work:\n{value}"),
+    ]
+
+
+def read_verdict(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """Branch and reason in a model's reply.
+
+    A JSON object is read as one; a reply that is nothing but a branch's name, give or take case and punctuation around it,
+    counts too. A name somewhere in a sentence does not ("not done").
+
+    Raises:
+        UnreadableReplyError: Neither is there.
+    """
+    bare = _named(text, names)
+    if bare is not None:
+        return bare, ""
+    loose: dict[str, Value] = {"type": "object", "properties": {"branch": {"type": "string"}}, "required": ["branch"]}
+    verdict = read(text, loose)
+    assert isinstance(verdict, dict)
+    branch = _named(str(verdict["branch"]), names)
+    if branch is None:
+        raise UnreadableReplyError(f"{json.dumps(verdict['branch'])} is none of {', '.join(names)}.")
+    reason = verdict.get("reason")
+    return branch, reason if isinstance(reason, str) else to_text(reason)
+
+
+def _named(text: str, names: Sequence[str]) -> str | None:
+    bare = text.strip(string.whitespace + string.punctuation.replace("_", "")).casefold()
+    return bare if bare in names else None
+
+
+def _recorded(outputs: Outputs) -> Value:
+    branch = next((name for name in outputs if name not in _TAKEN_NAMES), None)
+    return {
+        "selected_branch": branch,
+        "value": None if branch is None else outputs[branch],
+        "reason": outputs.get(_REASON_PORT),
+    }
+
+
+def _summary(config: RouterConfig) -> str:
+    names = " / ".join(branch.name for branch in config.branches)
+    return f"{names} · {config.model_summary if config.mode == 'model' else 'by rules'}"
+
+
+def _model(config: RouterConfig) -> ModelChoice | None:
+    return config.choice if config.mode == "model" else None
+
+
+SPEC = NodeSpec(
+    type="router",
+    title="Router",
+    category=Category.LOGIC,
+    help="Picks one branch, by a model or by rules, and passes its input on there.",
+    icon="mdi6.source-branch",
+    config=RouterConfig,
+    inputs=lambda _config: (Port("input", help="What is judged and passed on.", required=True, many=True),),
+    outputs=_outputs,
+    run=_run,
+    prepare=_prepare,
+    texts=_texts,
+    check=_check,
+    summary=_summary,
+    recorded=_recorded,
+    model=_model,
+)

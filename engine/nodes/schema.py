@@ -1,0 +1,79 @@
+"""JSON Schema, as far as nodes need it: compiled once, with patterns that cannot hang and references that reach nothing.
+
+Checking is `jsonschema_rs`'s; it is imported on first use.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import EngineError
+from engine.values import Value
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
+
+_MOST_ERRORS = 20
+
+
+class SchemaError(EngineError):
+    """A JSON Schema that cannot be used."""
+
+
+class Schema:
+    """A compiled JSON Schema."""
+
+    def __init__(self, validator: Validator) -> None:
+        self._validator = validator
+
+    def errors(self, value: Value) -> list[str]:
+        """What is wrong with a value, a sentence each, at most 20; empty where it fits."""
+        sentences: list[str] = []
+        try:
+            for error in self._validator.iter_errors(value):
+                place = "/".join(str(step) for step in error.instance_path)
+                sentences.append(f"{place or 'the value'}: {_short(error.message)}.")
+                if len(sentences) == _MOST_ERRORS:
+                    break
+        except ValueError as error:
+            return [f"the value cannot be checked ({_short(str(error))})."]
+        return sentences
+
+
+def _short(text: str, limit: int = 300) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def compile_schema(schema: dict[str, Any]) -> Schema:
+    """Compile a JSON Schema.
+
+    Raises:
+        SchemaError: It is no valid schema, or refers to something outside itself.
+    """
+    try:
+        return _compiled(json.dumps(schema, sort_keys=True))
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, SchemaError):
+            raise
+        raise SchemaError(
+            f"The JSON Schema cannot be used: {_short(str(error).splitlines()[0])}.",
+            "See json-schema.org for what a schema may say.",
+        ) from error
+
+
+@lru_cache(maxsize=64)
+def _compiled(schema: str) -> Schema:
+    import jsonschema_rs
+
+    # Patterns without backtracking: a schema or a model's text must not be able to hang the program.
+    return Schema(
+        jsonschema_rs.validator_for(
+            json.loads(schema), retriever=_refuse_reference, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    )
+
+
+def _refuse_reference(uri: str) -> Any:
+    raise ValueError(f"it refers to {uri}, and references outside the schema are not followed")

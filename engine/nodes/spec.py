@@ -1,0 +1,311 @@
+"""What a node type is: one declaration from which everything else is made.
+
+Palette, form, canvas card, validation, `loopwright nodes`, JSON Schema and reference page all read a `NodeSpec`. This module
+knows neither how a graph is run nor which node types there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from engine.document.problems import Severity
+from engine.errors import EngineError
+from engine.expr import Scope
+from engine.models.base import Message, Reply, Request, Usage
+from engine.values import Value
+
+
+class PortType(StrEnum):
+    """What may flow through a port."""
+
+    ANY = "any"
+    TEXT = "text"
+    JSON = "json"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    LIST = "list"
+
+
+class Category(StrEnum):
+    """Where the palette shows a node type."""
+
+    IO = "io"
+    AI = "ai"
+    LOGIC = "logic"
+    TOOLS = "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A place where edges start or end.
+
+    Attributes:
+        name: What edges call it.
+        type: What may flow through it.
+        help: One line for people.
+        required: An input that must be connected, and whose node is skipped when nothing live reaches it.
+        many: An input that takes several edges. One live value is taken as it is; several live texts are joined with a
+            blank line between them, several other values become a list, both in the order of the document's edges.
+        branch: An output of which, among its node's branches, exactly one is live.
+    """
+
+    name: str
+    type: PortType = PortType.ANY
+    help: str = ""
+    required: bool = False
+    many: bool = False
+    branch: bool = False
+
+
+class NodeConfig(BaseModel):
+    """The settings that every node has. A node type adds its own fields to a subclass."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    timeout_s: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        title="Time limit in seconds",
+        description="The longest that one attempt may take. Empty: no limit.",
+        json_schema_extra={"group": "more"},
+    )
+    retries: int = Field(
+        default=0,
+        ge=0,
+        le=20,
+        title="Retries",
+        description="How often it is tried again after a failure that may pass.",
+        json_schema_extra={"group": "more"},
+    )
+    retry_delay_s: float = Field(
+        default=1.0,
+        ge=0,
+        le=3600,
+        title="Delay before a retry in seconds",
+        description="Doubles with every retry, with some jitter. A provider's own wish to wait is respected.",
+        json_schema_extra={"group": "more"},
+    )
+    on_error: Literal["fail", "continue", "branch"] = Field(
+        default="fail",
+        title="On error",
+        description="fail: the run ends. continue: it goes on with the value below. branch: a port 'error' gives the message.",
+        json_schema_extra={"group": "more"},
+    )
+    error_value: Any = Field(
+        default=None,
+        title="Value on error",
+        description="What the node gives when it fails and 'On error' is 'continue'.",
+        json_schema_extra={"group": "more", "shown_when": {"on_error": "continue"}},
+    )
+
+
+ConfigT = TypeVar("ConfigT", bound=NodeConfig)
+
+ERROR_PORT: Final = Port("error", PortType.TEXT, "What went wrong, when the node failed.", branch=True)
+RESERVED_NAMES: Final = frozenset({"loop", "state", "item", "index", "nodes"})
+"""Names that a text can never use for an input port: they mean something everywhere."""
+
+
+class TextKind(StrEnum):
+    """How a text of a config is read."""
+
+    TEMPLATE = "template"
+    EXPRESSION = "expression"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedText:
+    """A text of a config that names values.
+
+    Attributes:
+        field: Dotted path of the config field.
+        kind: Template or expression.
+        text: The text itself.
+        names: Bare names that it may use beside the node's input ports.
+        namespaces: Which of `loop`, `nodes`, `state` it may use.
+    """
+
+    field: str
+    kind: TextKind
+    text: str
+    names: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset({"loop"})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """Something wrong in a config that its pydantic model cannot say."""
+
+    code: str
+    field: str | None
+    message: str
+    remedy: str = ""
+    severity: Severity = Severity.ERROR
+
+
+class NodeError(EngineError):
+    """A node that could not do its work. `retryable` says whether another attempt may succeed."""
+
+    def __init__(self, message: str, remedy: str = "", *, retryable: bool = False) -> None:
+        super().__init__(message, remedy)
+        self.retryable = retryable
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Which model a node calls: its name (None for the workflow's default) and where it is served."""
+
+    name: str | None = None
+    api_base: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One finished model call, as the history keeps it."""
+
+    model: str
+    request: Request
+    reply: Reply
+    cost_usd: float | None
+    duration_s: float
+
+
+Outputs = dict[str, Value]
+"""What a node gives, by output port. A port that is not in it is dead."""
+
+
+class Services(Protocol):
+    """What a run offers to the nodes that it runs."""
+
+    def parameter(self, name: str) -> Value:
+        """The value given to the run for that input; raises KeyError where none was given."""
+        ...
+
+    async def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Reply:
+        """Make one model call within the budget, streaming its text into the run's events."""
+        ...
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Value]) -> Value:
+        """Call a tool by name."""
+        ...
+
+
+@dataclass(slots=True)
+class NodeContext(Generic[ConfigT]):
+    """What a node's run function gets: its config, its inputs, and what the run offers.
+
+    Attributes:
+        path: Where in the run this is (`loop[2].draft`).
+        config: The node's settings.
+        prepared: What the node type's `prepare` made of them, once a run.
+        inputs: Values by input port; a port that nothing live reached is not in it.
+        scope: Names for templates and expressions: every input port (null where nothing live reached it), and `loop` in a
+            body.
+        services: What the run offers.
+        iteration_note: What the first model node of a loop's body is told about its iteration; empty elsewhere.
+        usage: Tokens used so far, failed attempts included.
+        cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
+        calls: The model calls made so far.
+        warnings: What a person should know although the node went on.
+    """
+
+    path: str
+    config: ConfigT
+    prepared: Any
+    inputs: Mapping[str, Value]
+    scope: Scope
+    services: Services
+    iteration_note: str = ""
+    usage: Usage | None = None
+    cost_usd: float | None = 0.0
+    calls: list[ModelCall] = field(default_factory=list["ModelCall"])
+    warnings: list[str] = field(default_factory=list[str])
+
+    async def complete(
+        self,
+        choice: ModelChoice,
+        messages: Iterable[Message],
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        schema: dict[str, Value] | None = None,
+        seed: int | None = None,
+    ) -> Reply:
+        """Make one model call.
+
+        Raises:
+            ModelError: The call gave no usable reply.
+            BudgetError: It does not fit into what is left of the budget; no call was made.
+        """
+        request = Request(tuple(messages), temperature, max_tokens, schema, seed, self.path)
+        return await self.services.complete(self, choice, request)
+
+    def warn(self, message: str) -> None:
+        """Put a warning into the history of this node."""
+        self.warnings.append(message)
+
+
+def primary_output(outputs: Outputs) -> Value:
+    """What most node types 'give': their port `output`."""
+    return outputs.get("output")
+
+
+def _nothing(_config: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _prepared_nothing(_config: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec(Generic[ConfigT]):
+    """The declaration of a node type.
+
+    Attributes:
+        type: Its name in documents.
+        title: What people call it.
+        category: Where the palette shows it.
+        help: One line on what it does.
+        icon: Name of its icon (QtAwesome's).
+        config: Its settings.
+        inputs: Its input ports, for given settings. Must not raise for any settings that the config model accepts.
+        outputs: Its output ports, for given settings, without the `error` port. Must not raise either.
+        run: Does its work. None for the types that the engine itself runs (`loop`, `exit`).
+        prepare: Makes of the settings, once a run, what every execution needs (compiled templates).
+        texts: The texts in the settings that name values.
+        check: Finds what the config model cannot.
+        summary: One line for the canvas that says what the node will do.
+        recorded: What it 'gave', for `loop.last.ID` and the history, out of its outputs.
+        model: Which model it calls with given settings; None where it calls none.
+    """
+
+    type: str
+    title: str
+    category: Category
+    help: str
+    icon: str
+    config: type[ConfigT]
+    inputs: Callable[[ConfigT], tuple[Port, ...]]
+    outputs: Callable[[ConfigT], tuple[Port, ...]]
+    run: Callable[[NodeContext[ConfigT]], Awaitable[Outputs]] | None
+    prepare: Callable[[ConfigT], Any] = _prepared_nothing
+    texts: Callable[[ConfigT], tuple[NamedText, ...]] = _nothing
+    check: Callable[[ConfigT], Iterable[FieldProblem]] = _nothing
+    summary: Callable[[ConfigT], str] = lambda _config: ""
+    recorded: Callable[[Outputs], Value] = primary_output
+    model: Callable[[ConfigT], ModelChoice | None] = lambda _config: None
+
+    def all_outputs(self, config: ConfigT) -> tuple[Port, ...]:
+        """Its output ports, with `error` where the settings ask for it."""
+        ports = self.outputs(config)
+        return (*ports, ERROR_PORT) if config.on_error == "branch" else ports
+
+
+AnySpec = NodeSpec[Any]

@@ -1,0 +1,107 @@
+"""The `tool` node: one call of a registered tool.
+
+The tool's declared parameters are the node's input ports; a parameter that nothing is connected to takes its value from the
+settings, else from the tool's own default.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import Field
+
+from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeContext, NodeSpec, Outputs, Port, PortType
+from engine.tools.base import AnyTool, ToolError
+from engine.tools.registry import find_tool
+
+
+class ToolConfig(NodeConfig):
+    """Settings of a `tool` node."""
+
+    tool: str = Field(
+        default="", title="Tool", description="Which tool is called.", json_schema_extra={"widget": "tool"}
+    )
+    arguments: dict[str, Any] = Field(
+        default_factory=dict[str, Any],
+        title="Arguments",
+        description="Values of parameters that no edge leads to, by name.",
+        json_schema_extra={"widget": "arguments"},
+    )
+
+
+_PORT_TYPES: Final = {
+    "string": PortType.TEXT,
+    "integer": PortType.NUMBER,
+    "number": PortType.NUMBER,
+    "boolean": PortType.BOOLEAN,
+    "array": PortType.LIST,
+    "object": PortType.JSON,
+}
+
+
+def _tool(config: ToolConfig) -> AnyTool | None:
+    try:
+        return find_tool(config.tool)
+    except ToolError:
+        return None
+
+
+def _inputs(config: ToolConfig) -> tuple[Port, ...]:
+    tool = _tool(config)
+    if tool is None:
+        return ()
+    schema = tool.parameters.model_json_schema()
+    required = set(schema.get("required", ()))
+    return tuple(
+        Port(
+            name,
+            _PORT_TYPES.get(parameter.get("type", ""), PortType.ANY),
+            parameter.get("description", ""),
+            required=name in required and name not in config.arguments,
+        )
+        for name, parameter in schema.get("properties", {}).items()
+    )
+
+
+def _outputs(config: ToolConfig) -> tuple[Port, ...]:
+    tool = _tool(config)
+    kind = PortType.ANY if tool is None else PortType(tool.output_type)
+    return (Port("output", kind, "What the tool gave."),)
+
+
+def _check(config: ToolConfig) -> list[FieldProblem]:
+    try:
+        tool = find_tool(config.tool)
+    except ToolError as error:
+        return [FieldProblem("unknown-tool", "tool", error.message, error.remedy)]
+    known = tool.parameters.model_fields
+    return [
+        FieldProblem(
+            "unknown-argument",
+            f"arguments.{name}",
+            f'The tool "{tool.name}" has no parameter "{name}".',
+            f"It has: {', '.join(known)}.",
+        )
+        for name in config.arguments
+        if name not in known
+    ]
+
+
+async def _run(context: NodeContext[ToolConfig]) -> Outputs:
+    config = context.config
+    return {"output": await context.services.call_tool(config.tool, {**config.arguments, **context.inputs})}
+
+
+SPEC = NodeSpec(
+    type="tool",
+    title="Tool",
+    category=Category.TOOLS,
+    help="Calls a tool: searches files, fetches a page, reads or writes a file.",
+    icon="mdi6.wrench",
+    config=ToolConfig,
+    inputs=_inputs,
+    outputs=_outputs,
+    run=_run,
+    check=_check,
+    summary=lambda config: config.tool,
+)

@@ -1,0 +1,134 @@
+"""The `validator` node: lets a value pass or not, by a JSON Schema or an expression."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.expr import Expression, compile_expression
+from engine.nodes.schema import Schema, SchemaError, compile_schema
+from engine.nodes.spec import (
+    Category,
+    FieldProblem,
+    NamedText,
+    NodeConfig,
+    NodeContext,
+    NodeError,
+    NodeSpec,
+    Outputs,
+    Port,
+    PortType,
+    TextKind,
+)
+from engine.nodes.texts import text_problems
+from engine.values import Value
+
+
+class ValidatorConfig(NodeConfig):
+    """Settings of a `validator` node."""
+
+    mode: Literal["schema", "expression"] = Field(
+        default="schema",
+        title="Checked by",
+        description="schema: the value must follow a JSON Schema. expression: a condition must be true.",
+    )
+    json_schema: dict[str, Any] = Field(
+        default_factory=dict[str, Any],
+        title="JSON Schema",
+        description="What the value must look like. A text is read as JSON first. {} lets any JSON pass.",
+        json_schema_extra={"widget": "json", "shown_when": {"mode": "schema"}},
+    )
+    expression: str = Field(
+        default="true",
+        title="Condition",
+        description="A CEL expression that is true for a valid value, such as size(input) < 500.",
+        json_schema_extra={"widget": "expression", "shown_when": {"mode": "expression"}},
+    )
+    message: str = Field(
+        default="",
+        title="Message",
+        description="What the port 'errors' says where the condition is not true. Empty: the condition itself.",
+        json_schema_extra={"shown_when": {"mode": "expression"}},
+    )
+
+
+def _texts(config: ValidatorConfig) -> tuple[NamedText, ...]:
+    if config.mode == "schema":
+        return ()
+    return (NamedText("expression", TextKind.EXPRESSION, config.expression),)
+
+
+def _check(config: ValidatorConfig) -> list[FieldProblem]:
+    problems = list(text_problems(_texts(config)))
+    if config.mode == "schema":
+        try:
+            compile_schema(config.json_schema)
+        except SchemaError as error:
+            problems.append(FieldProblem("bad-schema", "json_schema", error.message, error.remedy))
+    return problems
+
+
+def _prepare(config: ValidatorConfig) -> Schema | Expression:
+    if config.mode == "schema":
+        return compile_schema(config.json_schema)
+    return compile_expression(config.expression)
+
+
+async def _run(context: NodeContext[ValidatorConfig]) -> Outputs:
+    value, errors = _examine(context)
+    if errors:
+        return {"invalid": context.inputs["input"], "errors": errors}
+    return {"valid": value, "errors": []}
+
+
+def _examine(context: NodeContext[ValidatorConfig]) -> tuple[Value, list[Value]]:
+    """The value as it was read, and what is wrong with it."""
+    prepared: Schema | Expression = context.prepared
+    value = context.inputs["input"]
+    if isinstance(prepared, Schema):
+        if isinstance(value, str):
+            try:
+                value = json.loads(value, parse_constant=_refuse_constant)
+            except (ValueError, RecursionError) as error:
+                return value, [f"the text is not JSON ({error})."]
+        return value, list(prepared.errors(value))
+    verdict = prepared.evaluate(context.scope)
+    if not isinstance(verdict, bool):
+        raise NodeError(
+            f"The condition {context.config.expression!r} gave {verdict!r}, which is neither true nor false.",
+            "Write a condition, such as size(input) < 500.",
+        )
+    return value, [] if verdict else [context.config.message or f"not true: {context.config.expression}"]
+
+
+def _refuse_constant(name: str) -> Value:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _recorded(outputs: Outputs) -> Value:
+    valid = "valid" in outputs
+    return {"valid": valid, "value": outputs.get("valid" if valid else "invalid"), "errors": outputs.get("errors")}
+
+
+SPEC = NodeSpec(
+    type="validator",
+    title="Validator",
+    category=Category.LOGIC,
+    help="Lets a value pass if it follows a JSON Schema or a condition.",
+    icon="mdi6.check-decagram",
+    config=ValidatorConfig,
+    inputs=lambda _config: (Port("input", help="What is checked.", required=True, many=True),),
+    outputs=lambda _config: (
+        Port("valid", help="The value, where it is valid; a text read as JSON comes out as JSON.", branch=True),
+        Port("invalid", help="The value as it came, where it is not.", branch=True),
+        Port("errors", PortType.LIST, "What is wrong, a text each; empty where nothing is."),
+    ),
+    run=_run,
+    prepare=_prepare,
+    texts=_texts,
+    check=_check,
+    summary=lambda config: "JSON Schema" if config.mode == "schema" else config.expression,
+    recorded=_recorded,
+)
