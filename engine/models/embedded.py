@@ -1,0 +1,297 @@
+"""The built-in demo model: real, local, free, and tiny.
+
+It runs in a child process (`engine.models.embedded_worker`), because the native runtime can crash, hang and be killed.
+Calls are answered one at a time in the order in which they came, from whatever event loop or thread; a child that died
+is replaced at the next call. This module knows nothing of documents and runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.models.base import Finish, Message, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
+from engine.models.embedded_child import Child, ChildSettings, Failure, Told
+from engine.models.embedded_weights import HOW_TO_GET, WEIGHTS_SHA256, find_runtime, find_weights
+from engine.values import Value
+
+EMBEDDED_MODEL = "embedded:smollm2-135m"
+EMBEDDED_NOTE = "tiny: good for trying the program, not for good answers"
+
+CONTEXT_TOKENS = 4096
+DEFAULT_MAX_TOKENS = 512
+DEFAULT_TEMPERATURE = 0.2
+DEFAULT_SEED = 7
+
+CANCEL_GRACE_S = 0.8
+"""How long a cancelled call may go on until its process is ended; normally it stops within 0.3 s, at the next token."""
+
+_WORKER = Path(__file__).with_name("embedded_worker.py")
+_CONTROL_TOKENS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
+_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """Stands in a call's inbox where no reply will come any more."""
+
+    kind: ModelErrorKind
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """A call that waits or runs, and the loop in which somebody awaits it."""
+
+    id: int
+    body: dict[str, Value]
+    loop: asyncio.AbstractEventLoop
+    inbox: asyncio.Queue[Told | _Ended] = field(default_factory=asyncio.Queue["Told | _Ended"])
+
+    def deliver(self, item: Told | _Ended) -> None:
+        """Hand something to whoever awaits the call. From any thread."""
+        with contextlib.suppress(RuntimeError):  # that loop has been closed: nobody awaits the call any more
+            self.loop.call_soon_threadsafe(self.inbox.put_nowait, item)
+
+
+class EmbeddedModel:
+    """The built-in demo model.
+
+    Without a temperature it samples at 0.2, without a seed with a fixed one and without `max_tokens` it stops at 512
+    tokens, so that the same request gives the same reply on the same machine.
+    """
+
+    def __init__(self, *, weights: Path | None = None, sha256: str = WEIGHTS_SHA256, worker: Path = _WORKER) -> None:
+        """Prepare the model; nothing is started or read before the first call.
+
+        Args:
+            weights: A GGUF file; None for the installed one.
+            sha256: What the file must hash to, in hexadecimal.
+            worker: The program that the child process runs.
+        """
+        self._weights = weights
+        self._sha256 = sha256
+        self._worker = worker
+        self._ids = itertools.count(1)
+        self._lock = threading.Lock()  # guards all that follows
+        self._waiting: deque[_Call] = deque()
+        self._current: _Call | None = None
+        self._child: Child | None = None
+        self._child_ready = False
+        self._start_failure = ""
+        self._cancel_timer: threading.Timer | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The name by which documents and people call it."""
+        return EMBEDDED_MODEL
+
+    @property
+    def note(self) -> str:
+        """What a person should know before trusting it."""
+        return EMBEDDED_NOTE
+
+    @property
+    def process_id(self) -> int | None:
+        """The id of the child process; None where none runs."""
+        child = self._child
+        return child.pid if child else None
+
+    async def price(self) -> Price:
+        """It costs nothing."""
+        return Price(0.0, 0.0)
+
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Make one call; cancelling the awaiting task ends the generation.
+
+        Raises:
+            ModelError: It is not installed or damaged (`UNAVAILABLE`), the prompt is too long (`CONTEXT_LENGTH`), it
+                cannot follow the schema (`BAD_REQUEST`), or its process died (`INTERRUPTED`).
+        """
+        settings = self._child_settings()
+        call = _Call(next(self._ids), _body(request), asyncio.get_running_loop())
+        self._submit(call, settings)
+        pieces: list[str] = []
+        answered = False
+        try:
+            while True:
+                item = await call.inbox.get()
+                if isinstance(item, _Ended):
+                    answered = True
+                    raise ModelError(item.kind, item.message, item.remedy, partial="".join(pieces))
+                if item.tell == "text":
+                    pieces.append(item.text)
+                    if on_text:
+                        on_text(item.text)
+                    continue
+                answered = True
+                if item.tell == "failed":
+                    raise _error_of(item.error)
+                return Reply(
+                    text="".join(pieces),
+                    finish=_FINISHES.get(item.finish, Finish.OTHER),
+                    usage=Usage(item.input_tokens, item.output_tokens),
+                    model=EMBEDDED_MODEL,
+                    cost_usd=0.0,
+                )
+        finally:
+            if not answered:
+                self._cancel(call)
+
+    async def close(self) -> None:
+        """End the child process; calls that still wait are told so."""
+        with self._lock:
+            self._closed = True
+            child = self._child
+            if child:
+                child.kill()
+        if child:
+            await asyncio.to_thread(child.join)
+
+    def _child_settings(self) -> ChildSettings:
+        return ChildSettings(
+            worker=self._worker,
+            weights=self._weights or find_weights(),
+            sha256=self._sha256,
+            runtime=find_runtime(),
+            threads=max(1, _usable_cores() // 2),  # with every core busy it generates ten times slower
+            context_tokens=CONTEXT_TOKENS,
+        )
+
+    def _submit(self, call: _Call, settings: ChildSettings) -> None:
+        with self._lock:
+            if self._closed:
+                raise ModelError(ModelErrorKind.UNAVAILABLE, "The built-in demo model was closed.")
+            self._waiting.append(call)
+            if self._child is None:
+                self._child = Child(settings, self._on_message, self._on_end)
+            self._run_next()
+
+    def _run_next(self) -> None:
+        """Send the next waiting call to the child if it is free. The lock is held."""
+        if self._child and self._child_ready and self._current is None and self._waiting:
+            self._current = self._waiting.popleft()
+            self._child.send({"do": "complete", "id": self._current.id, "body": self._current.body})
+
+    def _cancel(self, call: _Call) -> None:
+        with self._lock:
+            if call in self._waiting:
+                self._waiting.remove(call)
+            elif self._current is call and self._child:
+                self._child.send({"do": "cancel", "id": call.id})
+                self._cancel_timer = threading.Timer(CANCEL_GRACE_S, self._end_stuck, [call])
+                self._cancel_timer.daemon = True
+                self._cancel_timer.start()
+
+    def _end_stuck(self, call: _Call) -> None:
+        """End the child if it still works on a call that was cancelled. In the timer's thread."""
+        with self._lock:
+            if self._current is call and self._child:
+                self._child.kill()
+
+    def _on_message(self, _child: Child, told: Told) -> None:
+        """Take a message from the child, in its reading thread."""
+        with self._lock:
+            if told.tell == "ready":
+                self._child_ready = True
+            elif told.tell == "fatal":
+                self._start_failure = told.message
+            elif self._current and self._current.id == told.id:
+                self._current.deliver(told)
+                if told.tell != "text":
+                    self._finish_current()
+            self._run_next()
+
+    def _finish_current(self) -> None:
+        self._current = None
+        if self._cancel_timer:
+            self._cancel_timer.cancel()
+            self._cancel_timer = None
+
+    def _on_end(self, child: Child, reason: str) -> None:
+        """Note that the child has ended, in its reading thread, and go on with another one if calls wait."""
+        with self._lock:
+            started, self._child_ready = self._child_ready, False
+            failure, self._start_failure = self._start_failure, ""
+            current = self._current
+            self._finish_current()
+            self._child = None
+            if current:
+                current.deliver(_died(reason))
+            if self._closed or not started:
+                ended = _cannot_start(failure) if failure else _died(reason)
+                while self._waiting:
+                    self._waiting.popleft().deliver(ended)
+            elif self._waiting:
+                self._child = Child(child.settings, self._on_message, self._on_end)
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _died(reason: str) -> _Ended:
+    return _Ended(
+        ModelErrorKind.INTERRUPTED,
+        f"The built-in demo model's process ended before it had answered: {reason}.",
+        "Run it again; if that happens repeatedly, choose another model.",
+    )
+
+
+def _cannot_start(failure: str) -> _Ended:
+    return _Ended(ModelErrorKind.UNAVAILABLE, f"The built-in demo model cannot start: {failure}.", HOW_TO_GET)
+
+
+def _error_of(failure: Failure) -> ModelError:
+    """Turn the runtime's refusal into a sentence."""
+    if failure.type == "exceed_context_size_error":
+        return ModelError(
+            ModelErrorKind.CONTEXT_LENGTH,
+            f"The prompt has {failure.n_prompt_tokens} tokens, but the built-in demo model reads {failure.n_ctx}.",
+            "Shorten the prompt or what a loop appends to it (append_window), or choose a model with a larger window.",
+        )
+    return ModelError(
+        ModelErrorKind.BAD_REQUEST,
+        f"The built-in demo model refused the request: {failure.message.rstrip('.')}.",
+        "Change the prompt or the JSON Schema, or choose another model.",
+    )
+
+
+def _body(request: Request) -> dict[str, Value]:
+    """Write a request as the runtime reads it."""
+    body: dict[str, Value] = {
+        "messages": [_message(message) for message in request.messages],
+        "max_tokens": max(1, request.max_tokens or DEFAULT_MAX_TOKENS),
+        "temperature": DEFAULT_TEMPERATURE if request.temperature is None else request.temperature,
+        "top_p": 0.9,
+        # The largest seed would stand for "a random one".
+        "seed": (DEFAULT_SEED if request.seed is None else request.seed) % 0xFFFF_FFFF,
+        # So small a model falls into repetition without a penalty; in JSON it would be punished for its own syntax.
+        "repeat_penalty": 1.1 if request.schema is None else 1.0,
+        # What was asked before must not change a reply by as much as a rounding error.
+        "cache_prompt": False,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,  # a call back between two batches of the prompt: the only place to cancel there
+    }
+    if request.schema is not None:
+        body["response_format"] = {"type": "json_schema", "json_schema": {"schema": request.schema}}
+    return body
+
+
+def _message(message: Message) -> dict[str, Value]:
+    """Write a message as the runtime reads it: no lone surrogates, and no text that would end or begin a message."""
+    text = message.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    for token in _CONTROL_TOKENS:
+        text = text.replace(token, token.replace("<|", "< |"))
+    return {"role": "user" if message.role == "tool" else message.role, "content": text}
