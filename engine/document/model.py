@@ -7,8 +7,9 @@ through a save. This module knows no node types.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
@@ -122,4 +123,11 @@ class Workflow(_Part):
 
     def to_json(self) -> dict[str, Value]:
         """The document as a JSON object, keys in the file's fixed order."""
-        return self.model_dump(by_alias=True)
+        written = self.model_dump(by_alias=True)
+        return {**written, "nodes": list(written["nodes"]), "edges": list(written["edges"])}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields replaced, unchecked; what is worked out from the nodes is worked out anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        cast("dict[str, object]", copied.__dict__).pop("nodes_by_id", None)
+        return copied

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from engine.document.wording import shown
 from engine.errors import EngineError
 
 
@@ -46,9 +47,9 @@ class Problem:
 
     @property
     def place(self) -> str:
-        """Where it is, in words: `node "draft", field "prompt"`; empty for the document as a whole."""
+        """Where it is, in words and on one line: `node "draft", field "prompt"`; empty for the document as a whole."""
         named = (("node", self.node), ("port", self.port), ("field", self.field), ("edge", self.edge))
-        return ", ".join(f'{kind} "{name}"' for kind, name in named if name is not None)
+        return ", ".join(f'{kind} "{shown(name)}"' for kind, name in named if name is not None)
 
     def to_json(self) -> dict[str, str | None]:
         """A JSON object of all attributes, with `place` in words added."""

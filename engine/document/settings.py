@@ -1,7 +1,7 @@
 """What holds for a whole workflow: the document's `settings`, read and checked.
 
-The document keeps its settings as the file has them, so that a wrong one is a problem to be mended and not a file that does
-not open. This module says what they mean.
+The document keeps its settings as the file has them, so that a wrong one is a problem to be mended and not a file that
+does not open. This module says what they mean.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class ModelPrice(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    input_usd_per_million: float = Field(ge=0, allow_inf_nan=False, title="Price of a million input tokens in US dollars")
-    output_usd_per_million: float = Field(ge=0, allow_inf_nan=False, title="Price of a million output tokens in US dollars")
+    input_usd_per_million: float = Field(ge=0, allow_inf_nan=False, title="US dollars a million input tokens")
+    output_usd_per_million: float = Field(ge=0, allow_inf_nan=False, title="US dollars a million output tokens")
 
 
 class Settings(BaseModel):

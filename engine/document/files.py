@@ -1,0 +1,167 @@
+"""Opening and saving documents: texts and files that anybody may have written, on disks that may fail.
+
+Opening is inert: it reads one ordinary file and touches nothing else. Saving puts a whole new file in the old one's
+place or leaves the old one as it was. What a document says is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from engine.document.migrate import migrate
+from engine.document.model import Workflow
+from engine.document.parsing import MAX_BYTES, parse, too_large
+from engine.document.places import broken, rule_problems
+from engine.document.problems import DocumentError
+from engine.document.structure import to_workflow
+from engine.document.wording import shown
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def loads(text: str | bytes, *, source: str = "document") -> Workflow:
+    """Read a document from a text.
+
+    Args:
+        text: The JSON text; bytes are UTF-8, with or without a byte order mark.
+        source: What to call it in messages.
+
+    Raises:
+        DocumentError: It is no document that can be opened.
+    """
+    name = shown(source)
+    return to_workflow(migrate(parse(text, name), name), name)
+
+
+def dumps(workflow: Workflow) -> str:
+    """Write a document as the text of its file.
+
+    The text is canonical: two-space indent, the model's fields in their order, unknown keys after them in theirs, a
+    newline at the end. Characters stand as themselves, but a lone surrogate, which UTF-8 cannot hold, as its escape.
+
+    Raises:
+        DocumentError: It holds what JSON cannot say, or is larger than any document that is opened.
+    """
+    source = "The document cannot be saved"
+    try:
+        document = workflow.to_json()
+    except (ValueError, RecursionError) as error:
+        message = f"{source}: A value in it holds itself, or cannot stand in JSON."
+        raise DocumentError(message, "Use texts, numbers, true, false, null, lists and objects.") from error
+    problems = rule_problems(document)
+    if problems:
+        raise broken(source, problems)
+    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    text = _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    if len(text.encode()) > MAX_BYTES:
+        raise too_large(source)
+    return text
+
+
+def load(path: str | os.PathLike[str]) -> Workflow:
+    """Open a document.
+
+    Raises:
+        DocumentError: There is no such file, it cannot be read, or it is no document that can be opened.
+    """
+    name = shown(os.fspath(path))
+    try:
+        content = _read(Path(path), name)
+    except (OSError, ValueError) as error:
+        message = f"{name}: The file cannot be opened: {_reason(error)}."
+        raise DocumentError(message, "Check the path and the permissions of the file.") from error
+    return loads(content, source=name)
+
+
+def save(workflow: Workflow, path: str | os.PathLike[str]) -> None:
+    """Put a document into a file, whole or not at all.
+
+    The text goes to a new file in the same folder, which then takes the old one's place and its permissions. A symbolic
+    link stays; the file that it leads to is replaced.
+
+    Raises:
+        DocumentError: It cannot be written. A file that was there is as it was.
+    """
+    content = dumps(workflow).encode()
+    name = shown(os.fspath(path))
+    try:
+        _replace(Path(os.path.realpath(path)), content)
+    except (OSError, ValueError) as error:
+        message = f"{name}: The file cannot be saved: {_reason(error)}."
+        raise DocumentError(
+            message, "What was there before is unchanged; save under another name or mend that."
+        ) from error
+
+
+def _read(path: Path, name: str) -> bytes:
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise DocumentError(f"{name}: This is a folder, not a workflow file.", "Choose a file in it.")
+    if not stat.S_ISREG(status.st_mode):
+        raise DocumentError(f"{name}: This is a device or a pipe, not a workflow file.", "Choose an ordinary file.")
+    if status.st_size > MAX_BYTES:
+        raise too_large(name)
+    # Not to block: the file may have been replaced by a pipe since.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    mode = _mode_of_old(target)
+    temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    _settle(target.parent)
+
+
+def _mode_of_old(target: Path) -> int | None:
+    try:
+        status = target.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("something that is no ordinary file has this name")
+    if not os.access(target, os.W_OK):
+        raise PermissionError("it is write-protected")
+    return stat.S_IMODE(status.st_mode)
+
+
+def _settle(folder: Path) -> None:
+    # The new name is safe from a power cut once its folder is on the disk; not every system can be asked for that.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file or folder"
+    if isinstance(error, OSError):
+        text = error.strerror or str(error)
+    elif isinstance(error, UnicodeError):
+        text = "its name holds characters that this system cannot write"
+    else:
+        text = str(error)
+    return shown(text[:1].lower() + text[1:])

@@ -1,0 +1,113 @@
+"""Undo and redo of one open document. Knows operations and nothing of files or windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.document.model import Workflow
+from engine.document.node_operations import SetConfig
+from engine.document.operation import Operation, OperationError, Restore
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    title: str
+    way_back: Operation
+
+
+class History:
+    """An open document with what was done to it and what was taken back.
+
+    Changes of the same config field one after the other become one step, as when a person types; undo, redo, a save and
+    `seal` end such a step.
+
+    Attributes:
+        workflow: The document as it is now.
+    """
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.workflow = workflow
+        self._done: list[_Step] = []
+        self._undone: list[_Step] = []
+        self._saved_at: int | None = 0
+        self._open_field: SetConfig | None = None
+
+    @property
+    def undo_title(self) -> str | None:
+        """What `undo` would take back; None where there is nothing."""
+        return self._done[-1].title if self._done else None
+
+    @property
+    def redo_title(self) -> str | None:
+        """What `redo` would do again; None where there is nothing."""
+        return self._undone[-1].title if self._undone else None
+
+    @property
+    def is_modified(self) -> bool:
+        """Whether the document differs from the one that was opened or saved last."""
+        return self._saved_at != len(self._done)
+
+    def do(self, operation: Operation) -> Workflow:
+        """Change the document; what was taken back before can no longer be done again.
+
+        Raises:
+            OperationError: It does not fit; nothing has changed.
+        """
+        self.workflow, way_back = operation.apply(self.workflow)
+        if self._saved_at is not None and self._saved_at > len(self._done):
+            self._saved_at = None
+        self._undone.clear()
+        if self._continues(operation):
+            way_back = _joined(self._done.pop().way_back, way_back)
+        self._done.append(_Step(operation.title, way_back))
+        self._open_field = operation if isinstance(operation, SetConfig) else None
+        return self.workflow
+
+    def undo(self) -> Workflow:
+        """Take the last step back.
+
+        Raises:
+            OperationError: There is none.
+        """
+        self._move(self._done, self._undone, "taken back")
+        return self.workflow
+
+    def redo(self) -> Workflow:
+        """Do again what was taken back last.
+
+        Raises:
+            OperationError: There is nothing.
+        """
+        self._move(self._undone, self._done, "done again")
+        return self.workflow
+
+    def seal(self) -> None:
+        """End the present step: the next change is one of its own."""
+        self._open_field = None
+
+    def mark_saved(self) -> None:
+        """Remember the document as it is now as the saved one."""
+        self._saved_at = len(self._done)
+        self.seal()
+
+    def _continues(self, operation: Operation) -> bool:
+        before = self._open_field
+        return (
+            before is not None
+            and isinstance(operation, SetConfig)
+            and (before.node_id, before.path) == (operation.node_id, operation.path)
+        )
+
+    def _move(self, source: list[_Step], target: list[_Step], what: str) -> None:
+        if not source:
+            raise OperationError(f"There is nothing that could be {what}.")
+        self.workflow, way_back = source[-1].way_back.apply(self.workflow)
+        target.append(_Step(source.pop().title, way_back))
+        self.seal()
+
+
+def _joined(first: Operation, second: Operation) -> Operation:
+    # Both lead back from a change of the same field: leave where the second begins, arrive where the first does.
+    assert isinstance(first, Restore)
+    assert isinstance(second, Restore)
+    return Restore(second.title, expected=second.expected, parts=first.parts)

@@ -1,0 +1,123 @@
+"""What the JSON of a document may hold: finite numbers, keys that stand once, no more depth than any tool can follow.
+
+The same rules are kept when a text is read and before one is written, so that whatever is saved can be opened again.
+This module knows JSON only, nothing of nodes and edges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from engine.document.wording import shown
+
+MAX_DEPTH = 200
+"""The most objects and lists inside one another; deeper ones overflow the stack of one JSON tool or another."""
+
+MAX_DIGITS = 600
+"""The most digits of an integer. Python itself can be set to refuse from 640 on."""
+
+_INTEGER_BOUND = 10**MAX_DIGITS
+
+JsonPath: TypeAlias = "tuple[str | int, ...]"
+"""Keys and list indices that lead from the root to a value."""
+
+
+class RepeatingObject(dict[str, object]):
+    """An object of a JSON text in which keys stand more than once."""
+
+    def __init__(self, pairs: list[tuple[str, object]], repeated: frozenset[str]) -> None:
+        super().__init__(pairs)
+        self.repeated = repeated
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One breach of the rules.
+
+    Attributes:
+        code: A stable name of the kind of fault.
+        path: Where it is.
+        message: One sentence: what is wrong.
+        remedy: One sentence: what would put it right.
+    """
+
+    code: str
+    path: JsonPath
+    message: str
+    remedy: str
+
+
+def faults(root: object, *, depth: int = 0) -> Iterator[Fault]:
+    """All breaches of the rules in a value, in its order; ends after the first place that is too deep.
+
+    Goes through the value with a stack of its own, so that depth costs neither recursion nor memory.
+
+    Args:
+        root: What `json.loads` gave, or what is meant for `json.dumps`.
+        depth: How many objects and lists are already around it.
+
+    Yields:
+        One fault for each wrong value or key.
+    """
+    pending: list[Iterator[tuple[str | int, object]]] = [iter([(0, root)])]
+    path: list[str | int] = []
+    while pending:
+        step = next(pending[-1], None)
+        if step is None:
+            pending.pop()
+            continue
+        key, value = step
+        path[len(pending) - 1 :] = [key]
+        place = tuple(path[1:])
+        if isinstance(value, dict):
+            yield from _key_faults(cast("dict[object, object]", value), place)
+            pending.append(iter(cast("dict[str, object]", value).items()))
+        elif isinstance(value, list):
+            pending.append(enumerate(cast("list[object]", value)))
+        else:
+            yield from _plain_faults(value, place)
+        if len(pending) - 1 + depth > MAX_DEPTH:
+            message = f"Objects and lists stand more than {MAX_DEPTH} deep inside one another."
+            yield Fault("too-deep", place[:3], message, "Make the value flatter.")
+            return
+
+
+def _key_faults(value: dict[object, object], place: JsonPath) -> Iterator[Fault]:
+    if isinstance(value, RepeatingObject):
+        for key in sorted(value.repeated):
+            message = f'The key "{shown(key)}" stands more than once in the same object.'
+            yield Fault("duplicate-key", place, message, "Keep one of them.")
+    for key in value:
+        if not isinstance(key, str):
+            message = f'The key "{shown(key)}" is no text.'
+            yield Fault("bad-key", place, message, "Use texts as keys.")
+        elif not _encodable(key):
+            message = f'The key "{shown(key)}" holds half of a surrogate pair.'
+            yield Fault("bad-key", place, message, "Write the key with whole characters.")
+
+
+def _encodable(key: str) -> bool:
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain_faults(value: object, place: JsonPath) -> Iterator[Fault]:
+    match value:
+        case None | bool() | str():
+            return
+        case int() if -_INTEGER_BOUND < value < _INTEGER_BOUND:
+            return
+        case float() if math.isfinite(value):
+            return
+        case int() | float():
+            message = "The number is not finite, or too long for a number."
+            yield Fault("bad-number", place, message, "Use an ordinary number, or write it as a text in quotes.")
+        case _:
+            message = f"A value of the Python type {type(value).__name__} cannot stand in JSON."
+            yield Fault("not-json", place, message, "Use texts, numbers, true, false, null, lists and objects.")
