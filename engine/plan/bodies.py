@@ -1,0 +1,138 @@
+"""What lies between a loop and its exit: the part that runs again and again.
+
+A body is everything reachable from the loop's port `body` that also leads to its exit (forward search that stops at the
+exit, backward search that stops at the loop, their intersection), and the side branches that hang on it and lead nowhere:
+a router's `continue` branch that ends in a transform, or a tool that writes a file in every iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.document.model import Workflow
+from engine.document.problems import Problem
+from engine.plan.edges import Link
+from engine.plan.graphs import Graph, leading_to, ordered, reachable
+from engine.plan.pairing import BODY_PORT
+
+MAX_DEPTH = 64
+"""How deep loops may nest; each level needs some of Python's stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of one loop.
+
+    Attributes:
+        loop: Id of the loop.
+        exit: Id of its exit.
+        nodes: Ids of all nodes in it, those of nested loops included, without `loop` and `exit` themselves.
+        side_branches: Those among them that do not lead to the exit.
+    """
+
+    loop: str
+    exit: str
+    nodes: frozenset[str]
+    side_branches: frozenset[str]
+
+
+def find_body(
+    loop: str, exit_id: str, workflow: Workflow, graph: Graph, found: list[Link], exit_of: dict[str, str]
+) -> Body:
+    """Find a loop's body in the graph of all nodes, in which every loop is joined to its exit."""
+    seeds = [link.target for link in found if link.source == loop and link.source_port == BODY_PORT]
+    forward = reachable(graph, seeds, stop_at=exit_id)
+    core = (forward & leading_to(graph, exit_id, stop_at=loop)) - {loop, exit_id}
+    after = reachable(graph, [exit_id]) | {
+        link.target for link in found if link.source == loop and link.source_port != BODY_PORT
+    }
+    loop_of = {there: its_loop for its_loop, there in exit_of.items()}
+    side: set[str] = set()
+    candidates = forward - core - after - {loop, exit_id}
+    for node in reversed(ordered(graph.subgraph(candidates))):
+        leaves = workflow.nodes_by_id[node].type == "output" or loop_of.get(node, node) not in forward
+        if not leaves and all(successor in side for successor in graph.successors(node)):
+            side.add(node)
+    return Body(loop, exit_id, frozenset(core | side), frozenset(side))
+
+
+def body_problems(bodies: dict[str, Body], found: list[Link]) -> Iterator[Problem]:
+    """What is wrong with the bodies: empty ones, edges in and out where none may be, overlaps, nesting too deep."""
+    innermost = parents(bodies)
+    for body in bodies.values():
+        if not body.nodes or not (body.nodes - body.side_branches):
+            yield Problem(
+                "empty-body",
+                f'Nothing stands between the loop "{body.loop}" and its exit "{body.exit}".',
+                'Lead the loop\'s port "body" through at least one node to the exit.',
+                node=body.loop,
+            )
+    for link in found:
+        yield from _edge_problems(link, bodies, innermost)
+    yield from _overlaps(bodies)
+    for loop in bodies:
+        if _depth(loop, innermost) > MAX_DEPTH:
+            yield Problem(
+                "nested-too-deep",
+                f'The loop "{loop}" lies more than {MAX_DEPTH} loops deep.',
+                "Flatten the workflow.",
+                node=loop,
+            )
+
+
+def parents(bodies: dict[str, Body]) -> dict[str, str]:
+    """For each node in a body, the innermost loop around it."""
+    innermost: dict[str, str] = {}
+    for body in sorted(bodies.values(), key=lambda body: len(body.nodes), reverse=True):
+        for node in body.nodes:
+            innermost[node] = body.loop
+    return innermost
+
+
+def _depth(loop: str, innermost: dict[str, str]) -> int:
+    depth, seen = 1, {loop}
+    while (loop := innermost.get(loop, "")) and loop not in seen:
+        seen.add(loop)
+        depth += 1
+    return depth
+
+
+def _edge_problems(link: Link, bodies: dict[str, Body], innermost: dict[str, str]) -> Iterator[Problem]:
+    own = bodies.get(link.source)
+    if own is not None and link.source_port != BODY_PORT and (link.target in own.nodes or link.target == own.exit):
+        yield Problem(
+            "loop-result-in-body",
+            f'The port "{link.source_port}" of the loop "{own.loop}" has a value only after the loop.',
+            'Start from its port "body" instead, or use {{loop.history}} in a text.',
+            edge=str(link.edge),
+            node=own.loop,
+            port=link.source_port,
+        )
+    around = bodies.get(innermost.get(link.source, ""))
+    if around is not None and link.target not in around.nodes and link.target != around.exit:
+        yield Problem(
+            "edge-out-of-body",
+            f'The edge {link.edge} leads out of the loop "{around.loop}" other than through its exit.',
+            f'Lead it through the exit "{around.exit}", or use the loop\'s port "iterations".',
+            edge=str(link.edge),
+            node=link.source,
+            port=link.source_port,
+        )
+
+
+def _overlaps(bodies: dict[str, Body]) -> Iterator[Problem]:
+    whole = {body.loop: body.nodes | {body.loop, body.exit} for body in bodies.values()}
+    loops = list(bodies)
+    for index, first in enumerate(loops):
+        for second in loops[index + 1 :]:
+            if whole[first].isdisjoint(whole[second]):
+                continue
+            if whole[first] <= bodies[second].nodes or whole[second] <= bodies[first].nodes:
+                continue
+            yield Problem(
+                "overlapping-loops",
+                f'The loops "{first}" and "{second}" overlap, and neither lies wholly inside the other.',
+                "Move one loop and its exit inside the other, or put one after the other.",
+                node=first,
+            )

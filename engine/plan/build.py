@@ -1,0 +1,179 @@
+"""From a document without errors to its plan.
+
+Each loop's body is lifted out into a synthetic graph of its own: `__loop_input__` stands for the loop, `__loop_output__` for
+its exit, and what comes from outside the body is a constant. It is built once a run, not once an iteration.
+"""
+
+from __future__ import annotations
+
+from engine.document.model import Workflow
+from engine.document.problems import DocumentError, has_errors
+from engine.nodes.input import InputConfig
+from engine.nodes.loop import MAX_ITERATIONS_CAP, range_problem
+from engine.nodes.registry import Registry
+from engine.nodes.spec import ModelChoice, PortType
+from engine.plan.check import check_structure
+from engine.plan.graph import LOOP_INPUT, LOOP_OUTPUT, GraphPlan, InputPlan, LoopPlan, NodePlan, Plan
+from engine.plan.graphs import Graph, make_graph
+from engine.plan.pairing import BODY_PORT
+from engine.plan.resolve import Resolved
+from engine.plan.structure import Structure, analyse
+
+
+def build(
+    workflow: Workflow, registry: Registry | None = None, *, max_iterations_cap: int = MAX_ITERATIONS_CAP
+) -> Plan:
+    """Make the plan of a document.
+
+    Raises:
+        DocumentError: The document has errors; its `problems` name all of them, the warnings too.
+    """
+    structure = analyse(workflow, registry)
+    problems = check_structure(structure, max_iterations_cap=max_iterations_cap)
+    if has_errors(problems):
+        errors = [problem for problem in problems if problem.severity == "error"]
+        count = "one problem" if len(errors) == 1 else f"{len(errors)} problems"
+        raise DocumentError(
+            f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
+        )
+    resolved = structure.resolution.nodes.values()
+    choices = {node.spec.model(node.config) for node in resolved if node.node.enabled} - {None}
+    return Plan(
+        graph=_Level(structure, None, max_iterations_cap).build(),
+        models=tuple(sorted(((c.name, c.api_base) for c in choices if isinstance(c, ModelChoice)), key=repr)),
+        parameters={
+            node.config.name or node.id: node.config for node in resolved if isinstance(node.config, InputConfig)
+        },
+        outputs={node.id: node.config.name or node.id for node in resolved if node.type == "output"},
+    )
+
+
+class _Level:
+    """One level being built: the whole workflow (`loop` is None) or the body of a loop."""
+
+    def __init__(self, structure: Structure, loop: str | None, cap: int, around: _Level | None = None) -> None:
+        self.structure = structure
+        self.loop = loop
+        self.cap = cap
+        self.around = around
+        self.body = structure.bodies[loop] if loop is not None else None
+        self.graph = self._synthetic_graph()
+        self.order = [node for node in structure.order if node in self.graph]
+        self.position = {node: index for index, node in enumerate(self.order)}
+        self.slots: dict[tuple[str, str], int] = {}
+        self.constants: list[tuple[int, int]] = []
+        self.input_slot = None if loop is None else self._slot(loop, BODY_PORT)
+        self.outputs: dict[str, dict[str, int]] = {
+            node: {
+                link.source_port: self._slot(node, link.source_port)
+                for link in structure.links_from.get(node, ())
+                if not (node in structure.bodies and link.source_port == BODY_PORT)
+            }
+            for node in self.order
+        }
+
+    def _synthetic_graph(self) -> Graph:
+        """The level as a graph: a nested loop's body is folded into the loop, this loop's ends are the synthetic ones."""
+        own = (node for node in self.structure.order if self.structure.parent.get(node) == self.loop)
+        graph = make_graph(own, ())
+        if self.body is not None:
+            graph.add_nodes_from((LOOP_INPUT, LOOP_OUTPUT))
+        for link in self.structure.links:
+            source = LOOP_INPUT if self.body and link.source == self.body.loop else self._here(link.source)
+            target = LOOP_OUTPUT if self.body and link.target == self.body.exit else self._here(link.target)
+            if source in graph and target in graph and source != target:
+                graph.add_edge(source, target)
+        for body in self.structure.bodies.values():
+            if body.loop in graph:
+                graph.add_edge(body.loop, body.exit)
+        return graph
+
+    def _here(self, node: str) -> str:
+        """The node of this level that a node lies in: itself, or the nested loop around it; "" where there is none."""
+        while node and self.structure.parent.get(node) != self.loop:
+            node = self.structure.parent.get(node, "")
+        return node
+
+    def _slot(self, node: str, port: str) -> int:
+        """Where a value lies on this level; one from outside becomes a constant of the body."""
+        key = (node, port)
+        if key not in self.slots:
+            outside = None
+            if node not in self.position and node != self.loop and self.around is not None:
+                outside = self.around._slot(node, port)  # noqa: SLF001 - the same class, one level up
+            self.slots[key] = len(self.slots)
+            if outside is not None:
+                self.constants.append((outside, self.slots[key]))
+        return self.slots[key]
+
+    def build(self) -> GraphPlan:
+        nodes = tuple(self._node(self.structure.resolution.nodes[node]) for node in self.order)
+        result = feedback = None
+        if self.body is not None:
+            exit_node = self.structure.resolution.nodes[self.body.exit]
+            ends = {plan.name: plan for plan in self._inputs(exit_node)}
+            result, feedback = ends.get("input"), ends.get("feedback")
+        return GraphPlan(nodes, len(self.slots), self.input_slot, tuple(self.constants), result, feedback)
+
+    def _node(self, resolved: Resolved) -> NodePlan:
+        body = self.structure.bodies.get(resolved.id)
+        loop_of_exit = self.structure.loop_of.get(resolved.id)
+        inputs = () if loop_of_exit is not None else self._inputs(resolved)
+        connected = {plan.name for plan in inputs}
+        neighbours = self.graph.pred[resolved.id]
+        spec, config = resolved.spec, resolved.config
+        return NodePlan(
+            position=self.position[resolved.id],
+            id=resolved.id,
+            title=resolved.title,
+            spec=spec,
+            config=config,
+            prepared=spec.prepare(config),
+            enabled=resolved.node.enabled,
+            inputs=inputs,
+            open_inputs=tuple(name for name in resolved.inputs if name not in connected),
+            outputs=tuple(self.outputs[resolved.id].items()),
+            waits_for=sum(1 for node in neighbours if node != LOOP_INPUT),
+            followers=tuple(
+                sorted(self.position[node] for node in self.graph.succ[resolved.id] if node != LOOP_OUTPUT)
+            ),
+            loop=self._loop(resolved) if body is not None else None,
+            exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
+            tells_iteration=self._tells_iteration(resolved),
+        )
+
+    def _inputs(self, resolved: Resolved) -> tuple[InputPlan, ...]:
+        sources: dict[str, list[int]] = {}
+        for link in self.structure.links_to.get(resolved.id, ()):
+            sources.setdefault(link.target_port, []).append(self._slot(link.source, link.source_port))
+        return tuple(
+            InputPlan(
+                port.name, tuple(sources[port.name]), port.required, None if port.type is PortType.ANY else port.type
+            )
+            for port in resolved.inputs.values()
+            if port.name in sources
+        )
+
+    def _loop(self, resolved: Resolved) -> LoopPlan:
+        config, loop = resolved.config, resolved.id
+        inner = _Level(self.structure, loop, self.cap, self)
+        body = inner.build()
+        clamped = range_problem(config.max_iterations, self.cap)
+        evaluator = self.structure.evaluators.get(loop)
+        return LoopPlan(
+            config=config,
+            body=body,
+            max_iterations=min(max(config.max_iterations, 1), self.cap),
+            notes=() if clamped is None else (clamped.message,),
+            evaluator=None if evaluator is None else inner.position[evaluator],
+            feedback_ends=tuple(inner.position[end] for end in self.structure.feedback_ends.get(loop, ())),
+            exit=self.position[self.structure.bodies[loop].exit],
+        )
+
+    def _tells_iteration(self, resolved: Resolved) -> bool:
+        """Whether this is the first model node of a body whose loop tells it about the iteration."""
+        if self.loop is None or not self.structure.resolution.nodes[self.loop].config.inject_feedback:
+            return False
+        nodes = self.structure.resolution.nodes
+        first = next((node for node in self.order if nodes[node].type == "llm" and nodes[node].node.enabled), None)
+        return first == resolved.id

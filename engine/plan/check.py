@@ -1,0 +1,117 @@
+"""All that is wrong with a document, each with its place: what `loopwright validate` and the window show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from engine.document.model import FORMAT, VERSION, Workflow
+from engine.document.problems import Problem, Severity
+from engine.document.settings import Settings, unknown_settings
+from engine.document.wording import shown
+from engine.nodes.input import InputConfig
+from engine.nodes.loop import MAX_ITERATIONS_CAP, LoopConfig, range_problem
+from engine.nodes.output import OutputConfig
+from engine.nodes.registry import Registry
+from engine.plan.config_words import config_faults
+from engine.plan.names import name_problems
+from engine.plan.structure import Structure, analyse
+
+
+def check(
+    workflow: Workflow, registry: Registry | None = None, *, max_iterations_cap: int = MAX_ITERATIONS_CAP
+) -> list[Problem]:
+    """Find everything that is wrong with a document.
+
+    Nothing is executed and nothing fetched; the result is the same whatever the machine's settings.
+
+    Args:
+        workflow: The document.
+        registry: The node types; None for the built-in ones.
+        max_iterations_cap: The most iterations that a loop may ask for.
+    """
+    return check_structure(analyse(workflow, registry), max_iterations_cap=max_iterations_cap)
+
+
+def check_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> list[Problem]:
+    """The same, for a document that was taken apart already."""
+    problems = [
+        *_document_problems(structure.workflow),
+        *structure.problems,
+        *name_problems(structure),
+        *_parameter_problems(structure),
+        *_loop_problems(structure, max_iterations_cap),
+    ]
+    position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}
+    return sorted(problems, key=lambda problem: position.get(problem.node or "", -1))
+
+
+def _document_problems(workflow: Workflow) -> Iterator[Problem]:
+    if workflow.format != FORMAT:
+        yield Problem(
+            "wrong-format", f'The format is "{shown(workflow.format, 60)}".', f'It must be "{FORMAT}".', field="format"
+        )
+    if workflow.version > VERSION:
+        yield Problem(
+            "newer-version",
+            f"The file has version {workflow.version}; this program knows {VERSION} and may misread it.",
+            "Update the program.",
+            Severity.WARNING,
+            field="version",
+        )
+    for key in workflow.unknown_keys:
+        yield _unknown_key(f'A document has no "{shown(key, 60)}"', key)
+    try:
+        Settings.model_validate(workflow.settings)
+    except ValidationError as error:
+        for place, message, remedy in config_faults(Settings, error):
+            yield Problem("bad-setting", message, remedy, field=f"settings.{place}")
+    for key in unknown_settings(workflow.settings):
+        yield _unknown_key(f'There is no setting "{shown(key, 60)}"', f"settings.{key}")
+    if not workflow.nodes:
+        yield Problem("no-nodes", "The workflow is empty.", "Add an Input, a node that does something, and an Output.")
+    elif not any(node.type == "output" for node in workflow.nodes):
+        yield Problem(
+            "no-output",
+            "The workflow has no Output, so that a run gives no result.",
+            "Add an Output and connect the result to it.",
+            Severity.WARNING,
+        )
+
+
+def _unknown_key(message: str, place: str) -> Problem:
+    return Problem(
+        "unknown-key",
+        f"{message}; it is kept, and means nothing.",
+        "Remove it, or open the file with the version of the program that wrote it.",
+        Severity.WARNING,
+        field=place,
+    )
+
+
+def _parameter_problems(structure: Structure) -> Iterator[Problem]:
+    for kind, config in (("input", InputConfig), ("output", OutputConfig)):
+        names: dict[str, str] = {}
+        for resolved in structure.resolution.nodes.values():
+            if resolved.type != kind or not isinstance(resolved.config, config):
+                continue
+            name = resolved.config.name or resolved.id
+            if name in names:
+                yield Problem(
+                    f"duplicate-{kind}",
+                    f'Two {kind}s are called "{shown(name, 60)}": "{names[name]}" and "{resolved.id}".',
+                    "Rename one.",
+                    node=resolved.id,
+                    field="name",
+                )
+            names.setdefault(name, resolved.id)
+
+
+def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
+    for resolved in structure.resolution.nodes.values():
+        if not isinstance(resolved.config, LoopConfig):
+            continue
+        fault = range_problem(resolved.config.max_iterations, cap)
+        if fault is not None:
+            yield Problem(fault.code, fault.message, fault.remedy, fault.severity, node=resolved.id, field=fault.field)

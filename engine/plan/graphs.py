@@ -1,0 +1,68 @@
+"""The graph algorithms that planning needs, by networkx, in the types that we use.
+
+The only place that touches networkx; it is imported on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
+
+    Graph = DiGraph[str]
+
+
+def make_graph(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> Graph:
+    """A directed graph of node ids."""
+    import networkx as nx
+
+    graph: Graph = nx.DiGraph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from(edges)
+    return graph
+
+
+def ordered(graph: Graph) -> list[str]:
+    """The nodes of a graph without cycles, sources before targets, otherwise in the order in which they were added."""
+    import networkx as nx
+
+    position = {node: index for index, node in enumerate(graph)}
+    return list(nx.lexicographical_topological_sort(graph, key=position.__getitem__))
+
+
+def find_cycle(graph: Graph) -> list[str] | None:
+    """The nodes of some cycle, the first again at the end; None where there is none."""
+    import networkx as nx
+
+    try:
+        steps: list[tuple[str, str]] = list(nx.find_cycle(graph))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - untyped result
+    except nx.NetworkXNoCycle:
+        return None
+    return [steps[0][0], *(target for _, target in steps)]
+
+
+def reachable(graph: Graph, starts: Iterable[str], *, stop_at: str = "") -> set[str]:
+    """All nodes that paths from `starts` lead to, the starts among them; no path goes on behind `stop_at`."""
+    return _search(graph, starts, graph.successors, stop_at)
+
+
+def leading_to(graph: Graph, end: str, *, stop_at: str = "") -> set[str]:
+    """All nodes from which paths lead to `end`, `end` among them; no path is followed back behind `stop_at`."""
+    return _search(graph, [end], graph.predecessors, stop_at)
+
+
+def _search(graph: Graph, starts: Iterable[str], neighbours: Callable[[str], Iterator[str]], stop_at: str) -> set[str]:
+    import networkx as nx
+
+    def onward(node: str) -> Iterator[str]:
+        return iter(()) if node == stop_at else neighbours(node)
+
+    found: set[str] = set()
+    for start in starts:
+        if start not in found:
+            edges: Iterator[tuple[str, str]] = nx.generic_bfs_edges(graph, start, onward)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - untyped result
+            found.add(start)
+            found.update(target for _, target in edges)
+    return found

@@ -1,0 +1,76 @@
+"""The names that texts use: one that cannot exist is a problem before the run, not an empty text in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from engine.document.problems import Problem
+from engine.nodes.spec import NamedText
+from engine.nodes.texts import paths_of
+from engine.plan.resolve import Resolved
+from engine.plan.structure import Structure
+
+LOOP_MEMBERS: Final = frozenset(
+    {"index", "iteration", "max_iterations", "input", "previous", "last", "history", "parent"}
+)
+"""What `loop.…` has in a body."""
+
+_LATER: Final = {
+    "item": "`item` has a value only in an iterator.",
+    "index": "`index` has a value only in an iterator; in a loop it is `loop.index`.",
+    "state": "Nothing gives `state` a value.",
+}
+
+
+def name_problems(structure: Structure) -> Iterator[Problem]:
+    """A problem for each name in a text that can have no value there."""
+    for resolved in structure.resolution.nodes.values():
+        for text in resolved.spec.texts(resolved.config):
+            for path in sorted(paths_of(text)):
+                fault = _fault(path, text, resolved, structure)
+                if fault:
+                    yield Problem(
+                        "unknown-name",
+                        f"`{'.'.join(path)}` cannot be filled in: {fault}",
+                        "Correct the name.",
+                        node=resolved.id,
+                        field=text.field,
+                    )
+
+
+def _fault(path: tuple[str, ...], text: NamedText, resolved: Resolved, structure: Structure) -> str:
+    root = path[0]
+    own_loop = resolved.id if "nodes" in text.namespaces else structure.parent.get(resolved.id)
+    if root == "loop":
+        return _loop_fault(path[1:], own_loop, structure)
+    if root == "nodes" and root in text.namespaces:
+        return _node_fault(path[1:], resolved.id, structure)
+    if root in text.names or root in resolved.inputs:
+        return ""
+    if root in _LATER:
+        return _LATER[root]
+    names = sorted({*text.names, *resolved.inputs, *text.namespaces})
+    return f"here there is {', '.join(names)}."
+
+
+def _loop_fault(members: tuple[str, ...], loop: str | None, structure: Structure) -> str:
+    if loop is None:
+        return "`loop` has a value only between a Loop and its Exit."
+    if not members or members[0] not in LOOP_MEMBERS:
+        return f"`loop` has {', '.join(sorted(LOOP_MEMBERS))}."
+    if members[0] == "parent":
+        return _loop_fault(members[1:], structure.parent.get(loop), structure)
+    if members[0] == "last":
+        return _node_fault(members[1:], loop, structure)
+    return ""
+
+
+def _node_fault(members: tuple[str, ...], loop: str, structure: Structure) -> str:
+    there = [node for node in structure.order if structure.parent.get(node) == loop]
+    if members and members[0] in there:
+        return ""
+    if loop not in structure.bodies:
+        return ""  # the loop's own problem says why nothing is known of its body
+    name = f"`{members[0]}` is no node of it; " if members else ""
+    return f'{name}the loop "{loop}" has {", ".join(there) if there else "no nodes"}.'

@@ -1,0 +1,139 @@
+"""Each node of a document beside its declaration: type, settings, ports. Whatever does not fit is a problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from engine.document.model import NODE_ID_PATTERN, Node, Workflow
+from engine.document.problems import Problem, Severity
+from engine.document.wording import shown
+from engine.nodes.registry import Registry
+from engine.nodes.spec import AnySpec, NodeConfig, Port
+from engine.plan.config_words import config_faults
+
+_ID: Final = re.compile(NODE_ID_PATTERN)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A node whose type and settings are known and fit."""
+
+    node: Node
+    spec: AnySpec
+    config: Any
+
+    @property
+    def id(self) -> str:
+        """The node's id."""
+        return self.node.id
+
+    @property
+    def type(self) -> str:
+        """The node's type."""
+        return self.node.type
+
+    @property
+    def title(self) -> str:
+        """What people call the node."""
+        return self.node.title or self.node.id
+
+    @cached_property
+    def inputs(self) -> dict[str, Port]:
+        """Its input ports by name."""
+        return {port.name: port for port in self.spec.inputs(self.config)}
+
+    @cached_property
+    def outputs(self) -> dict[str, Port]:
+        """Its output ports by name, `error` with them where it is asked for."""
+        return {port.name: port for port in self.spec.all_outputs(self.config)}
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """All nodes that could be resolved, by id, and what was wrong with the others."""
+
+    nodes: dict[str, Resolved] = field(default_factory=dict[str, Resolved])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+
+def resolve(workflow: Workflow, registry: Registry) -> Resolution:
+    """Find each node's type and read its settings; of nodes that share an id, the first counts."""
+    resolution = Resolution()
+    seen: set[str] = set()
+    for node in workflow.nodes:
+        resolution.problems.extend(_identity_problems(node, seen))
+        if node.id in seen:
+            continue
+        seen.add(node.id)
+        spec = registry.find(node.type)
+        if spec is None:
+            resolution.problems.append(_unknown_type(node, registry))
+            continue
+        try:
+            config: NodeConfig = spec.config.model_validate(node.config)
+        except ValidationError as error:
+            resolution.problems.extend(
+                Problem("bad-config", message, remedy, node=node.id, field=place)
+                for place, message, remedy in config_faults(spec.config, error)
+            )
+            continue
+        resolution.problems.extend(_config_problems(node, spec, config))
+        resolution.nodes[node.id] = Resolved(node, spec, config)
+    return resolution
+
+
+def _identity_problems(node: Node, seen: set[str]) -> Iterator[Problem]:
+    if not _ID.fullmatch(node.id):
+        yield Problem(
+            "bad-id",
+            f'"{shown(node.id, 60)}" cannot be the id of a node.',
+            "An id has small letters, digits and underscores, with a letter first.",
+            node=node.id,
+            field="id",
+        )
+    if node.id in seen:
+        yield Problem(
+            "duplicate-id", f'Two nodes have the id "{shown(node.id, 60)}".', "Rename one.", node=node.id, field="id"
+        )
+    for key in node.unknown_keys:
+        yield Problem(
+            "unknown-key",
+            f'A node has no "{shown(key, 60)}"; it is kept, and means nothing.',
+            "Remove it, or open the file with the version of the program that wrote it.",
+            Severity.WARNING,
+            node=node.id,
+            field=key,
+        )
+
+
+def _unknown_type(node: Node, registry: Registry) -> Problem:
+    suggestion = registry.suggestion(node.type)
+    hint = f'Did you mean "{suggestion}"? ' if suggestion else ""
+    return Problem(
+        "unknown-type",
+        f'There is no node type "{shown(node.type, 60)}".',
+        f"{hint}`loopwright nodes` lists the types; a type of a plugin needs the plugin.",
+        node=node.id,
+        field="type",
+    )
+
+
+def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[Problem]:
+    for key in node.config:
+        if key not in spec.config.model_fields:
+            yield Problem(
+                "unknown-config-key",
+                f'A {spec.title} node has no setting "{shown(key, 60)}"; it is kept, and means nothing.',
+                f"Remove it, or see `loopwright nodes {spec.type}` for the settings.",
+                Severity.WARNING,
+                node=node.id,
+                field=key,
+            )
+    for fault in spec.check(config):
+        yield Problem(fault.code, fault.message, fault.remedy, fault.severity, node=node.id, field=fault.field)

@@ -1,0 +1,181 @@
+"""How a document hangs together: its graph, its pairs of loop and exit, their bodies, and who controls each loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.document.model import Workflow
+from engine.document.problems import Problem
+from engine.nodes.loop import LoopConfig
+from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.router import DONE
+from engine.plan.bodies import Body, body_problems, find_body, parents
+from engine.plan.edges import Link, links
+from engine.plan.graphs import Graph, find_cycle, make_graph, ordered
+from engine.plan.pairing import pair
+from engine.plan.resolve import Resolution, resolve
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A document taken apart.
+
+    Attributes:
+        workflow: The document.
+        resolution: Its nodes with type, settings and ports.
+        links: Its edges, in the document's order.
+        order: Node ids, sources before targets, otherwise in the document's order; empty where there is a cycle.
+        bodies: The body of each loop that has one exit, by the loop's id.
+        parent: For each node in a body, the innermost loop around it.
+        evaluators: For each loop, the one router that controls it, where there is one.
+        feedback_ends: For each loop, the ends of its router branches that lead nowhere, in the document's order.
+        problems: All that was found wrong on the way.
+    """
+
+    workflow: Workflow
+    resolution: Resolution
+    links: list[Link]
+    order: list[str] = field(default_factory=list[str])
+    bodies: dict[str, Body] = field(default_factory=dict[str, Body])
+    parent: dict[str, str] = field(default_factory=dict[str, str])
+    evaluators: dict[str, str] = field(default_factory=dict[str, str])
+    feedback_ends: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+
+def analyse(workflow: Workflow, registry: Registry | None = None) -> Structure:
+    """Take a document apart; never fails, whatever the document."""
+    resolution = resolve(workflow, registry or builtin_registry())
+    found, problems = links(workflow, resolution)
+    problems = [*resolution.problems, *problems]
+    graph = make_graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
+    cycle = _cycle(graph)
+    if cycle is not None:
+        return Structure(workflow, resolution, found, problems=[*problems, cycle])
+    pairing = pair(workflow, resolution, found, ordered(graph))
+    problems.extend(pairing.problems)
+    graph.add_edges_from(pairing.exit_of.items())
+    cycle = _cycle(graph)
+    if cycle is not None:
+        return Structure(workflow, resolution, found, problems=[*problems, cycle])
+    bodies = {
+        loop: find_body(loop, exit_id, workflow, graph, found, pairing.exit_of)
+        for loop, exit_id in pairing.exit_of.items()
+    }
+    problems.extend(body_problems(bodies, found))
+    structure = Structure(workflow, resolution, found, ordered(graph), bodies, parents(bodies), problems=problems)
+    for body in bodies.values():
+        problems.extend(_control_problems(structure, body))
+        problems.extend(_feedback_problems(structure, body))
+    return structure
+
+
+def _cycle(graph: Graph) -> Problem | None:
+    nodes = find_cycle(graph)
+    if nodes is None:
+        return None
+    shown = nodes if len(nodes) <= 8 else [*nodes[:4], "…", *nodes[-3:]]
+    return Problem(
+        "cycle",
+        f"The edges go round in a circle: {' -> '.join(shown)}.",
+        "To repeat something, put it between a Loop and its Exit; what the exit's port feedback gets comes next.",
+        node=nodes[0],
+    )
+
+
+def _reachable(starts: set[str], within: frozenset[str], found: list[Link]) -> set[str]:
+    following: dict[str, list[str]] = {}
+    for link in found:
+        if link.source in within:
+            following.setdefault(link.source, []).append(link.target)
+    reached: set[str] = set()
+    waiting = list(starts)
+    while waiting:
+        node = waiting.pop()
+        if node not in reached:
+            reached.add(node)
+            waiting.extend(following.get(node, ()))
+    return reached
+
+
+def _routers_to_exit(structure: Structure, body: Body) -> list[str]:
+    """Routers of the body itself whose branch `done` leads to the exit's input."""
+    into_exit = {link.source for link in structure.links if link.target == body.exit and link.target_port == "input"}
+    routers: list[str] = []
+    for node in structure.order:
+        if structure.parent.get(node) != body.loop or structure.workflow.node(node).type != "router":
+            continue
+        done = [link for link in structure.links if link.source == node and link.source_port == DONE]
+        direct = any(link.target == body.exit and link.target_port == "input" for link in done)
+        if direct or _reachable({link.target for link in done}, body.nodes, structure.links) & into_exit:
+            routers.append(node)
+    return routers
+
+
+def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
+    """Find the router that controls a loop; a loop that asks for one and has none, or several, is a problem."""
+    resolved = structure.resolution.nodes.get(body.loop)
+    if resolved is None or not isinstance(resolved.config, LoopConfig):
+        return
+    config = resolved.config
+    routers = _routers_to_exit(structure, body)
+    chosen = config.evaluator if config.evaluator in routers else None
+    if chosen is None and not config.evaluator and len(routers) == 1:
+        chosen = routers[0]
+    if chosen is not None:
+        structure.evaluators[body.loop] = chosen
+    if config.exit_condition != "evaluator" or chosen is not None:
+        return
+    if config.evaluator:
+        yield Problem(
+            "bad-evaluator",
+            f'"{config.evaluator}" is no router of the loop "{body.loop}" whose branch "{DONE}" leads to its exit.',
+            f"Choose one of: {', '.join(routers)}." if routers else "Add such a router.",
+            node=body.loop,
+            field="evaluator",
+        )
+    elif not routers:
+        yield Problem(
+            "no-evaluator",
+            f'The loop "{body.loop}" waits for an evaluator, but no router in it leads from "{DONE}" to its exit.',
+            f'Add a router to the loop and connect its branch "{DONE}" to the exit.',
+            node=body.loop,
+            field="exit_condition",
+        )
+    else:
+        yield Problem(
+            "several-evaluators",
+            f'Several routers could control the loop "{body.loop}": {", ".join(routers)}.',
+            "Choose one of them as its evaluator.",
+            node=body.loop,
+            field="evaluator",
+        )
+
+
+def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
+    """Find the ends of branches that lead nowhere; two on the same branch are a problem, since both would be live."""
+    if any(link.target == body.exit and link.target_port == "feedback" for link in structure.links):
+        return
+    own = [node for node in structure.order if structure.parent.get(node) == body.loop]
+    sources = {link.source for link in structure.links}
+    ends = [node for node in own if node in body.side_branches and node not in sources]
+    hanging: dict[str, None] = {}
+    for node in own:
+        resolved = structure.resolution.nodes.get(node)
+        branches = [] if resolved is None else [port.name for port in resolved.outputs.values() if port.branch]
+        for branch in branches:
+            starts = {link.target for link in structure.links if link.source == node and link.source_port == branch}
+            reached = _reachable(starts, body.nodes, structure.links)
+            on_branch = [end for end in ends if end in reached]
+            hanging.update(dict.fromkeys(on_branch))
+            if len(on_branch) > 1:
+                yield Problem(
+                    "two-feedback-ends",
+                    f'The branch "{branch}" of "{node}" ends in several nodes that lead nowhere: '
+                    f"{', '.join(on_branch)}; the next iteration can start from one.",
+                    f'Lead the right one to the port "feedback" of the exit "{body.exit}".',
+                    node=node,
+                    port=branch,
+                )
+    structure.feedback_ends[body.loop] = tuple(end for end in ends if end in hanging)
