@@ -1,0 +1,294 @@
+"""The child process of the built-in demo model: how it starts, fails and ends. Every process here is a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from engine.models import embedded_weights
+from engine.models.base import Message, ModelError, ModelErrorKind, Request
+from engine.models.embedded import EmbeddedModel
+
+HELLO = Request((Message("user", "Hi"),), max_tokens=2)
+Make = Callable[..., EmbeddedModel]
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at Linux's own means of watching processes")
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    """Makes models that are closed after the test."""
+    async with AsyncExitStack() as stack:
+
+        def make_one(**arguments: object) -> EmbeddedModel:
+            model = EmbeddedModel(**arguments)  # pyright: ignore[reportArgumentType] - arguments by name
+            stack.push_async_callback(model.close)
+            return model
+
+        yield make_one
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a program for the child to run in place of the real one; it has read its settings."""
+
+    def write(program: str) -> Path:
+        file = tmp_path / "worker.py"
+        file.write_text(f"import json, os, sys, time\nsettings = sys.stdin.readline()\n{program}")
+        return file
+
+    return write
+
+
+async def failure_of(model: EmbeddedModel) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await model.complete(HELLO)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def wait_for_end(process_id: int) -> None:
+    """Wait until a process that need not be our child has ended."""
+    try:
+        descriptor = os.pidfd_open(process_id)
+    except ProcessLookupError:
+        return
+    try:
+        watcher = select.poll()
+        watcher.register(descriptor, select.POLLIN)
+        assert watcher.poll(20_000), f"process {process_id} is still there"
+    finally:
+        os.close(descriptor)
+
+
+READY = "print(json.dumps({'tell': 'ready'}), flush=True)\n"
+TAKE = "request = json.loads(sys.stdin.readline())\n"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "print('Loading…', flush=True); sys.stdin.readline()",
+        "print('[]', flush=True); sys.stdin.readline()",
+        "print('[' * 100000, flush=True); sys.stdin.readline()",
+        'print(\'{"tell": "nonsense"}\', flush=True); sys.stdin.readline()',
+        'print(\'{"tell": "text", "id": [], "text": 1}\', flush=True); sys.stdin.readline()',
+        "sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); sys.stdin.readline()",
+        "sys.stdout.write('x' * 2_000_000); sys.stdout.flush(); sys.stdin.readline()",
+        READY + TAKE + "print('Bus error', flush=True); sys.stdin.readline()",
+    ],
+)
+async def test_a_child_that_speaks_rubbish_is_ended(make: Make, worker: Callable[[str], Path], program: str) -> None:
+    model = make(worker=worker(program))
+    error = await failure_of(model)
+    assert error.kind is ModelErrorKind.INTERRUPTED
+    assert "it wrote something that is not a message" in error.message
+    assert model.process_id is None
+
+
+@pytest.mark.parametrize("before", ["", READY + TAKE])
+async def test_a_child_that_gives_up_is_quoted(make: Make, worker: Callable[[str], Path], before: str) -> None:
+    program = (
+        before + "print('half a mess', end='', flush=True)\nprint('out of\\tmemory', file=sys.stderr)\nsys.exit(3)"
+    )
+    error = await failure_of(make(worker=worker(program)))
+    assert error.kind is ModelErrorKind.INTERRUPTED
+    assert "it ended by itself with exit code 3; its last words were: out of memory." in error.message
+
+
+async def test_a_child_that_does_not_listen_and_leaves_is_noticed(make: Make, worker: Callable[[str], Path]) -> None:
+    error = await failure_of(make(worker=worker("os.close(0)\n" + READY)))
+    assert error.kind is ModelErrorKind.INTERRUPTED
+    assert "it ended by itself with exit code 0." in error.message
+
+
+async def test_its_noise_is_kept_only_in_part(make: Make, worker: Callable[[str], Path]) -> None:
+    program = "for n in range(20000): print('noise', n, file=sys.stderr)\nsys.exit(1)"
+    error = await failure_of(make(worker=worker(program)))
+    assert "noise 19999" in error.message
+    assert "noise 19990" not in error.message
+    assert len(error.message) < 700
+
+
+async def test_what_a_child_tells_about_other_calls_is_not_taken_for_this_one(
+    make: Make, worker: Callable[[str], Path]
+) -> None:
+    answer = """
+for number in (request["id"] + 1, request["id"]):
+    print(json.dumps({"tell": "text", "id": number, "text": f"{number - request['id']}"}))
+    print(json.dumps({"tell": "done", "id": number, "finish": "tool_calls"}), flush=True)
+sys.stdin.readline()
+"""
+    reply = await make(worker=worker(READY + TAKE + answer)).complete(HELLO)
+    assert (reply.text, reply.finish) == ("0", "other")
+
+
+@on_linux
+async def test_a_child_that_does_not_stop_when_told_is_killed_and_replaced(
+    make: Make, worker: Callable[[str], Path]
+) -> None:
+    stuck = """
+print(json.dumps({"tell": "text", "id": request["id"], "text": str(os.getpid())}), flush=True)
+while True:
+    sys.stdin.readline()
+"""
+    model = make(worker=worker(READY + TAKE + stuck))
+    for _ in range(2):
+        process: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(model.complete(HELLO, lambda text, there=process: there.set_result(int(text))))
+        process_id = await process
+        task.cancel()
+        await asyncio.to_thread(wait_for_end, process_id)
+
+
+async def test_closing_while_the_child_starts_ends_it(make: Make, worker: Callable[[str], Path]) -> None:
+    model = make(worker=worker("sys.stdin.readline()"))
+    task = asyncio.create_task(model.complete(HELLO))
+    await asyncio.sleep(0)
+    await model.close()
+    with pytest.raises(ModelError, match="ended before it had answered"):
+        await task
+    assert model.process_id is None
+
+
+async def test_weights_with_another_hash_are_refused_before_they_are_loaded(make: Make, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.gguf"
+    damaged.write_bytes(b"GGUF\x03\0\0\0 and then nothing that fits")
+    error = await failure_of(make(weights=damaged))
+    assert error.kind is ModelErrorKind.UNAVAILABLE
+    assert f"{damaged} are damaged or not the expected ones" in error.message
+    assert "make env" in error.remedy
+
+
+async def test_weights_that_cannot_be_read_are_named(make: Make, tmp_path: Path) -> None:
+    error = await failure_of(make(weights=tmp_path))
+    assert error.kind is ModelErrorKind.UNAVAILABLE
+    assert f"its weights cannot be read from {tmp_path} (Is a directory)" in error.message
+
+
+async def test_weights_that_the_runtime_refuses_are_a_sentence(make: Make, tmp_path: Path) -> None:
+    rubbish = tmp_path / "rubbish.gguf"
+    rubbish.write_bytes(b"")
+    empty_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    error = await failure_of(make(weights=rubbish, sha256=empty_sha256))
+    assert error.kind is ModelErrorKind.UNAVAILABLE
+    assert "its runtime does not start" in error.message
+
+
+async def test_a_missing_interpreter_is_a_sentence(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert "its process does not start (No such file or directory)" in (await failure_of(make())).message
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "complaint"),
+    [
+        ("WEIGHTS_PACKAGE", "no_such_package", "weights (package no_such_package) is not installed"),
+        ("WEIGHTS_PACKAGE", "json", "weights are missing from"),
+        ("RUNTIME_PACKAGE", "no_such_package", "runtime (package no_such_package) is not installed"),
+        ("RUNTIME_PACKAGE", "this", "runtime (package this) is not installed"),
+    ],
+)
+async def test_what_is_not_installed_is_named_with_the_way_to_get_it(
+    make: Make, monkeypatch: pytest.MonkeyPatch, package: str, name: str, complaint: str
+) -> None:
+    monkeypatch.setattr(embedded_weights, package, name)
+    error = await failure_of(make())
+    assert error.kind is ModelErrorKind.UNAVAILABLE
+    assert complaint in error.message
+    assert "make env" in error.remedy
+
+
+def sockets_of(process_id: int, protocol: str) -> list[list[str]]:
+    """The fields of each of a process's sockets of one protocol, as the kernel lists them."""
+    links = [str(link.readlink()) for link in Path(f"/proc/{process_id}/fd").iterdir()]
+    inodes = {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:[")}
+    lines = Path(f"/proc/{process_id}/net/{protocol}").read_text().splitlines()
+    return [line.split() for line in lines if inodes & set(line.split())]
+
+
+@on_linux
+def test_it_opens_no_port_and_leaves_no_way_to_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("deeper" * 20)  # a socket's address could not be that long
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    model = EmbeddedModel()
+    asyncio.run(model.complete(HELLO))
+    process = model.process_id
+    assert process
+    assert [sockets_of(process, protocol) for protocol in ("tcp", "tcp6", "udp", "udp6")] == [[], [], [], []]
+    addresses = [Path(fields[-1]) for fields in sockets_of(process, "unix") if fields[-1].endswith("s.sock")]
+    assert addresses
+    assert not any(address.exists() for address in addresses)
+    asyncio.run(model.close())
+    assert not any(address.parent.exists() for address in addresses)
+    assert list(folder.iterdir()) == []
+
+
+PARENT = """
+import asyncio, sys
+from engine.models.base import Message, Request
+from engine.models.embedded import EmbeddedModel
+
+async def main():
+    model = EmbeddedModel()
+    tell = lambda text: print(model.process_id, flush=True)
+    await model.complete(Request((Message("user", "Write a long story."),), max_tokens=int(sys.argv[1])), tell)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@on_linux
+@pytest.mark.parametrize("max_tokens", [1, 4000])
+def test_the_child_ends_with_a_parent_that_is_killed(max_tokens: int) -> None:
+    root = Path(__file__).parents[3]
+    with subprocess.Popen([sys.executable, "-c", PARENT, str(max_tokens)], stdout=subprocess.PIPE, cwd=root) as parent:
+        assert parent.stdout
+        child = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+        wait_for_end(child)
+
+
+def test_a_program_that_forgets_to_close_it_ends_all_the_same() -> None:
+    program = PARENT.replace("await asyncio.Event().wait()", "")
+    root = Path(__file__).parents[3]
+    result = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", program, "1"], capture_output=True, check=False, cwd=root, timeout=60
+    )
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+async def test_it_uses_half_the_cores_and_at_least_one(
+    make: Make, worker: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = worker("print(json.dumps({'tell': 'fatal', 'message': str(json.loads(settings)['threads'])}))")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert "cannot start: 1." in (await failure_of(make(worker=told))).message
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(9)))
+    assert "cannot start: 4." in (await failure_of(make(worker=told))).message
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert "cannot start: 3." in (await failure_of(make(worker=told))).message
+
+
+@on_linux
+async def test_the_interrupt_key_does_not_reach_it(make: Make) -> None:
+    model = make()
+    await model.complete(HELLO)
+    process = model.process_id
+    assert process
+    assert os.getsid(process) != os.getsid(0)
+    os.kill(process, signal.SIGINT)
+    await model.complete(HELLO)
+    assert model.process_id == process

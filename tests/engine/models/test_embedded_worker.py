@@ -1,0 +1,140 @@
+"""The program in the child process, spoken to through its pipes as the parent does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.models import embedded_worker
+from engine.models.embedded_weights import WEIGHTS_SHA256, find_runtime, find_weights
+
+Message = dict[str, Any]
+
+
+class Conversation:
+    """A running worker."""
+
+    def __init__(self, **settings: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", embedded_worker.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self.say(**settings)
+
+    def say(self, **message: object) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> Message:
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
+
+    def hear_out(self) -> tuple[str, Message]:
+        """Hear a whole answer: its text, and the message that ends it."""
+        text = ""
+        while (message := self.hear())["tell"] == "text":
+            text += message["text"]
+        return text, message
+
+    def hang_up(self) -> int:
+        assert self.process.stdin
+        self.process.stdin.close()
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Message:
+    return {
+        "weights": str(find_weights()),
+        "sha256": WEIGHTS_SHA256,
+        "runtime": str(find_runtime()),
+        "socket_folder": str(tmp_path),
+        "threads": 1,
+        "context_tokens": 512,
+    }
+
+
+@pytest.fixture
+def conversation(settings: Message) -> Iterator[Conversation]:
+    running = Conversation(**settings)
+    with running.process:
+        yield running
+        running.process.kill()
+
+
+def body(text: str, **more: object) -> Message:
+    usage = {"include_usage": True}
+    return {"messages": [{"role": "user", "content": text}], "stream": True, "stream_options": usage, **more}
+
+
+def test_it_answers_requests_and_leaves_when_the_parent_hangs_up(conversation: Conversation) -> None:
+    assert conversation.hear() == {"tell": "ready"}
+    conversation.say(do="complete", id=1, body=body("Hi", max_tokens=3, temperature=0))
+    text, end = conversation.hear_out()
+    assert text
+    assert end == {"tell": "done", "id": 1, "finish": "length", "input_tokens": 31, "output_tokens": 3}
+    conversation.say(do="complete", id=2, body=body("word " * 600))
+    text, end = conversation.hear_out()
+    assert (text, end["tell"], end["error"]["type"]) == ("", "failed", "exceed_context_size_error")
+    conversation.say(do="complete", id=3, body={"messages": 5})
+    text, end = conversation.hear_out()
+    assert (text, end["tell"], end["error"]["type"]) == ("", "failed", "refused")
+    assert conversation.hang_up() == 0
+
+
+def test_it_is_stopped_in_mid_sentence_and_goes_on_with_the_next(conversation: Conversation) -> None:
+    assert conversation.hear() == {"tell": "ready"}
+    conversation.say(do="complete", id=1, body=body("Write a long story.", max_tokens=400))
+    assert conversation.hear()["tell"] == "text"
+    conversation.say(do="cancel", id=1)
+    conversation.say(do="complete", id=2, body=body("Hi", max_tokens=1))
+    assert conversation.hear_out()[1] == {"tell": "cancelled", "id": 1}
+    assert conversation.hear_out()[1]["output_tokens"] == 1
+    assert conversation.hang_up() == 0
+
+
+def test_a_parent_that_hangs_up_in_mid_sentence_is_enough_to_end_it(conversation: Conversation) -> None:
+    assert conversation.hear() == {"tell": "ready"}
+    conversation.say(do="complete", id=1, body=body("Write a long story.", max_tokens=400))
+    assert conversation.hear()["tell"] == "text"
+    assert conversation.hang_up() == 0
+
+
+def test_an_answer_that_cannot_be_read_is_a_failure_and_not_silence(conversation: Conversation) -> None:
+    assert conversation.hear() == {"tell": "ready"}
+    conversation.say(do="complete", id=1, body={**body("Hi", max_tokens=1), "stream": False})
+    text, end = conversation.hear_out()
+    assert (text, end["tell"], end["error"]["type"]) == ("", "failed", "unreadable")
+    assert conversation.hang_up() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"sha256": "0" * 64}, "are damaged or not the expected ones (their SHA-256 is b179c9523d0e6a0f"),
+        ({"weights": "/nowhere"}, "its weights cannot be read from /nowhere (No such file or directory)"),
+        ({"socket_folder": "/nowhere"}, "its runtime does not start (Failed to init server"),
+    ],
+)
+def test_what_keeps_it_from_starting_is_told(settings: Message, change: Message, complaint: str) -> None:
+    conversation = Conversation(**{**settings, **change})
+    with conversation.process:
+        message = conversation.hear()
+        assert message["tell"] == "fatal"
+        assert complaint in message["message"]
+
+
+def test_without_settings_it_leaves() -> None:
+    result = subprocess.run(
+        [sys.executable, "-I", embedded_worker.__file__], input=b"", capture_output=True, check=False, timeout=60
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
