@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
@@ -42,6 +43,28 @@ class Structure:
     evaluators: dict[str, str] = field(default_factory=dict[str, str])
     feedback_ends: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     problems: list[Problem] = field(default_factory=list[Problem])
+
+    @cached_property
+    def links_from(self) -> dict[str, list[Link]]:
+        """The edges that start at each node, in the document's order."""
+        return _grouped(self.links, lambda link: link.source)
+
+    @cached_property
+    def links_to(self) -> dict[str, list[Link]]:
+        """The edges that lead to each node, in the document's order."""
+        return _grouped(self.links, lambda link: link.target)
+
+    @cached_property
+    def loop_of(self) -> dict[str, str]:
+        """The loop of each exit."""
+        return {body.exit: body.loop for body in self.bodies.values()}
+
+
+def _grouped(found: list[Link], key: Callable[[Link], str]) -> dict[str, list[Link]]:
+    groups: dict[str, list[Link]] = {}
+    for link in found:
+        groups.setdefault(key(link), []).append(link)
+    return groups
 
 
 def analyse(workflow: Workflow, registry: Registry | None = None) -> Structure:
@@ -84,31 +107,29 @@ def _cycle(graph: Graph) -> Problem | None:
     )
 
 
-def _reachable(starts: set[str], within: frozenset[str], found: list[Link]) -> set[str]:
-    following: dict[str, list[str]] = {}
-    for link in found:
-        if link.source in within:
-            following.setdefault(link.source, []).append(link.target)
+def _reachable(starts: set[str], within: frozenset[str], structure: Structure) -> set[str]:
+    """All nodes that paths from `starts` lead to; no path goes on behind a node outside `within`."""
     reached: set[str] = set()
     waiting = list(starts)
     while waiting:
         node = waiting.pop()
         if node not in reached:
             reached.add(node)
-            waiting.extend(following.get(node, ()))
+            if node in within:
+                waiting.extend(link.target for link in structure.links_from.get(node, ()))
     return reached
 
 
 def _routers_to_exit(structure: Structure, body: Body) -> list[str]:
     """Routers of the body itself whose branch `done` leads to the exit's input."""
-    into_exit = {link.source for link in structure.links if link.target == body.exit and link.target_port == "input"}
+    into_exit = {link.source for link in structure.links_to.get(body.exit, ()) if link.target_port == "input"}
     routers: list[str] = []
     for node in structure.order:
         if structure.parent.get(node) != body.loop or structure.workflow.node(node).type != "router":
             continue
-        done = [link for link in structure.links if link.source == node and link.source_port == DONE]
+        done = [link for link in structure.links_from.get(node, ()) if link.source_port == DONE]
         direct = any(link.target == body.exit and link.target_port == "input" for link in done)
-        if direct or _reachable({link.target for link in done}, body.nodes, structure.links) & into_exit:
+        if direct or _reachable({link.target for link in done}, body.nodes, structure) & into_exit:
             routers.append(node)
     return routers
 
@@ -155,18 +176,17 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
 
 def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     """Find the ends of branches that lead nowhere; two on the same branch are a problem, since both would be live."""
-    if any(link.target == body.exit and link.target_port == "feedback" for link in structure.links):
+    if any(link.target_port == "feedback" for link in structure.links_to.get(body.exit, ())):
         return
     own = [node for node in structure.order if structure.parent.get(node) == body.loop]
-    sources = {link.source for link in structure.links}
-    ends = [node for node in own if node in body.side_branches and node not in sources]
+    ends = [node for node in own if node in body.side_branches and node not in structure.links_from]
     hanging: dict[str, None] = {}
     for node in own:
         resolved = structure.resolution.nodes.get(node)
         branches = [] if resolved is None else [port.name for port in resolved.outputs.values() if port.branch]
         for branch in branches:
-            starts = {link.target for link in structure.links if link.source == node and link.source_port == branch}
-            reached = _reachable(starts, body.nodes, structure.links)
+            starts = {link.target for link in structure.links_from.get(node, ()) if link.source_port == branch}
+            reached = _reachable(starts, body.nodes, structure)
             on_branch = [end for end in ends if end in reached]
             hanging.update(dict.fromkeys(on_branch))
             if len(on_branch) > 1:
