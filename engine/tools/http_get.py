@@ -1,0 +1,172 @@
+"""The tool `http_get`: fetches one page of the public web as text.
+
+What is read is bounded after decompression, and one deadline covers everything. How an address becomes a safe
+connection is `web_connection`'s matter; how a body becomes text is `web_text`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from engine.tools.addresses import is_public
+from engine.tools.base import Tool, ToolContext, ToolError
+from engine.tools.parameters import Parameters, Text
+from engine.tools.sandbox import shown
+from engine.tools.web_connection import Network, answer, named, parse_url, resolve
+from engine.tools.web_text import decode_body, readable_text
+from engine.values import Value
+
+if TYPE_CHECKING:
+    import httpx
+
+_TEXT_TYPES = ("json", "xml", "javascript", "ecmascript", "yaml", "toml", "x-ndjson", "x-www-form-urlencoded", "sql")
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+class HttpGetParameters(Parameters):
+    """What `http_get` is asked."""
+
+    url: Text = Field(
+        title="Address",
+        description="A page of the public web, with http:// or https:// and without a user name or password in it.",
+        min_length=1,
+        max_length=8000,
+    )
+    max_bytes: int = Field(
+        default=1_000_000,
+        title="Most bytes",
+        description="How much of the page is read, counted after decompression; what follows is cut off.",
+        ge=1,
+        le=10_000_000,
+    )
+    timeout_s: float = Field(
+        default=20.0,
+        title="Time limit in seconds",
+        description="For everything together: names, redirects and the whole page.",
+        gt=0,
+        le=300,
+    )
+    max_redirects: int = Field(
+        default=5,
+        title="Most redirects",
+        description="How often the page may send on to another address.",
+        ge=0,
+        le=20,
+    )
+
+
+async def http_get(parameters: HttpGetParameters, context: ToolContext) -> Value:
+    """Fetch a page: `{url, status, content_type, text, truncated}`, `url` being where the redirects ended.
+
+    HTML is reduced to readable text. `truncated` says whether the page was longer than `max_bytes`.
+
+    Raises:
+        ToolError: The address is refused or does not answer, the answer is an error (`retryable` for 408, 429 and 5xx)
+            or no text.
+    """
+    permits = _permit_all if context.allow_private_addresses else is_public
+    return await fetch(parameters, Network(resolve, permits))
+
+
+def _permit_all(_address: str) -> bool:
+    return True
+
+
+async def fetch(parameters: HttpGetParameters, network: Network) -> Value:
+    """Do what `http_get` does, in a network of the caller's choice."""
+    import httpx
+
+    try:
+        async with asyncio.timeout(parameters.timeout_s):
+            return await _follow(parameters, network)
+    except TimeoutError as error:
+        raise ToolError(
+            f"The address {named(parameters.url)} did not answer in full within {parameters.timeout_s:g} seconds.",
+            "Try again later, or raise the time limit.",
+            retryable=True,
+        ) from error
+    except (httpx.HTTPError, OSError) as error:
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise ToolError(
+            f"The address {named(parameters.url)} could not be read: {reason}.",
+            "Check the address and the connection.",
+            retryable=True,
+        ) from error
+
+
+async def _follow(parameters: HttpGetParameters, network: Network) -> Value:
+    url = parse_url(parameters.url)
+    for _ in range(parameters.max_redirects + 1):
+        async with answer(url, network, parameters.timeout_s) as response:
+            if not response.has_redirect_location:
+                return await _page(url, response, parameters.max_bytes)
+            url = parse_url(response.headers["location"], base=url)
+    raise ToolError(
+        f"The address {named(parameters.url)} redirects more than {parameters.max_redirects} times.",
+        "Use the address where it ends, or allow more redirects.",
+    )
+
+
+async def _page(url: httpx.URL, response: httpx.Response, max_bytes: int) -> Value:
+    status = response.status_code
+    where = f"The address {named(str(url))}"
+    if status >= 400:
+        phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "no known status"
+        retryable = status in {408, 429} or status >= 500
+        remedy = "Try again later." if retryable else "Check the address."
+        raise ToolError(f"{where} answered {status} ({phrase}).", remedy, retryable=retryable)
+    header = response.headers.get("content-type", "")
+    content_type = header.partition(";")[0].strip().lower()
+    body, truncated = await _body(response, where, max_bytes)
+    if not _is_text(content_type, body):
+        raise ToolError(
+            f"{where} gives no text but {shown(content_type or 'data without a type')}.",
+            "Name a page of text, HTML or JSON.",
+        )
+    is_html = content_type in _HTML_TYPES
+    text = decode_body(body, response.charset_encoding or "", is_html=is_html)
+    if truncated:
+        text = text.rstrip("\ufffd")  # Half a character.
+    if is_html:
+        text = await asyncio.to_thread(readable_text, text)
+    return {"url": str(url), "status": status, "content_type": content_type, "text": text, "truncated": truncated}
+
+
+def _is_text(content_type: str, body: bytes) -> bool:
+    if not content_type:
+        return b"\0" not in body
+    return content_type.startswith("text/") or content_type.endswith(_TEXT_TYPES)
+
+
+async def _body(response: httpx.Response, where: str, max_bytes: int) -> tuple[bytes, bool]:
+    """Read and decompress at most `max_bytes`; say whether there was more."""
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
+        raise ToolError(f"{where} compresses its answer by {shown(encoding)}.", "Name another address.")
+    # 32 + 15: zlib tells gzip and deflate apart by their first bytes.
+    inflater = zlib.decompressobj(47) if encoding not in {"", "identity"} else None
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        room = max_bytes + 1 - len(body)
+        try:
+            body += chunk[:room] if inflater is None else inflater.decompress(chunk, room)
+        except zlib.error as error:
+            raise ToolError(f"{where} sends damaged data.", "Try again later.", retryable=True) from error
+        if len(body) > max_bytes:
+            return bytes(body[:max_bytes]), True
+    return bytes(body), False
+
+
+HTTP_GET = Tool(
+    name="http_get",
+    title="Get a web page",
+    help="Fetches a page of the public web as text; other networks are refused unless the run allows them.",
+    parameters=HttpGetParameters,
+    output_type="json",
+    run=http_get,
+)

@@ -1,0 +1,186 @@
+"""The tool `write_file`: puts a text into a file of the allowed folder.
+
+What is there is safe by default: the mode `new` never touches a file, it takes the next free name (`draft.md`,
+`draft-2.md` …), so that a loop which writes in every turn works and keeps each version. `overwrite` replaces a file in
+one step: a reader, and a computer that loses power, sees the old text or the new one whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import stat
+import threading
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import Field
+
+from engine.tools.base import Tool, ToolContext, ToolError
+from engine.tools.parameters import Parameters, Text
+from engine.tools.sandbox import (
+    MAX_FILE_BYTES,
+    Parent,
+    allowed_folder,
+    explained,
+    look_at,
+    open_ordinary,
+    open_parent,
+    shown,
+    split_path,
+)
+from engine.values import Value
+
+_MOST_VERSIONS = 999
+
+# An append that fails is taken back by cutting the file, which must not cut what another node appended meanwhile.
+_one_append_at_a_time = threading.Lock()
+
+
+class WriteMode(StrEnum):
+    """What happens to a file that is already there."""
+
+    NEW = "new"
+    OVERWRITE = "overwrite"
+    APPEND = "append"
+
+
+class WriteFileParameters(Parameters):
+    """What `write_file` is asked."""
+
+    path: Text = Field(
+        title="Path",
+        description="Relative to the folder that the run was given, parts joined by '/'. Missing folders are made.",
+        min_length=1,
+        max_length=1000,
+    )
+    text: Text = Field(
+        title="Text",
+        description="What to write, as UTF-8.",
+        max_length=MAX_FILE_BYTES,
+    )
+    mode: WriteMode = Field(
+        default=WriteMode.NEW,
+        title="If the file is there",
+        description="new: take the next free name (draft-2.md) instead; overwrite: replace it; append: add at its end.",
+    )
+
+
+async def write_file(parameters: WriteFileParameters, context: ToolContext) -> Value:
+    """Write a text and say where it went: `{path, bytes}`, `path` relative to the folder, `bytes` those just written.
+
+    A call that is cancelled may still finish its one write; it never leaves half of it.
+
+    Raises:
+        ToolError: No folder is allowed, the path leads outside or to something that is no ordinary file, the text is
+            too long, or the disk refuses.
+    """
+    folder = allowed_folder(context.folder)
+    return await asyncio.to_thread(_write, folder, parameters.path, parameters.text, parameters.mode)
+
+
+def _write(folder: Path, path: str, text: str, mode: WriteMode) -> Value:
+    *folders, name = split_path(path)
+    content = text.encode()
+    if len(content) > MAX_FILE_BYTES:
+        raise _too_large(path)
+    with (
+        explained(f"The file {shown(path)} cannot be written"),
+        open_parent(folder, tuple(folders), create=True) as parent,
+    ):
+        if mode is WriteMode.APPEND:
+            _append(parent, name, content, path)
+        elif mode is WriteMode.OVERWRITE:
+            _replace(parent, name, content)
+        else:
+            name = _claim_free_name(parent, name, path)
+            try:
+                _replace(parent, name, content)
+            except BaseException:
+                os.unlink(parent.at(name), dir_fd=parent.descriptor)
+                raise
+    return {"path": "/".join((*folders, name)), "bytes": len(content)}
+
+
+def _append(parent: Parent, name: str, content: bytes, path: str) -> None:
+    with _one_append_at_a_time:
+        descriptor = open_ordinary(parent, name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            before = os.fstat(descriptor).st_size
+            if before + len(content) > MAX_FILE_BYTES:
+                raise _too_large(path)
+            try:
+                _write_all(descriptor, content)
+            except OSError:
+                os.ftruncate(descriptor, before)
+                raise
+        finally:
+            os.close(descriptor)
+        _sync_folder(parent)
+
+
+def _replace(parent: Parent, name: str, content: bytes) -> None:
+    """Write beside the file and put it in the file's place in one step."""
+    there = look_at(parent, name)
+    temporary = f".{secrets.token_hex(8)}.tmp"
+    descriptor = open_ordinary(parent, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            if there is not None and hasattr(os, "fchmod"):
+                os.fchmod(descriptor, stat.S_IMODE(there.st_mode))
+            _write_all(descriptor, content)
+        finally:
+            os.close(descriptor)
+        os.replace(parent.at(temporary), parent.at(name), src_dir_fd=parent.descriptor, dst_dir_fd=parent.descriptor)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(parent.at(temporary), dir_fd=parent.descriptor)
+        raise
+    _sync_folder(parent)
+
+
+def _claim_free_name(parent: Parent, name: str, path: str) -> str:
+    """Make an empty file under the first name that is free: the name itself, then numbered from 2."""
+    stem, suffix = Path(name).stem, Path(name).suffix
+    for version in range(1, _MOST_VERSIONS + 1):
+        candidate = name if version == 1 else f"{stem}-{version}{suffix}"
+        with suppress(FileExistsError):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            os.close(os.open(parent.at(candidate), flags, 0o666, dir_fd=parent.descriptor))
+            return candidate
+    raise ToolError(
+        f"The file {shown(path)} is there in {_MOST_VERSIONS} versions already.",
+        "Choose another name or the mode 'overwrite'.",
+    )
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.fsync(descriptor)
+
+
+def _sync_folder(parent: Parent) -> None:
+    """Make a new name last through a loss of power, where the system lets a folder be synced."""
+    if parent.descriptor is not None:
+        with suppress(OSError):
+            os.fsync(parent.descriptor)
+
+
+def _too_large(path: str) -> ToolError:
+    return ToolError(
+        f"The file {shown(path)} would have more than {MAX_FILE_BYTES:,} bytes.", "Write less, or to several files."
+    )
+
+
+WRITE_FILE = Tool(
+    name="write_file",
+    title="Write a file",
+    help="Writes a text to a file in the folder that the run was given; by default no existing file is touched.",
+    parameters=WriteFileParameters,
+    output_type="json",
+    run=write_file,
+)
