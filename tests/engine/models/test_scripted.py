@@ -1,0 +1,390 @@
+"""The scripted model: which reply a call gets, how it is played, and what a wrong file says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Price, Request, Usage
+from engine.models.script import LARGEST_FILE_BYTES, Script, load_script
+from engine.models.scripted import ScriptedModel, read_path
+from engine.values import Value
+
+Make = Callable[[Value], ScriptedModel]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Makes a model of a script."""
+
+    def make_one(script: Value) -> ScriptedModel:
+        file = tmp_path / "replies.json"
+        file.write_text(json.dumps(script), encoding="utf-8")
+        return ScriptedModel(file)
+
+    return make_one
+
+
+def call(path: str = "", text: str = "") -> Request:
+    return Request((Message("system", "Be brief."), Message("user", text)), path=path)
+
+
+async def text_of(model: ScriptedModel, path: str = "", text: str = "") -> str:
+    return (await model.complete(call(path, text))).text
+
+
+async def error_of(model: ScriptedModel, path: str = "") -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await model.complete(call(path))
+    return caught.value
+
+
+def test_it_says_what_it_is(make: Make, tmp_path: Path) -> None:
+    model = make({})
+    assert model.name == f"scripted:{tmp_path / 'replies.json'}"
+    assert model.note == "scripted: its replies come from a file"
+
+
+@pytest.mark.parametrize(
+    ("path", "node", "iteration"),
+    [
+        ("", "", None),
+        ("draft", "draft", None),
+        ("loop[2].draft", "draft", 2),
+        ("outer[1].inner[30].draft", "draft", 30),
+        ("outer[1].inner", "inner", 1),
+        ("loop[4]", "loop", 4),
+    ],
+)
+def test_a_place_in_a_run_gives_node_and_innermost_iteration(path: str, node: str, iteration: int | None) -> None:
+    assert read_path(path) == (node, iteration)
+
+
+async def test_the_first_rule_that_fits_decides(make: Make) -> None:
+    model = make(
+        {
+            "rules": [
+                {"path": "outer[1].inner[0].draft", "reply": "exactly here"},
+                {"node": "draft", "iteration": 0, "reply": "first"},
+                {"node": "draft", "iteration": 1, "pattern": "^again", "reply": "second, again"},
+                {"node": "draft", "reply": "any"},
+                {"iteration": 7, "reply": "seventh"},
+            ],
+            "default": "nothing else",
+        }
+    )
+    assert await text_of(model, "outer[1].inner[0].draft") == "exactly here"
+    assert await text_of(model, "outer[2].inner[0].draft") == "first"
+    assert await text_of(model, "loop[1].draft", "again, please") == "second, again"
+    assert await text_of(model, "loop[1].draft", "not again") == "any"
+    assert await text_of(model, "draft") == "any"
+    assert await text_of(model, "loop[7].other") == "seventh"
+    assert await text_of(model, "loop[0].other") == "nothing else"
+    assert await text_of(model) == "nothing else"
+
+
+async def test_a_pattern_looks_at_the_last_user_message_alone(make: Make) -> None:
+    model = make({"rules": [{"pattern": "(?i)SNOW|é", "reply": "cold"}], "default": "other"})
+
+    async def ask(*messages: Message) -> str:
+        return (await model.complete(Request(messages))).text
+
+    assert await ask(Message("user", "first snow"), Message("assistant", "yes")) == "cold"
+    assert await ask(Message("user", "snow"), Message("user", "sun")) == "other"
+    assert await ask(Message("system", "snow")) == "other"
+    assert await ask(Message("user", "caf\ud800é")) == "cold"
+
+
+async def test_no_pattern_can_hang(make: Make) -> None:
+    model = make({"rules": [{"pattern": "^(a+)+$", "reply": "x"}], "default": "no match"})
+    assert await text_of(model, "", "a" * 200_000 + "!") == "no match"
+
+
+async def test_replies_in_order_are_used_up_and_the_next_rule_takes_over(make: Make) -> None:
+    model = make({"rules": [{"node": "a", "replies": ["one", "two"]}, {"replies": ["last"]}]})
+    assert [await text_of(model, "a") for _ in range(3)] == ["one", "two", "last"]
+    assert "has no reply for node 'a'." in (await error_of(model, "a")).message
+
+
+async def test_each_list_of_replies_counts_for_itself(make: Make) -> None:
+    model = make({"rules": [{"node": "a", "replies": ["a1", "a2"]}, {"node": "b", "replies": ["b1", "b2"]}]})
+    assert [await text_of(model, node) for node in "abba"] == ["a1", "b1", "b2", "a2"]
+
+
+async def test_delays_do_not_change_who_gets_which_reply(make: Make) -> None:
+    model = make({"rules": [{"replies": [{"text": str(n), "delay_s": (4 - n) / 1000} for n in range(4)]}]})
+    assert await asyncio.gather(*(text_of(model, f"each[{n}].ask") for n in range(4))) == ["0", "1", "2", "3"]
+
+
+async def test_a_json_reply_is_dumped(make: Make) -> None:
+    model = make(
+        {"rules": [{"node": "null", "reply": {"json": None}}], "default": {"json": {"b": "ü", "a": [1, True]}}}
+    )
+    assert await text_of(model) == '{"b": "ü", "a": [1, true]}'
+    assert await text_of(model, "null") == "null"
+
+
+async def test_an_error_carries_everything_that_the_file_says(make: Make) -> None:
+    error = {"kind": "rate_limit", "message": "Slow down.", "retry_after": 1.5, "partial": "so far"}
+    received: list[str] = []
+    with pytest.raises(ModelError) as caught:
+        await make({"default": {"error": error}}).complete(call(), received.append)
+    assert caught.value.kind is ModelErrorKind.RATE_LIMIT
+    assert caught.value.message == "Slow down."
+    assert caught.value.retry_after == 1.5
+    assert caught.value.partial == "so far"
+    assert received == ["so far"]
+
+
+@pytest.mark.parametrize("kind", list(ModelErrorKind))
+async def test_every_kind_of_error_can_be_played(make: Make, kind: ModelErrorKind) -> None:
+    error = await error_of(make({"default": {"error": {"kind": kind.value}}}))
+    assert error.kind is kind
+    assert f"says that this call fails ({kind.value})" in error.message
+    assert error.retry_after is None
+
+
+async def test_each_place_in_a_run_fails_as_often_as_the_file_says(make: Make) -> None:
+    model = make({"default": {"text": "at last", "error": {"kind": "server"}, "fail_times": 2}})
+
+    async def attempts(path: str) -> list[str]:
+        outcomes: list[str] = []
+        for _ in range(4):
+            try:
+                outcomes.append(await text_of(model, path))
+            except ModelError as error:
+                outcomes.append(error.kind.value)
+                await asyncio.sleep(0)
+        return outcomes
+
+    expected = ["server", "server", "at last", "at last"]
+    assert await asyncio.gather(attempts("each[0].ask"), attempts("each[1].ask")) == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    ("stream", "pieces"),
+    [
+        (None, ["abcdef"]),
+        (4, ["abcd", "ef"]),
+        (100, ["abcdef"]),
+        (["abc", "", "def"], ["abc", "", "def"]),
+    ],
+)
+async def test_a_reply_arrives_in_the_pieces_that_the_file_says(make: Make, stream: Value, pieces: list[str]) -> None:
+    received: list[str] = []
+    model = make({"default": {"text": "abcdef", "stream": stream, "chunk_delay_s": 0.001}})
+    reply = await model.complete(call(), received.append)
+    assert (reply.text, received) == ("abcdef", pieces)
+    assert (await model.complete(call())).text == "abcdef"
+
+
+async def test_pieces_alone_are_a_reply(make: Make) -> None:
+    assert await text_of(make({"default": {"stream": ["ab", "c"]}})) == "abc"
+
+
+async def test_an_empty_reply_arrives_in_no_piece(make: Make) -> None:
+    received: list[str] = []
+    assert (await make({"default": ""}).complete(call(), received.append)).text == ""
+    assert received == []
+
+
+async def test_a_delayed_reply_can_be_cancelled(make: Make) -> None:
+    model = make({"default": {"text": "late", "delay_s": 3600}})
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await model.complete(call())
+    await model.close()
+
+
+async def test_tokens_are_those_of_the_file_or_an_estimate_marked_as_one(make: Make) -> None:
+    model = make(
+        {
+            "rules": [{"node": "exact", "reply": {"text": "x", "finish": "length", "usage": {"output_tokens": 7}}}],
+            "default": "12345",
+        }
+    )
+    exact = await model.complete(call("exact"))
+    assert (exact.usage, exact.finish) == (Usage(0, 7, exact=True), Finish.LENGTH)
+    estimated = await model.complete(call("", "12345678"))
+    assert estimated.usage == Usage(5, 2, exact=False)  # "Be brief." and 8 characters, four a token, rounded up
+    assert estimated.finish is Finish.STOP
+    assert estimated.model == model.name
+
+
+async def test_it_costs_what_the_file_says_and_else_nothing(make: Make) -> None:
+    assert await make({}).price() == Price(0.0, 0.0)
+    price = await make({"price": {"input_usd_per_million_tokens": 2, "output_usd_per_million_tokens": 8}}).price()
+    assert price
+    assert price.cost_usd(Usage(1_000_000, 500_000)) == pytest.approx(6.0)
+    assert await make({"price": "unknown"}).price() is None
+
+
+async def test_a_call_that_no_rule_fits_names_node_iteration_and_file(make: Make) -> None:
+    error = await error_of(make({"rules": [{"node": "a", "reply": "x"}]}), "loop[2].draft")
+    assert error.kind is ModelErrorKind.NOT_FOUND
+    assert "replies.json' has no reply for node 'draft' in iteration 2 (loop[2].draft)." in error.message
+    assert "for a call outside of a run." in (await error_of(make({}))).message
+
+
+WRONG = [
+    ("{", ": Invalid JSON: EOF while parsing an object at line 1 column 1"),
+    ("", ": Invalid JSON: EOF while parsing"),
+    ("[" * 100_000, ": Invalid JSON: recursion limit exceeded"),
+    ('"\\ud800"', ": Invalid JSON:"),
+    ("[]", ": Input should be an object"),
+    ('{"rule": []}', " at rule: there is no such key."),
+    ('{"rules": [{"reply": "x"}, {"nod": "a", "reply": "x"}]}', " at rules[1].nod: there is no such key."),
+    ('{"rules": [{"node": "a"}]}', " at rules[0]: it needs either 'reply' or 'replies'."),
+    ('{"rules": [{"reply": "a", "replies": ["b"]}]}', " at rules[0]: it needs either 'reply' or 'replies'."),
+    ('{"rules": [{"replies": []}]}', " at rules[0].replies: List should have at least 1 item"),
+    (
+        '{"rules": [{"iteration": -1, "reply": "a"}]}',
+        " at rules[0].iteration: Input should be greater than or equal to 0",
+    ),
+    (
+        '{"rules": [{"pattern": "(", "reply": "a"}]}',
+        " at rules[0]: the pattern is no valid regular expression (missing ): ()",
+    ),
+    ('{"rules": [{"pattern": "(?=a)", "reply": "a"}]}', "no valid regular expression (invalid perl operator: (?=)"),
+    (
+        json.dumps({"rules": [{"pattern": "a" * 1001, "reply": "a"}]}),
+        " at rules[0].pattern: String should have at most 1000",
+    ),
+    ('{"default": 5}', " at default: Input should be an object"),
+    ('{"default": {}}', " at default: it needs either a reply"),
+    ('{"default": {"text": "a", "json": null}}', " at default: it has both a text and a json value"),
+    ('{"default": {"json": NaN}}', " at default: Out of range float values"),
+    ('{"default": {"text": "a", "stream": ["b"]}}', " at default: the pieces in 'stream' do not make up 'text'"),
+    ('{"default": {"text": "a", "stream": 0}}', " at default.stream: "),
+    ('{"default": {"text": "a", "delay_s": Infinity}}', " at default.delay_s: "),
+    ('{"default": {"text": "a", "delay_s": 1e9}}', " at default.delay_s: Input should be less than or equal to 3600"),
+    ('{"default": {"error": {"kind": "oops"}}}', " at default.error.kind: Input should be 'missing_key'"),
+    ('{"default": {"text": "a", "error": {"kind": "server"}}}', " at default: it needs either a reply"),
+    ('{"default": {"text": "a", "fail_times": 1}}', " at default: 'fail_times' needs an 'error'"),
+    ('{"default": {"error": {"kind": "server"}, "fail_times": 1}}', " at default: 'fail_times' needs an 'error'"),
+    (
+        '{"rules": [{"replies": [{"text": "a", "error": {"kind": "server"}, "fail_times": 1}]}]}',
+        " at rules[0]: 'fail_times' has no place in 'replies'",
+    ),
+    ('{"price": {"input": 1}}', " at price.input: there is no such key (and 1 more)."),
+    ('{"price": "free"}', " at price: "),
+]
+
+
+@pytest.mark.parametrize(("content", "complaint"), WRONG)
+def test_a_wrong_file_says_where_and_what(tmp_path: Path, content: str, complaint: str) -> None:
+    file = tmp_path / "wrong.json"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(ModelError) as caught:
+        ScriptedModel(file)
+    assert caught.value.kind is ModelErrorKind.BAD_REQUEST
+    assert str(file) in caught.value.message
+    assert complaint in caught.value.message
+    assert "\n" not in str(caught.value)
+
+
+def failure_of(file: Path) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        load_script(file)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_what_is_no_file_to_read_is_said(tmp_path: Path) -> None:
+    missing = failure_of(tmp_path / "missing.json")
+    assert (missing.kind, "does not exist" in missing.message) == (ModelErrorKind.NOT_FOUND, True)
+    assert "is no regular file" in failure_of(tmp_path).message
+    assert "cannot be read: embedded null byte" in failure_of(Path("a\0b")).message
+    assert "does not exist" in failure_of(tmp_path / "two\nlines").message
+    assert "cannot be read: File name too long" in failure_of(tmp_path / ("x" * 1000)).message
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes in its file system")
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "is no regular file" in failure_of(tmp_path / "pipe").message
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "large.json"
+    with file.open("wb") as stream:
+        stream.truncate(LARGEST_FILE_BYTES + 1)
+    assert "is larger than 4 MB" in failure_of(file).message
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "bytes.json"
+    file.write_bytes(b'{"default": "\xff\xfe"}')
+    assert "Invalid JSON: invalid unicode code point" in failure_of(file).message
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["rules", "default", "reply", "replies", "text", "json", "stream", "error", "kind", "price"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["rules", "default", "price"]), json_values, max_size=3))
+def test_whatever_stands_in_a_file_it_is_a_script_or_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, content: dict[str, Value]
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    try:
+        outcome = repr(load_script(file))
+    except ModelError as error:
+        outcome = str(error)
+    assert outcome.startswith(("Script(", f"The scripted model's file '{file}' is wrong"))
+    assert "\n" not in outcome
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "scripted-model.md"
+
+
+async def test_the_example_on_the_page_does_what_the_page_says(make: Make) -> None:
+    examples = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) == 1
+    model = make(json.loads(examples[0]))
+    assert await text_of(model, "loop[0].draft") == "A first draft."
+    pieces: list[str] = []
+    await model.complete(call("loop[1].draft"), pieces.append)
+    assert pieces == ["A bet", "ter d", "raft."]
+    critiques = [await text_of(model, "critique") for _ in range(4)]
+    assert critiques == ["Too short.", "Too long.", "Just right.", "I have nothing to say about that."]
+    assert json.loads(await text_of(model, "outer[1].inner[0].judge"))["branch"] == "done"
+    assert json.loads(await text_of(model, "outer[1].inner[1].judge"))["branch"] == "continue"
+    for _ in range(2):
+        with pytest.raises(ModelError, match="Too many requests"):
+            await text_of(model, "ask", "What is the Weather like?")
+    assert await text_of(model, "ask", "What is the Weather like?") == "Rain."
+    assert (await error_of(model, "flaky")).partial == "The answer is"
+    counted = await model.complete(call("counted"))
+    price = await model.price()
+    assert price
+    assert price.cost_usd(counted.usage) == pytest.approx(0.0019)
+
+
+def test_the_page_names_every_key_and_every_kind_of_error() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    schema = Script.model_json_schema()
+    keys = {key for part in (schema, *schema["$defs"].values()) for key in part.get("properties", {})}
+    names = keys | {kind.value for kind in ModelErrorKind}
+    assert [name for name in sorted(names) if f"`{name}`" not in page and f'"{name}"' not in page] == []
