@@ -19,9 +19,9 @@ from pathlib import Path
 from engine.models.base import Finish, Message, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
 from engine.models.embedded_child import Child, ChildSettings, Failure, Told
 from engine.models.embedded_weights import HOW_TO_GET, WEIGHTS_SHA256, find_runtime, find_weights
+from engine.models.model_names import EMBEDDED_MODEL
 from engine.values import Value
 
-EMBEDDED_MODEL = "embedded:smollm2-135m"
 EMBEDDED_NOTE = "tiny: good for trying the program, not for good answers"
 
 CONTEXT_TOKENS = 4096

