@@ -1,0 +1,317 @@
+"""Turns a syntax tree into nested Python functions, and finds the paths that they read.
+
+The tree holds one node for each level of precedence. What stands for nothing is left out, and chains (`a + b + c`,
+`a.b[0]`) become loops, so that a long expression needs no deep stack, neither here nor when it is evaluated.
+Knows syntax; what the pieces do is in `operators`, `functions`, `comprehensions` and `scope`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from engine.expr import scope
+from engine.expr.comprehensions import COMPREHENSIONS, Body, Step, decide
+from engine.expr.errors import ExpressionError, MissingError
+from engine.expr.functions import FUNCTIONS, Function
+from engine.expr.limits import MAX_NESTING, Frame
+from engine.expr.literals import literal_value
+from engine.expr.operators import ARITHMETIC, RELATIONS, Operator, as_bool, element, negate
+from engine.expr.syntax import CHAINS, argument_trees, start, trees, unwrap
+from engine.values import Value
+
+if TYPE_CHECKING:
+    from lark import Token
+
+    from engine.expr.syntax import Node
+
+Suffix: TypeAlias = "Callable[[Frame, Value], Value]"
+"""What is done with a value because of what stands after it: `.name`, `[index]`, `.call(…)`."""
+
+_NAMES = frozenset({"ident", "dot_ident"})
+_CALLS = frozenset({"ident_arg", "dot_ident_arg"})
+_SUFFIXES = frozenset({"member_dot", "member_dot_arg", "member_index"})
+_OPERATORS = RELATIONS | ARITHMETIC
+
+
+class Compiler:
+    """Compiles one expression.
+
+    Attributes:
+        paths: The paths that were found so far.
+    """
+
+    def __init__(self, literals: dict[int, str]) -> None:
+        self.paths: set[tuple[str, ...]] = set()
+        self._literals = literals
+        self._bound: str | None = None
+        self._depth = 0
+        self._compiled = 0
+        self._rules: dict[str, Callable[[Node], Step]] = {
+            "expr": self._condition,
+            "conditionalor": self._logical,
+            "conditionaland": self._logical,
+            "unary": self._unary,
+            "literal": self._literal,
+            "list_lit": self._list,
+            "map_lit": self._object,
+        } | dict.fromkeys(CHAINS, self._chain)
+
+    def compile(self, tree: Node) -> Step:
+        """Compile a tree.
+
+        Raises:
+            ExpressionError: It is nested too deeply, or means nothing.
+        """
+        tree = unwrap(tree)
+        if self._depth == MAX_NESTING:
+            raise ExpressionError(
+                f"The expression is nested more than {MAX_NESTING} levels deep.", "Make it simpler.", start(tree)
+            )
+        self._depth += 1
+        self._compiled += 1
+        step = self._rules.get(tree.data, self._member)(tree)
+        self._depth -= 1
+        return step
+
+    # Operators
+
+    def _condition(self, tree: Node) -> Step:
+        condition, yes, no = (self.compile(child) for child in trees(tree))
+        position = start(tree)
+        return lambda frame: yes(frame) if as_bool(condition(frame), position) else no(frame)
+
+    def _logical(self, tree: Node) -> Step:
+        rule, position = tree.data, start(tree)
+        decisive = rule == "conditionalor"
+        operands: list[Step] = []
+        while tree.data == rule:
+            left, right = trees(tree)
+            operands.append(self.compile(right))
+            tree = unwrap(left)
+        operands.append(self.compile(tree))
+        operands.reverse()
+        return lambda frame: decide(frame, operands, decisive, position)
+
+    def _chain(self, tree: Node) -> Step:
+        """Compile operators of one precedence, `a + b - c`, whose left operands stand one inside the other."""
+        rule = tree.data
+        links: list[tuple[Operator, int | None, Step]] = []
+        while tree.data == rule:
+            left, right = trees(tree)
+            links.append((_OPERATORS[left.data], start(right), self.compile(right)))
+            tree = unwrap(trees(left)[0])
+        first = self.compile(tree)
+        links.reverse()
+
+        def chained(frame: Frame) -> Value:
+            value = first(frame)
+            for work, position, operand in links:
+                value = work(frame, position, value, operand(frame))
+            return value
+
+        return chained
+
+    def _unary(self, tree: Node) -> Step:
+        signs: list[tuple[bool, int | None]] = []
+        while tree.data == "unary":
+            sign, operand = trees(tree)
+            signs.append((sign.data == "unary_not", start(tree)))
+            tree = unwrap(operand)
+        step = self.compile(tree)
+        signs.reverse()
+
+        def signed(frame: Frame) -> Value:
+            value = step(frame)
+            for inverts, position in signs:
+                value = not as_bool(value, position) if inverts else negate(position, value)
+            return value
+
+        return signed
+
+    # Values
+
+    def _literal(self, tree: Node) -> Step:
+        value = literal_value(cast("Token", tree.children[0]), self._literals)
+        return lambda _frame: value
+
+    def _list(self, tree: Node) -> Step:
+        items = self._arguments(tree, 0)
+        return lambda frame: [item(frame) for item in items]
+
+    def _object(self, tree: Node) -> Step:
+        parts = [self.compile(part) for inits in trees(tree) for part in trees(inits)]
+        pairs = list(zip(parts[::2], parts[1::2], strict=True))
+        position = start(tree)
+
+        def built(frame: Frame) -> Value:
+            made: dict[str, Value] = {}
+            for name_of, value_of in pairs:
+                name = name_of(frame)
+                if not isinstance(name, str):
+                    raise ExpressionError(
+                        f"A name in an object is a text, but this is {scope.describe(name)}.", "", position
+                    )
+                if name in made:
+                    raise ExpressionError(f"The object has `{name[:40]}` twice.", "Leave out one.", position)
+                made[name] = value_of(frame)
+            return made
+
+        return built
+
+    # Names, members and calls
+
+    def _member(self, tree: Node) -> Step:
+        """Compile what a value is taken from: a name, a call or a literal, and everything that stands after it."""
+        suffixes: list[Node] = []
+        while tree.data in _SUFFIXES:
+            suffixes.append(tree)
+            tree = unwrap(trees(tree)[0])
+        suffixes.reverse()
+        path = self._path_start(tree)
+        if path:
+            while suffixes and suffixes[0].data == "member_dot":
+                path.append(str(suffixes.pop(0).children[1]))
+            step = self._read(tuple(path), start(tree))
+        elif tree.data in _NAMES:
+            step = _variable
+        elif tree.data in _CALLS:
+            step = self._call(tree)
+        elif tree.data == "member_object":
+            raise ExpressionError(
+                "There are no types to make objects of.", 'Write an object as {"name": value}.', start(tree)
+            )
+        else:
+            step = self.compile(tree)
+        if not suffixes:
+            return step
+        works = [self._suffix(suffix) for suffix in suffixes]
+
+        def taken(frame: Frame) -> Value:
+            value = step(frame)
+            for work in works:
+                value = work(frame, value)
+            return value
+
+        return taken
+
+    def _path_start(self, tree: Node) -> list[str]:
+        """Give the name that starts a path; nothing where there is none, or a comprehension binds it."""
+        if tree.data not in _NAMES:
+            return []
+        name = str(tree.children[0])
+        return [] if name == self._bound else [name]
+
+    def _read(self, path: tuple[str, ...], position: int | None) -> Step:
+        scope.check_path(path, position)
+        self.paths.add(path)
+        if path[0] not in scope.NAMESPACES:
+            return lambda frame: scope.read(path, frame.scope, position)
+
+        def remembered(frame: Frame) -> Value:
+            if path not in frame.known:
+                frame.known[path] = scope.read(path, frame.scope, position)
+            return frame.known[path]
+
+        return remembered
+
+    def _suffix(self, tree: Node) -> Suffix:
+        if tree.data == "member_index":
+            _, index_tree = trees(tree)
+            index, place = self.compile(index_tree), start(index_tree)
+            return lambda frame, value: element(place, value, index(frame))
+        token = cast("Token", tree.children[1])
+        name, position = str(token), token.start_pos
+        if tree.data == "member_dot":
+            return lambda _frame, value: scope.member_of(value, name, "This", position)
+        if name in COMPREHENSIONS:
+            return self._comprehension(tree, name, position)
+        function = self._function(name, position, method=True)
+        call, arguments = function.call, self._arguments(tree, 2)
+        _check_count(name, function, len(arguments), 1, position)
+        return lambda frame, value: call(frame, position, value, *[argument(frame) for argument in arguments])
+
+    def _call(self, tree: Node) -> Step:
+        name, position = str(tree.children[0]), start(tree)
+        if name == "has":
+            return self._has(tree)
+        function = self._function(name, position, method=False)
+        call, arguments = function.call, self._arguments(tree, 1)
+        _check_count(name, function, len(arguments), 0, position)
+        return lambda frame: call(frame, position, *[argument(frame) for argument in arguments])
+
+    def _function(self, name: str, position: int | None, *, method: bool) -> Function:
+        function = FUNCTIONS.get(name)
+        if function is not None and (function.method if method else function.plain):
+            return function
+        if function is not None or name in COMPREHENSIONS:
+            usage = f"{name}(…)" if method else f"VALUE.{name}(…)"
+            raise ExpressionError(f"`{name}` is not called like this.", f"Write {usage}.", position)
+        known = ", ".join(sorted([*FUNCTIONS, *COMPREHENSIONS, "has"]))
+        raise ExpressionError(f"There is no function `{name[:40]}`; there is: {known}.", "", position)
+
+    def _arguments(self, tree: Node, index: int) -> list[Step]:
+        """Compile the list of expressions that a tree has for its child at an index, or nothing when it has none."""
+        return [self.compile(argument) for argument in argument_trees(tree, index)]
+
+    def _has(self, tree: Node) -> Step:
+        position = start(tree)
+        arguments = argument_trees(tree, 1)
+        target = unwrap(arguments[0]) if len(arguments) == 1 else tree
+        if target.data != "member_dot":
+            raise ExpressionError("`has` asks for a member.", "Write it as in has(input.title).", position)
+        path: list[str] = []
+        owner = target
+        while owner.data == "member_dot":
+            path.insert(0, str(owner.children[1]))
+            owner = unwrap(trees(owner)[0])
+        root = self._path_start(owner)
+        if root:
+            full = (*root, *path)
+            self.paths.add(full)
+            return lambda frame: scope.has(full, frame.scope, position)
+        value_of = self.compile(target)
+
+        def tested(frame: Frame) -> Value:
+            try:
+                value_of(frame)
+            except MissingError:
+                return False
+            return True
+
+        return tested
+
+    def _comprehension(self, tree: Node, name: str, position: int | None) -> Suffix:
+        if self._bound is not None:
+            raise ExpressionError(
+                f"`{name}` stands inside another comprehension.", "Divide the work between two nodes.", position
+            )
+        arguments = argument_trees(tree, 2)
+        counts = (2, 3) if name == "map" else (2,)
+        variable = unwrap(arguments[0]) if arguments else tree
+        if len(arguments) not in counts or variable.data != "ident":
+            raise ExpressionError(
+                f"`{name}` needs a name for the element and an expression.",
+                f"Write it as in LIST.{name}(x, x {'+' if name == 'map' else '>'} 1).",
+                position,
+            )
+        before = self._compiled
+        self._bound = str(variable.children[0])
+        steps = [self.compile(argument) for argument in arguments[1:]]
+        self._bound = None
+        outcome = steps.pop() if name == "map" else None
+        body = Body(name, steps[0] if steps else None, outcome, self._compiled - before, position)
+        work = COMPREHENSIONS[name]
+        return lambda frame, value: work(frame, value, body)
+
+
+def _variable(frame: Frame) -> Value:
+    return frame.variable
+
+
+def _check_count(name: str, function: Function, count: int, receivers: int, position: int | None) -> None:
+    """Refuse a wrong number of arguments; `receivers` of the function's own stand before the dot."""
+    least, most = function.least - receivers, function.most - receivers
+    if not least <= count <= most:
+        wanted = str(least) if least == most else f"{least} or {most}"
+        raise ExpressionError(f"`{name}` takes {wanted} in its parentheses, but gets {count}.", "", position)

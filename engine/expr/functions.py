@@ -1,0 +1,208 @@
+"""The functions that an expression can call, each with its name, its number of arguments and its bound.
+
+Those of CEL that make sense for JSON, and a few for texts that CEL leaves to extensions. To add one, write it and enter
+it in `FUNCTIONS`. Knows nothing of syntax.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.expr.errors import ExpressionError
+from engine.expr.limits import CHARACTERS_READ, MAX_TEXT, PIECE, Frame, written_size
+from engine.expr.operators import checked
+from engine.expr.patterns import found
+from engine.expr.scope import describe
+from engine.values import Value, to_text
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the language.
+
+    Attributes:
+        call: Does the work; it gets the evaluation, the position of the call, and the arguments. Of a method, what
+            stands before the dot is the first argument.
+        least: The fewest arguments.
+        most: The most arguments.
+        plain: It can be called as `name(a, b)`.
+        method: It can be called as `a.name(b)`.
+    """
+
+    call: Callable[..., Value]
+    least: int = 1
+    most: int = 1
+    plain: bool = False
+    method: bool = False
+
+
+def _text(name: str, value: Value, position: int | None) -> str:
+    """Take an argument that must be a text."""
+    if isinstance(value, str):
+        return value
+    raise ExpressionError(f"`{name}` needs a text, but this is {describe(value)}.", "", position)
+
+
+def _whole(name: str, value: Value, position: int | None) -> int:
+    """Take an argument that must be a whole number, however it is written."""
+    if not isinstance(value, bool) and isinstance(value, (int, float)) and value == value // 1:
+        return int(checked(value, position))
+    raise ExpressionError(f"`{name}` needs a whole number, but this is {describe(value)}.", "", position)
+
+
+def _size(_frame: Frame, position: int | None, value: Value) -> Value:
+    if isinstance(value, (str, list, dict)):
+        return len(value)
+    raise ExpressionError(f"`size` needs a text, a list or an object, but this is {describe(value)}.", "", position)
+
+
+def _contains(frame: Frame, position: int | None, text: Value, part: Value) -> Value:
+    whole, wanted = _text("contains", text, position), _text("contains", part, position)
+    _charge_search(frame, position, whole, wanted)
+    return wanted in whole
+
+
+def _charge_search(frame: Frame, position: int | None, text: str, part: str) -> None:
+    """Count a search; for a short part, the worst texts are looked at once for each of its characters."""
+    frame.charge(1 + len(text) * min(1 + len(part) // 10, 10) // CHARACTERS_READ, position)
+
+
+def _starts_with(_frame: Frame, position: int | None, text: Value, part: Value) -> Value:
+    return _text("startsWith", text, position).startswith(_text("startsWith", part, position))
+
+
+def _ends_with(_frame: Frame, position: int | None, text: Value, part: Value) -> Value:
+    return _text("endsWith", text, position).endswith(_text("endsWith", part, position))
+
+
+def _matches(frame: Frame, position: int | None, text: Value, pattern: Value) -> Value:
+    return found(frame, position, _text("matches", text, position), _text("matches", pattern, position))
+
+
+def _lower(frame: Frame, position: int | None, text: Value) -> Value:
+    whole = _text("lower", text, position)
+    frame.charge_text(len(whole), position)
+    return whole.lower()
+
+
+def _upper(frame: Frame, position: int | None, text: Value) -> Value:
+    whole = _text("upper", text, position)
+    frame.charge_text(len(whole), position)
+    return whole.upper()
+
+
+def _trim(frame: Frame, position: int | None, text: Value) -> Value:
+    whole = _text("trim", text, position)
+    frame.charge_text(len(whole), position)
+    return whole.strip()
+
+
+def _split(frame: Frame, position: int | None, text: Value, separator: Value) -> Value:
+    whole, mark = _text("split", text, position), _text("split", separator, position)
+    if not mark:
+        raise ExpressionError("`split` needs a separator that is not empty.", "Name the separator.", position)
+    _charge_search(frame, position, whole, mark)
+    frame.charge_text(len(whole), position)
+    frame.charge((whole.count(mark) + 1) * PIECE, position)
+    return list[Value](whole.split(mark))
+
+
+def _join(frame: Frame, position: int | None, items: Value, separator: Value = "") -> Value:
+    mark = _text("join", separator, position)
+    if not isinstance(items, list):
+        raise ExpressionError(f"`join` needs a list, but this is {describe(items)}.", "", position)
+    frame.charge(len(items), position)
+    texts = [_text("join", item, position) for item in items]
+    frame.charge_text(sum(map(len, texts)) + len(mark) * len(texts), position)
+    return mark.join(texts)
+
+
+def _replace(frame: Frame, position: int | None, text: Value, old: Value, new: Value) -> Value:
+    whole, before = _text("replace", text, position), _text("replace", old, position)
+    after = _text("replace", new, position)
+    if not before:
+        raise ExpressionError("`replace` needs a text to look for.", "Name what is to be replaced.", position)
+    _charge_search(frame, position, whole, before)
+    frame.charge_text(len(whole) + whole.count(before) * (len(after) - len(before)), position)
+    return whole.replace(before, after)
+
+
+def _substring(frame: Frame, position: int | None, text: Value, start: Value, end: Value = None) -> Value:
+    whole, first = _text("substring", text, position), _whole("substring", start, position)
+    last = max(first, len(whole)) if end is None else _whole("substring", end, position)
+    if first < 0 or last < first:
+        raise ExpressionError(
+            f"`substring` cannot take the characters from {first} to {last}.", "Count from 0, start first.", position
+        )
+    piece = whole[first:last]
+    frame.charge_text(len(piece), position)
+    return piece
+
+
+def _int(_frame: Frame, position: int | None, value: Value) -> Value:
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return checked(int(value), position)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return math.trunc(checked(value, position))
+    return _not_converted("a whole number", value, position)
+
+
+def _double(_frame: Frame, position: int | None, value: Value) -> Value:
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return checked(float(value), position)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(checked(value, position))
+    return _not_converted("a number", value, position)
+
+
+def _bool(_frame: Frame, position: int | None, value: Value) -> Value:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value in {"true", "false"}:
+        return value == "true"
+    return _not_converted("true or false", value, position)
+
+
+def _not_converted(wanted: str, value: Value, position: int | None) -> Value:
+    shown = f"the text `{value[:30]}`" if isinstance(value, str) else describe(value)
+    raise ExpressionError(f"Cannot turn {shown} into {wanted}.", "", position)
+
+
+def _string(frame: Frame, position: int | None, value: Value) -> Value:
+    frame.charge_text(written_size(value, MAX_TEXT), position)
+    try:
+        return to_text(value)
+    except ValueError:
+        raise ExpressionError("The number is too long to be written.", "", position) from None
+
+
+def _dyn(_frame: Frame, _position: int | None, value: Value) -> Value:
+    return value
+
+
+FUNCTIONS: dict[str, Function] = {
+    "size": Function(_size, plain=True, method=True),
+    "contains": Function(_contains, 2, 2, method=True),
+    "startsWith": Function(_starts_with, 2, 2, method=True),
+    "endsWith": Function(_ends_with, 2, 2, method=True),
+    "matches": Function(_matches, 2, 2, plain=True, method=True),
+    "lower": Function(_lower, method=True),
+    "upper": Function(_upper, method=True),
+    "trim": Function(_trim, method=True),
+    "split": Function(_split, 2, 2, method=True),
+    "join": Function(_join, 1, 2, method=True),
+    "replace": Function(_replace, 3, 3, method=True),
+    "substring": Function(_substring, 2, 3, method=True),
+    "int": Function(_int, plain=True),
+    "double": Function(_double, plain=True),
+    "bool": Function(_bool, plain=True),
+    "string": Function(_string, plain=True),
+    "dyn": Function(_dyn, plain=True),
+}
+"""Every function by its name. `has` and the comprehensions are no functions: they do not work on finished values."""

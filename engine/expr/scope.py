@@ -1,0 +1,173 @@
+"""What the names in an expression or template stand for, and how a dotted path is read.
+
+The one place that knows of namespaces; it knows nothing of CEL, nor of what the engine puts into a scope.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from types import NoneType
+from typing import Protocol
+
+from engine.expr.errors import ExpressionError, MissingError
+from engine.values import Value
+
+
+class Namespace(Protocol):
+    """A group of values of which each is fetched only when it is named."""
+
+    def member(self, name: str) -> Value | Namespace:
+        """Give one value of the group, or a group inside it.
+
+        Raises:
+            LookupError: There is no such member.
+        """
+        ...
+
+
+Scope = Mapping[str, "Value | Namespace"]
+"""Bare names and what they stand for."""
+
+NAMESPACES = frozenset({"loop", "nodes", "state"})
+"""The names that always stand for a group of values, so that using one as a whole is a mistake that shows at once."""
+
+_VALUE = (str, int, float, list, dict, NoneType)
+"""The types of a value; what is none of them is a namespace."""
+
+LITERALS = frozenset({"true", "false", "null"})
+"""The words of CEL that look like a name and are none."""
+
+PATH = re.compile(r"[ \t\r\n]*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)[ \t\r\n]*")
+"""A plain dotted path with white space around it."""
+
+
+def plain_path(text: str) -> tuple[str, ...] | None:
+    """Split a text that is nothing but a dotted path (`loop.last.draft`); None when it is anything else."""
+    match = PATH.fullmatch(text)
+    if match is None:
+        return None
+    path = tuple(match[1].split("."))
+    return None if path[0] in LITERALS else path
+
+
+def check_path(path: tuple[str, ...], position: int | None) -> None:
+    """Refuse a path that names a whole group of values.
+
+    Raises:
+        ExpressionError: It does.
+    """
+    if len(path) == 1 and path[0] in NAMESPACES:
+        raise ExpressionError(
+            f"`{path[0]}` is a group of values and cannot be used as a whole.",
+            f"Name one of them after a dot, as in `{path[0]}.{'iteration' if path[0] == 'loop' else 'NAME'}`.",
+            position,
+        )
+
+
+def describe(value: Value) -> str:
+    """Name the kind of a value as a person would."""
+    match value:
+        case None:
+            return "empty (null)"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def member_of(value: Value, name: str, owner: str, position: int | None) -> Value:
+    """Read a member of a JSON object.
+
+    Args:
+        value: The object.
+        name: The member.
+        owner: What the person wrote for the object; it stands in the error.
+        position: Where it was written.
+
+    Raises:
+        ExpressionError: The value is no object, or has no such member.
+    """
+    if isinstance(value, dict):
+        if name in value:
+            return value[name]
+        raise MissingError(f"{owner} has no `{name}`; it has: {_listing(value)}.", "", position)
+    error = MissingError if value is None else ExpressionError
+    raise error(f"{owner} is {describe(value)} and so has no `{name}`.", "", position)
+
+
+def resolve(path: tuple[str, ...], scope: Scope, position: int | None = None) -> Value | Namespace:
+    """Follow a path; it may end at a group of values.
+
+    What a namespace gives as null (nothing happened there yet, as in a loop's first iteration) has null members too.
+
+    Raises:
+        ExpressionError: The path leads nowhere.
+    """
+    try:
+        item = scope[path[0]]
+    except KeyError:
+        raise ExpressionError(
+            f"There is no `{path[0]}` here; there is: {_listing(scope)}.", "Correct the name.", position
+        ) from None
+    inside_namespace = not isinstance(item, _VALUE)
+    for index in range(1, len(path)):
+        if not isinstance(item, _VALUE):
+            try:
+                item = item.member(path[index])
+            except LookupError:
+                owner = ".".join(path[:index])
+                raise MissingError(f"`{owner}` has no `{path[index]}`.", "Correct the name.", position) from None
+        elif item is None and inside_namespace:
+            return None
+        else:
+            item = member_of(item, path[index], f"`{'.'.join(path[:index])}`", position)
+    return item
+
+
+def read(path: tuple[str, ...], scope: Scope, position: int | None = None) -> Value:
+    """Follow a path to a value.
+
+    Raises:
+        ExpressionError: The path leads nowhere, or to a whole group of values.
+    """
+    item = resolve(path, scope, position)
+    if isinstance(item, _VALUE):
+        return item
+    written = ".".join(path)
+    raise ExpressionError(
+        f"`{written}` is a group of values and cannot be used as a whole.",
+        f"Name one of them after a dot, as in `{written}.NAME`.",
+        position,
+    )
+
+
+def has(path: tuple[str, ...], scope: Scope, position: int | None = None) -> bool:
+    """Tell whether the last name of a path of two or more is there to be read.
+
+    Raises:
+        ExpressionError: The path starts at an unknown name, or goes through something that has no members.
+    """
+    try:
+        owner = resolve(path[:-1], scope, position)
+        if isinstance(owner, _VALUE):
+            member_of(owner, path[-1], f"`{'.'.join(path[:-1])}`", position)
+        else:
+            resolve(path, scope, position)
+    except MissingError:
+        return False
+    return True
+
+
+def _listing(names: Iterable[str]) -> str:
+    """Name the first few of some names."""
+    ordered = sorted(names)
+    if not ordered:
+        return "nothing"
+    return ", ".join(name[:40] for name in ordered[:10]) + (", …" if len(ordered) > 10 else "")

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from engine.expr import ExpressionError, compile_expression
+from engine.values import Value
+
+SCOPE: dict[str, Value] = {
+    "score": 8.5,
+    "count": 3,
+    "title": "A title",
+    "empty": None,
+    "done": True,
+    "big": 10**30,
+    "input": {"title": "T", "items": [1, 2, 3], "people": [{"name": "Ann", "age": 41}, {"name": "Bob", "age": 17}]},
+}
+
+
+def evaluate(text: str) -> Value:
+    return compile_expression(text).evaluate(SCOPE)
+
+
+def refusal(text: str) -> ExpressionError:
+    with pytest.raises(ExpressionError) as caught:
+        evaluate(text)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("-0x1F", -31),
+        ("7u", 7),
+        ("1.5", 1.5),
+        ("true", True),
+        ("null", None),
+        ("[1, 'a', null]", [1, "a", None]),
+        ("[]", []),
+        ('{"a": {"b": [true]}}', {"a": {"b": [True]}}),
+        ("{}", {}),
+        (r'"a\n\t\x41\u00e9\U0001F600\101\"\\"', 'a\n\tAé😀A"\\'),
+        (r"r'a\n'", "a\\n"),
+        ("'''two\nlines'''", "two\nlines"),
+        ('"""say "yes" """', 'say "yes" '),
+        ('R"""a\\"""', "a\\"),
+        ("'http://host'  // a remark, it's ignored", "http://host"),
+        (".score", 8.5),
+    ],
+)
+def test_a_literal_is_the_json_value_that_it_shows(text: str, value: Value) -> None:
+    assert evaluate(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("score >= 8", True),
+        ("8 >= score", False),
+        ("count < 3.5", True),
+        ("1 == 1.0", True),
+        ("1 != 1.0", False),
+        ("[1, {'a': 2}] == [1.0, {'a': 2.0}]", True),
+        ("1 in [1.0, 2]", True),
+        ("4 in [1.0, 2]", False),
+        ("1 + 0.5", 1.5),
+        ("5.5 % 2", 1.5),
+        ("big > 5 && big == big", True),
+        ("input.items[1.0]", 2),
+    ],
+)
+def test_whole_numbers_and_others_mix_as_a_person_expects(text: str, value: Value) -> None:
+    assert evaluate(text) is value or (evaluate(text) == value and not isinstance(value, bool))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 + 2 * 3 - 4", 3),
+        ("(1 + 2) * 3", 9),
+        ("10 - 4 - 3", 3),
+        ("10 - (4 - 3)", 9),
+        ("5 / 2", 2),
+        ("-5 / 2", -2),
+        ("-5 % 3", -2),
+        ("5 % -3", 2),
+        ("5.0 / 2", 2.5),
+        ("--count", 3),
+        ("-score", -8.5),
+        ("'a' + 'b'", "ab"),
+        ("[1] + [2]", [1, 2]),
+        ("'a' < 'b'", True),
+        ("'b' <= 'a'", False),
+        ("false < true", True),
+        ("1 < 2 == true", True),
+        ("'a' == 1", False),
+        ("1 == '1'", False),
+        ("null == 1", False),
+        ("empty == null", True),
+        ("true == 1", False),
+        ("1.0 == true", False),
+        ("[1] == [1, 2]", False),
+        ("[1] == {'a': 1}", False),
+        ("{'a': 1} == {'b': 1}", False),
+        ("{'a': 1} != {'a': 2}", True),
+        ("'title' in input", True),
+        ("'nothing' in input", False),
+        ("!done", False),
+        ("!!done", True),
+        ("done ? 'yes' : 'no'", "yes"),
+        ("!done ? 1 : count > 5 ? 2 : 3", 3),
+    ],
+)
+def test_operators_work_as_in_cel(text: str, value: Value) -> None:
+    outcome = evaluate(text)
+    assert outcome == value
+    assert type(outcome) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("input.title", "T"),
+        ("(input).title", "T"),
+        ("input['title']", "T"),
+        ("input.items[0]", 1),
+        ("input.people[1].name", "Bob"),
+        ("{'a': {'b': 1}}.a.b", 1),
+        ("[[1, 2], [3]][0][1]", 2),
+    ],
+)
+def test_members_and_elements_are_read(text: str, value: Value) -> None:
+    assert evaluate(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("has(input.title)", True),
+        ("has(input.subtitle)", False),
+        ("has(input.meta.author)", False),
+        ("has(empty.title)", False),
+        ("has(input.people[0].name)", True),
+        ("has(input.people[0].email)", False),
+        ("has({'a': 1}.a)", True),
+        ("input.people.filter(p, has(p.email))", []),
+    ],
+)
+def test_has_asks_for_a_member_without_failing(text: str, value: Value) -> None:
+    assert evaluate(text) == value
+
+
+@pytest.mark.parametrize("text", ["has(score.x)", "has(unknown.x)", "has(input.title.x)"])
+def test_has_fails_on_what_can_have_no_members(text: str) -> None:
+    refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("input.items.map(x, x * 2)", [2, 4, 6]),
+        ("input.items.map(x, x > 1, x * 2)", [4, 6]),
+        ("input.items.filter(x, x != 2)", [1, 3]),
+        ("input.items.filter(x, x > 1).map(y, y + count)", [5, 6]),
+        ("input.items.all(x, x > 0)", True),
+        ("input.items.all(x, x > 1)", False),
+        ("input.items.exists(x, x == 3)", True),
+        ("input.items.exists(x, x == 4)", False),
+        ("input.items.exists_one(x, x > 2)", True),
+        ("input.items.exists_one(x, x > 1)", False),
+        ("[].all(x, x)", True),
+        ("[].exists(x, x)", False),
+        ("{'a': 1, 'b': 2}.map(k, k)", ["a", "b"]),
+        ("input.people.map(p, p.age >= 18 ? p.name : 'a child')", ["Ann", "a child"]),
+        ("[1].map(count, count) + [count]", [1, 3]),
+        ("[1].map(loop, loop)", [1]),
+    ],
+)
+def test_comprehensions_walk_lists_and_names(text: str, value: Value) -> None:
+    assert evaluate(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("false && unknown", False),
+        ("unknown && false", False),
+        ("true || 1 / 0 > 1", True),
+        ("1 / 0 > 1 || true", True),
+        ("[1, 'a', 3].exists(x, x > 2)", True),
+        ("['a', 0].all(x, x > 2)", False),
+    ],
+)
+def test_a_part_that_fails_does_not_matter_where_another_decides(text: str, value: Value) -> None:
+    assert evaluate(text) is value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unknown",
+        "unknown || false",
+        "unknown && true",
+        "[1, 'a'].exists(x, x > 2)",
+        "[1, 'a'].all(x, x > 0)",
+        "[1, 'a'].filter(x, x > 0)",
+        "[1, 2].exists(x, x)",
+        "[1, 2].filter(x, x)",
+        "count && true",
+        "'false' || false",
+        "!count",
+        "empty ? 1 : 2",
+    ],
+)
+def test_a_failure_never_counts_as_false(text: str) -> None:
+    refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "sentence"),
+    [
+        ("unknown", 0, "There is no `unknown` here; there is: big, count, done, empty, input, score, title."),
+        ("1 + nothing", 4, "There is no `nothing` here"),
+        ("input.subtitle", 0, "`input` has no `subtitle`; it has: items, people, title."),
+        ("input.title.x", 0, "`input.title` is a text and so has no `x`."),
+        ("empty.x", 0, "`empty` is empty (null) and so has no `x`."),
+        ("[input][0].x", 11, "This has no `x`; it has: items, people, title."),
+        ("{}.x", 3, "This has no `x`; it has: nothing."),
+        ("done.x", 0, "`done` is true and so has no `x`."),
+        ("(1 > 2).x", 8, "This is false and so has no `x`."),
+        ("'a' + 1", 6, "Cannot add a text and a number."),
+        ("done + 1", 7, "Cannot add true and a number."),
+        ("'a' * 1000000000", 6, "Cannot multiply a text and a number."),
+        ("[1] - [1]", 6, "Cannot subtract a list and a list."),
+        ("{} / 1", 5, "Cannot divide an object and a number."),
+        ("-title", 0, "Cannot take the negative of a text."),
+        ("1 < '2'", 4, "Cannot compare by < a number and a text."),
+        ("1 / 0", 4, "This divides by zero."),
+        ("1.0 / 0", 6, "This divides by zero."),
+        ("1 % 0", 4, "This divides by zero."),
+        ("1.0 % 0.0", 6, "This divides by zero."),
+        ("9223372036854775807 + 1", 22, "The number is too large"),
+        ("-9223372036854775808 - 1", 23, "The number is too large"),
+        ("99999999999999999999", 0, "The number is too large"),
+        ("1e308 * 10", 8, "The number is too large"),
+        ("1e999", 0, "The number is too large"),
+        ("big + 1", 6, "The number is too large"),
+        ("input.items[3]", 12, "The list has 3 elements, and none at 3."),
+        ("input.items[-1]", 12, "The list has 3 elements, and none at -1."),
+        ("input.items[0.5]", 12, "The list has 3 elements, and none at 0.5."),
+        ("input.items[true]", None, "Cannot take from a list by true."),
+        ("title[0]", 6, "Cannot take from a text by a number."),
+        ("1 in 'abc'", 5, "Cannot look for a number in a text with `in`."),
+        ("{1: 2}", 0, "A name in an object is a text, but this is a number."),
+        ("{'a': 1, 'a': 2}", 0, "The object has `a` twice."),
+        ("score.map(x, x)", 6, "`map` walks over a list or an object, but this is a number."),
+        ("title.all(x, x)", 6, "`all` walks over a list or an object, but this is a text."),
+    ],
+)
+def test_what_has_no_value_is_refused_with_the_place_and_a_sentence(
+    text: str, position: int | None, sentence: str
+) -> None:
+    error = refusal(text)
+    assert error.position == position
+    assert sentence in error.message
+    assert error.message.startswith(f"Character {position + 1}: " if position is not None else sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "sentence"),
+    [
+        ("", None, "The expression is empty."),
+        (" \n", None, "The expression is empty."),
+        ("1 +", 3, "ends before it is complete"),
+        ("(1", 2, "ends before it is complete"),
+        ("a b", 2, "`b` is not expected here."),
+        ("a 'b'", 2, "a quoted text is not expected here."),
+        ("a ; b", 2, "`;` is not expected here."),
+        ("a = b", 2, "Compare with ==."),
+        ("a and b", 2, "Write && for 'and'."),
+        ("not a", 4, "Write ! for 'not'."),
+        ("a | b", 2, "Write || for 'or'."),
+        ("2 ** 3", 3, "There is no power operator."),
+        ("'it's'", 5, "The text that starts here with ' has no end."),
+        ('a == "b', 5, 'The text that starts here with " has no end.'),
+        ("'a\nb'", 0, "The text that starts here with ' has no end."),
+        ("'a''b'", 3, "Two quoted texts stand side by side."),
+        (r"'\q'", 1, r"`\q` does not stand for a character."),
+        (r"'ab\ud800'", 3, r"`\ud800` does not stand for a character."),
+        (r"'\UFFFFFFFF'", 1, "does not stand for a character."),
+        (r"'\x1'", 1, r"`\x` does not stand for a character."),
+        ("b'bytes'", 0, "Bytes are no JSON value."),
+        ("Type{a: 1}", 0, "There are no types to make objects of."),
+        ("loop", 0, "`loop` is a group of values and cannot be used as a whole."),
+        ("  nodes ", 2, "`nodes` is a group of values and cannot be used as a whole."),
+        ("size(state)", 5, "`state` is a group of values and cannot be used as a whole."),
+        ("loop['index']", 0, "`loop` is a group of values and cannot be used as a whole."),
+        ("fly(1)", 0, "There is no function `fly`; there is: all, bool, contains,"),
+        ("title.fly()", 6, "There is no function `fly`"),
+        ("upper(title)", 0, "Write VALUE.upper(…)."),
+        ("map(title)", 0, "Write VALUE.map(…)."),
+        ("title.int()", 6, "Write int(…)."),
+        ("size()", 0, "`size` takes 1 in its parentheses, but gets 0."),
+        ("title.split()", 6, "`split` takes 1 in its parentheses, but gets 0."),
+        ("title.substring(1, 2, 3)", 6, "`substring` takes 1 or 2 in its parentheses, but gets 3."),
+        ("has(title)", 0, "`has` asks for a member."),
+        ("has()", 0, "`has` asks for a member."),
+        ("[1].map(x)", 4, "`map` needs a name for the element and an expression."),
+        ("[1].filter(x.y, true)", 4, "`filter` needs a name for the element and an expression."),
+        ("[1].all(x, true, true)", 4, "`all` needs a name for the element and an expression."),
+        ("[1].all()", 4, "`all` needs a name for the element and an expression."),
+    ],
+)
+def test_what_is_not_well_formed_is_refused_before_anything_is_evaluated(
+    text: str, position: int | None, sentence: str
+) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        compile_expression(text)
+    assert caught.value.position == position
+    assert sentence in str(caught.value)
+
+
+def test_the_same_text_is_compiled_once() -> None:
+    assert compile_expression("score > 123") is compile_expression("score > 123")
+
+
+def test_an_expression_shows_its_text_and_not_its_inside() -> None:
+    assert repr(compile_expression("score")) == "Expression(text='score', paths=frozenset({('score',)}))"
+
+
+def test_values_that_come_in_are_left_as_they_are() -> None:
+    items: Value = [3, 1]
+    assert compile_expression("(items + [2]).map(x, x)").evaluate({"items": items}) == [3, 1, 2]
+    assert items == [3, 1]
+
+
+def test_threads_can_compile_and_evaluate_side_by_side() -> None:
+    outcomes: list[Value] = []
+    start = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        start.wait()
+        for step in range(20):
+            expression = compile_expression(f"[{number}, {step}].map(x, x + n).size() == 2 ? n + {step} : -1")
+            outcomes.append(expression.evaluate({"n": number}))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, outcomes)) == sorted(str(number + step) for number in range(8) for step in range(20))
+
+
+def test_plain_paths_and_templates_need_no_parser_and_nothing_moves_the_recursion_limit() -> None:
+    script = """
+import sys
+limit = sys.getrecursionlimit()
+from engine.expr import compile_expression, compile_template
+assert compile_expression("score").evaluate({"score": 1}) == 1
+assert compile_template("{{ a.b }}").render({"a": {"b": 2}}) == "2"
+assert not {"celpy", "lark", "re2", "pendulum"} & sys.modules.keys()
+assert compile_expression("'a'.matches('a') && score > 0").evaluate({"score": 1}) is True
+assert "celpy" in sys.modules
+assert sys.getrecursionlimit() == limit
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.expr import ExpressionError, Namespace, compile_expression, compile_template
+from engine.values import Value
+
+
+class Recorder:
+    """A namespace that notes what is fetched from it."""
+
+    def __init__(self, name: str, members: dict[str, Value | Namespace], seen: list[tuple[str, ...]]) -> None:
+        self._name = name
+        self._members = members
+        self._seen = seen
+
+    def member(self, name: str) -> Value | Namespace:
+        self._seen.append((self._name, name))
+        return self._members[name]
+
+
+def recording_scope() -> tuple[dict[str, Value | Namespace], list[tuple[str, ...]]]:
+    seen: list[tuple[str, ...]] = []
+    last = Recorder("last", {"draft": {"title": "D"}, "critique": None}, seen)
+    members: dict[str, Value | Namespace] = {
+        "iteration": 2,
+        "index": 1,
+        "previous": None,
+        "history": [{"score": 3}, {"score": 9}],
+        "last": last,
+    }
+    return {"loop": Recorder("loop", members, seen), "input": {"title": "T"}, "score": 7}, seen
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("score", {("score",)}),
+        ("loop.last.draft.title == input.title", {("loop", "last", "draft", "title"), ("input", "title")}),
+        ("loop.history[0].score", {("loop", "history")}),
+        ("loop.history[loop.index].score > score", {("loop", "history"), ("loop", "index"), ("score",)}),
+        ("input['title']", {("input",)}),
+        ("input.items.map(x, x.name + y)", {("input", "items"), ("y",)}),
+        ("x.map(x, x.name) + x.tail", {("x",), ("x", "tail")}),
+        ("input.title.size()", {("input", "title")}),
+        ("has(input.title) ? input.title : other", {("input", "title"), ("other",)}),
+        ("has(loop.history[0].score)", {("loop", "history")}),
+        ("'input.title' + r'{score}'", set[tuple[str, ...]]()),
+        ("(input).title", {("input", "title")}),
+        (".score + size(.list)", {("score",), ("list",)}),
+        ("{'a': b}.a", {("b",)}),
+    ],
+)
+def test_the_paths_of_an_expression_are_found_without_evaluating(text: str, paths: set[tuple[str, ...]]) -> None:
+    expression = compile_expression(text)
+    assert expression.paths == paths
+    assert expression.names == {path[0] for path in paths}
+
+
+def test_the_paths_of_a_template_are_those_of_its_holes() -> None:
+    template = compile_template("{{a.b}} {{ loop.iteration }} {{ c + d.e }} \\{{ f }}")
+    assert template.paths == {("a", "b"), ("loop", "iteration"), ("c",), ("d", "e")}
+    assert template.names == {"a", "loop", "c", "d"}
+
+
+def test_only_the_members_that_are_met_are_fetched_and_each_once() -> None:
+    scope, seen = recording_scope()
+    expression = compile_expression(
+        "loop.iteration > 1 ? loop.last.draft.title + loop.last.draft.title : loop.history[0]"
+    )
+    assert expression.evaluate(scope) == "DD"
+    assert seen == [("loop", "iteration"), ("loop", "last"), ("last", "draft")]
+
+
+def test_an_expensive_member_is_fetched_once_for_a_whole_comprehension() -> None:
+    scope, seen = recording_scope()
+    expression = compile_expression("[1, 2, 3].all(x, loop.history.size() == 2)")
+    assert expression.evaluate(scope) is True
+    assert seen == [("loop", "history")]
+
+
+def test_each_evaluation_fetches_anew() -> None:
+    scope, seen = recording_scope()
+    expression = compile_expression("loop.index + 0")
+    expression.evaluate(scope)
+    expression.evaluate(scope)
+    assert seen == [("loop", "index")] * 2
+
+
+def test_what_is_below_an_empty_member_of_a_namespace_is_empty_too() -> None:
+    scope, _ = recording_scope()
+    assert compile_expression("loop.previous.title").evaluate(scope) is None
+    assert compile_expression("loop.last.critique.score == null").evaluate(scope) is True
+    assert compile_expression("has(loop.last.critique.score)").evaluate(scope) is False
+    assert compile_template("[{{loop.last.critique.reason}}]").render(scope) == "[]"
+
+
+def test_has_asks_a_namespace() -> None:
+    scope, _ = recording_scope()
+    assert compile_expression("has(loop.iteration)").evaluate(scope) is True
+    assert compile_expression("has(loop.last.draft)").evaluate(scope) is True
+    assert compile_expression("has(loop.last.nobody)").evaluate(scope) is False
+    assert compile_expression("has(loop.nothing)").evaluate(scope) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("loop.nothing", "`loop` has no `nothing`."),
+        ("loop.last.nobody", "`loop.last` has no `nobody`."),
+        ("loop.last", "`loop.last` is a group of values and cannot be used as a whole."),
+        ("size(loop.last)", "`loop.last` is a group of values and cannot be used as a whole."),
+        ("loop.iteration.x", "`loop.iteration` is a number and so has no `x`."),
+    ],
+)
+def test_a_namespace_gives_single_values_only(text: str, sentence: str) -> None:
+    scope, _ = recording_scope()
+    with pytest.raises(ExpressionError) as caught:
+        compile_expression(text).evaluate(scope)
+    assert sentence in caught.value.message
+
+
+def test_a_group_under_a_name_of_its_own_cannot_be_used_as_a_whole_either() -> None:
+    with pytest.raises(ExpressionError, match="`own` is a group of values"):
+        compile_expression("own").evaluate({"own": Recorder("own", {}, [])})
+
+
+LEAVES = st.sampled_from(
+    ["score", "input.title", "loop.iteration", "loop.last.draft.title", "loop.history[0].score", "1", "'a'", "null"]
+)
+EXPRESSIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["+", "==", "<", "&&", "||", "in"]), inner).map(
+            "({0[0]} {0[1]} {0[2]})".format
+        ),
+        st.tuples(inner, inner, inner).map("({0[0]} ? {0[1]} : {0[2]})".format),
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
+        st.tuples(inner, inner).map('{{"a": {0[0]}, "b": {0[1]}}}'.format),
+        inner.map("size({})".format),
+    ),
+    max_leaves=8,
+)
+
+
+class RecordingScope(dict[str, "Value | Namespace"]):
+    """A scope that notes which names are looked up."""
+
+    def __init__(self, content: dict[str, Value | Namespace], seen: list[tuple[str, ...]]) -> None:
+        super().__init__(content)
+        self._seen = seen
+
+    def __getitem__(self, name: str) -> Value | Namespace:
+        self._seen.append((name,))
+        return super().__getitem__(name)
+
+
+@given(EXPRESSIONS)
+def test_nothing_is_read_that_the_paths_do_not_name(text: str) -> None:
+    content, seen = recording_scope()
+    expression = compile_expression(text)
+    with contextlib.suppress(ExpressionError):
+        expression.evaluate(RecordingScope(content, seen))
+    named = {pair for path in expression.paths for pair in [*itertools.pairwise(path), path[:1]]}
+    assert set(seen) <= named
+
+
+@given(st.lists(LEAVES, min_size=1, max_size=8))
+def test_where_every_part_is_evaluated_every_path_is_read(leaves: list[str]) -> None:
+    content, seen = recording_scope()
+    expression = compile_expression(f"[{', '.join(leaves)}]")
+    expression.evaluate(RecordingScope(content, seen))
+    assert {name for (name,) in (path[:1] for path in expression.paths)} == {
+        entry[0] for entry in seen if len(entry) == 1
+    }
+    fetched = {entry[1] for entry in seen if entry[0] == "loop" and len(entry) == 2}
+    assert fetched == {path[1] for path in expression.paths if path[0] == "loop"}

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.expr import TemplateError, compile_template, escape_template
+from engine.expr.limits import MAX_EXPRESSION_HOLES, MAX_TEMPLATE_BYTES
+from engine.values import Value
+
+
+def render(text: str, **scope: Value) -> str:
+    return compile_template(text).render(scope)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("", ""),
+        ("no hole", "no hole"),
+        ("Improve {{input}}, then {{ critique }}.", "Improve the draft, then be brief."),
+        ("{{input}}{{critique}}", "the draftbe brief"),
+        ("{{\n data.title\t}}", "T"),
+        ("{{ data }}", '{"list":[1,2.5,null],"title":"T"}'),
+        ("{{ data.list[1] + 1 }}", "3.5"),
+        ("{{nothing}}", ""),
+        ("{{ nothing == null }}", "true"),
+        ("{{yes}} {{number}} {{half}}", "true 12 0.5"),
+        ("{{ null }}{{ true }}", "true"),
+        (r"\{{input}}", "{{input}}"),
+        (r"\{{ \{{{input}}", "{{ {{{input}}"),
+        (r"\\{{input}}", r"\{{input}}"),
+        ("{ {input} }} }", "{ {input} }} }"),
+        ("{{ '}}' + \"{{\" }}", "}}{{"),
+        ("{{ {'a': {'b': 1}}.a.b }}", "1"),
+        ("{{ {'a': {'b': 1}}}}", '{"a":{"b":1}}'),
+        ("{{ {} }}", "{}"),
+        ("{{ 'http://host' }}", "http://host"),
+        ("{{ input // a remark }}", "the draft"),
+        ("{{ '''a\nb''' }}", "a\nb"),
+    ],
+)
+def test_a_template_is_filled_in(text: str, outcome: str) -> None:
+    data: Value = {"title": "T", "list": [1, 2.5, None]}
+    scope: dict[str, Value] = {"input": "the draft", "critique": "be brief", "data": data, "nothing": None}
+    scope |= {"yes": True, "number": 12, "half": 0.5}
+    assert compile_template(text).render(scope) == outcome
+
+
+def test_a_plain_template_says_that_it_needs_no_expression_language() -> None:
+    assert compile_template("a {{b}} {{ c.d }}").is_plain
+    assert compile_template("no hole").is_plain
+    assert not compile_template("{{b}} {{ b + 1 }}").is_plain
+    assert not compile_template("{{ null }}").is_plain
+
+
+@pytest.mark.parametrize("value", ["{{secret}}", "{{ 1 + 1 }}", r"\{{secret}}", "}}{{secret}}{{"])
+def test_what_was_put_in_is_never_looked_at_again(value: str) -> None:
+    assert render("<{{a}}>", a=value, secret="S") == f"<{value}>"
+    assert render("<{{a + ''}}>", a=value, secret="S") == f"<{value}>"
+
+
+def test_pieces_that_are_put_in_do_not_make_a_hole_together() -> None:
+    assert render("{{a}}{{b}}secret{{c}}", a="{", b="{", c="}}", secret="S") == "{{secret}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "sentence"),
+    [
+        ("ab {{input", 3, "The {{ that starts here is not closed."),
+        ("{{ {'a': 1 }}", 0, "The {{ that starts here is not closed."),
+        ("{{}}", 2, "The {{ }} here is empty."),
+        ("{{a}} {{ \n }}", 8, "The {{ }} here is empty."),
+        ("it's {{ it's }}", 10, "The text that starts here with ' has no end."),
+        ("x {{ a b }}", 7, "`b` is not expected here."),
+        ("x {{ a + }}", 9, "ends before it is complete"),
+        ("x {{ loop }}", 5, "`loop` is a group of values"),
+        ("{{ '" + "a" * 1000 + "' }}", 2, "at most 1,000 are allowed"),
+    ],
+)
+def test_what_is_not_well_formed_is_refused_with_its_place_in_the_template(
+    text: str, position: int, sentence: str
+) -> None:
+    with pytest.raises(TemplateError) as caught:
+        compile_template(text)
+    assert caught.value.position == position
+    assert sentence in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "sentence"),
+    [
+        ("ab {{unknown}}", 5, "There is no `unknown` here; there is: big, data, nothing, text."),
+        ("ab {{ data.subtitle }}", 5, "`data` has no `subtitle`; it has: title."),
+        ("ab {{ 1 + text }}", 10, "Cannot add a number and a text."),
+        ("{{text.title}}", 2, "`text` is a text and so has no `title`."),
+        ("{{nothing.title}}", 2, "`nothing` is empty (null) and so has no `title`."),
+        ("{{big}}", 2, "The number here cannot be written."),
+    ],
+)
+def test_a_hole_without_a_value_is_refused_and_never_left_empty(text: str, position: int, sentence: str) -> None:
+    scope: dict[str, Value] = {"data": {"title": "T"}, "text": "t", "nothing": None, "big": 10**5000}
+    with pytest.raises(TemplateError) as caught:
+        compile_template(text).render(scope)
+    assert caught.value.position == position
+    assert sentence in caught.value.message
+
+
+def test_an_outcome_of_exactly_a_megabyte_is_the_longest() -> None:
+    text = "a" * (MAX_TEMPLATE_BYTES - 2)
+    assert render("<{{a}}>", a=text) == f"<{text}>"
+    with pytest.raises(TemplateError, match=r"longer than 1,000,000 bytes"):
+        render("<{{a}}>", a=text + "a")
+
+
+def test_the_length_of_an_outcome_is_counted_in_bytes() -> None:
+    assert len(render("{{a}}", a="é" * (MAX_TEMPLATE_BYTES // 2))) == MAX_TEMPLATE_BYTES // 2
+    with pytest.raises(TemplateError, match=r"longer than 1,000,000 bytes"):
+        render("{{a}}b", a="é" * (MAX_TEMPLATE_BYTES // 2))
+    with pytest.raises(TemplateError, match=r"longer than 1,000,000 bytes"):
+        render("b" * (MAX_TEMPLATE_BYTES + 1))
+
+
+@pytest.mark.parametrize("text", ["{{a}}" * 1_000, "{{ [a, a, a] }}", "{{b}}", "{{ b.map(x, b) }}"])
+def test_a_gigantic_outcome_is_refused_without_being_built(text: str) -> None:
+    shared: Value = ["a" * 999_000] * 5_000
+    with pytest.raises(TemplateError, match=r"longer than 1,000,000 bytes|larger than|too much work"):
+        render(text, a="a" * 900_000, b=shared)
+
+
+def test_the_holes_of_a_template_share_one_allowance_of_work() -> None:
+    work = "{{ items.map(x, x + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1).size() }}"
+    items: Value = list(range(10_000))
+    assert render(work * 2, items=items) == "1000010000"
+    with pytest.raises(TemplateError, match="too much work"):
+        render(work * 20, items=items)
+
+
+def test_a_template_has_a_bounded_number_of_expressions_and_any_number_of_plain_holes() -> None:
+    assert render("{{1}}" * MAX_EXPRESSION_HOLES) == "1" * MAX_EXPRESSION_HOLES
+    assert render("{{a}}" * 10_000, a=1) == "1" * 10_000
+    with pytest.raises(TemplateError, match="more than 100 holes with an expression"):
+        compile_template("{{1}}" * (MAX_EXPRESSION_HOLES + 1))
+
+
+def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
+    deep: Value = "x"
+    for _ in range(50_000):
+        deep = [deep]
+    with pytest.raises(TemplateError, match="nested too deeply"):
+        render("{{deep}}", deep=deep)
+
+
+def test_half_a_surrogate_pair_passes_through() -> None:
+    assert render("{{a}}", a="\ud800" * 300_000) == "\ud800" * 300_000
+
+
+def test_the_same_text_is_compiled_once() -> None:
+    assert compile_template("once {{a}}") is compile_template("once {{a}}")
+
+
+@given(st.text() | st.text(alphabet="{}\\a '\"", max_size=20))
+def test_an_escaped_text_comes_back_unchanged(text: str) -> None:
+    template = compile_template(escape_template(text))
+    assert template.render({}) == text
+    assert template.paths == frozenset()
+
+
+@given(st.text(alphabet="{}\\ ab'\"", max_size=30), st.text(alphabet="{}\\ ab'\"", max_size=30))
+def test_any_value_stands_unchanged_between_any_texts(before: str, value: str) -> None:
+    template = compile_template(f"{escape_template(before)}|{{{{value}}}}|{escape_template(before)}")
+    assert template.render({"value": value}) == f"{before}|{value}|{before}"
