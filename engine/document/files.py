@@ -49,11 +49,7 @@ def dumps(workflow: Workflow) -> str:
         DocumentError: It holds what JSON cannot say, or is larger than any document that is opened.
     """
     source = "The document cannot be saved"
-    try:
-        document = workflow.to_json()
-    except (ValueError, RecursionError) as error:
-        message = f"{source}: A value in it holds itself, or cannot stand in JSON."
-        raise DocumentError(message, "Use texts, numbers, true, false, null, lists and objects.") from error
+    document = workflow.to_json()
     problems = rule_problems(document)
     if problems:
         raise broken(source, problems)

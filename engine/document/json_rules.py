@@ -71,32 +71,31 @@ def faults(root: object, *, depth: int = 0) -> Iterator[Fault]:
             continue
         key, value = step
         path[len(pending) - 1 :] = [key]
-        place = tuple(path[1:])
         if isinstance(value, dict):
-            yield from _key_faults(cast("dict[object, object]", value), place)
+            for wrong in _key_faults(cast("dict[object, object]", value)):
+                yield Fault(wrong[0], tuple(path[1:]), *wrong[1:])
             pending.append(iter(cast("dict[str, object]", value).items()))
         elif isinstance(value, list):
             pending.append(enumerate(cast("list[object]", value)))
-        else:
-            yield from _plain_faults(value, place)
+        elif wrong := _plain_fault(value):
+            yield Fault(wrong[0], tuple(path[1:]), *wrong[1:])
         if len(pending) - 1 + depth > MAX_DEPTH:
             message = f"Objects and lists stand more than {MAX_DEPTH} deep inside one another."
-            yield Fault("too-deep", place[:3], message, "Make the value flatter.")
+            yield Fault("too-deep", tuple(path[1:4]), message, "Make the value flatter.")
             return
 
 
-def _key_faults(value: dict[object, object], place: JsonPath) -> Iterator[Fault]:
+def _key_faults(value: dict[object, object]) -> Iterator[tuple[str, str, str]]:
     if isinstance(value, RepeatingObject):
         for key in sorted(value.repeated):
             message = f'The key "{shown(key)}" stands more than once in the same object.'
-            yield Fault("duplicate-key", place, message, "Keep one of them.")
+            yield "duplicate-key", message, "Keep one of them."
     for key in value:
         if not isinstance(key, str):
-            message = f'The key "{shown(key)}" is no text.'
-            yield Fault("bad-key", place, message, "Use texts as keys.")
+            yield "bad-key", f'The key "{shown(key)}" is no text.', "Use texts as keys."
         elif not _encodable(key):
             message = f'The key "{shown(key)}" holds half of a surrogate pair.'
-            yield Fault("bad-key", place, message, "Write the key with whole characters.")
+            yield "bad-key", message, "Write the key with whole characters."
 
 
 def _encodable(key: str) -> bool:
@@ -107,17 +106,17 @@ def _encodable(key: str) -> bool:
     return True
 
 
-def _plain_faults(value: object, place: JsonPath) -> Iterator[Fault]:
-    match value:
-        case None | bool() | str():
-            return
-        case int() if -_INTEGER_BOUND < value < _INTEGER_BOUND:
-            return
-        case float() if math.isfinite(value):
-            return
-        case int() | float():
-            message = "The number is not finite, or too long for a number."
-            yield Fault("bad-number", place, message, "Use an ordinary number, or write it as a text in quotes.")
-        case _:
-            message = f"A value of the Python type {type(value).__name__} cannot stand in JSON."
-            yield Fault("not-json", place, message, "Use texts, numbers, true, false, null, lists and objects.")
+def _plain_fault(value: object) -> tuple[str, str, str] | None:
+    if value is None or isinstance(value, str):
+        return None
+    if isinstance(value, int):
+        ordinary = -_INTEGER_BOUND < value < _INTEGER_BOUND
+    elif isinstance(value, float):
+        ordinary = math.isfinite(value)
+    else:
+        message = f"A value of the Python type {type(value).__name__} cannot stand in JSON."
+        return "not-json", message, "Use texts, numbers, true, false, null, lists and objects."
+    if ordinary:
+        return None
+    message = "The number is not finite, or too long for a number."
+    return "bad-number", message, "Use an ordinary number, or write it as a text in quotes."

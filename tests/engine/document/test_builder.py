@@ -1,0 +1,83 @@
+"""Documents built in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.document import Builder, Node, OperationError, Workflow, dumps, load, loads, save
+
+
+def test_a_built_workflow_is_the_document_that_one_would_write_by_hand(tmp_path: Path) -> None:
+    flow = Builder("Shorten", description="Make a text shorter.", settings={"budget_usd": 0.5})
+    text = flow.add("input", id="text", title="Text", name="text", type_="text")
+    loop = flow.add("loop", max_iterations=3)
+    flow.connect(text["value"], loop["input"])
+    flow.connect("loop.output", "text.value")
+    save(flow.build(), tmp_path / "a.loop.json")
+    assert load(tmp_path / "a.loop.json") == loads(
+        """{
+          "format": "loopwright.workflow", "version": 1, "name": "Shorten", "description": "Make a text shorter.",
+          "settings": {"budget_usd": 0.5},
+          "nodes": [
+            {"id": "text", "type": "input", "title": "Text", "config": {"name": "text", "type": "text"}},
+            {"id": "loop", "type": "loop", "config": {"max_iterations": 3}}
+          ],
+          "edges": [{"from": "text.value", "to": "loop.input"}, {"from": "loop.output", "to": "text.value"}]
+        }"""
+    )
+
+
+def test_ids_come_from_the_title_or_else_the_type_and_are_free() -> None:
+    flow = Builder()
+    handles = [flow.add("llm", title="First Draft!"), flow.add("llm"), flow.add("llm"), flow.add("llm", id="own")]
+    assert [handle.id for handle in handles] == ["first_draft", "llm", "llm_2", "own"]
+    assert handles[1]["output"] == "llm.output"
+
+
+def test_fields_that_are_named_like_an_argument_have_two_ways_in() -> None:
+    flow = Builder()
+    flow.add("x", id="a", config={"title": "t", "enabled": 1}, id_="i", from_="f", trailing__=2)
+    flow.add("x", id="b", enabled=False)
+    assert flow.build().nodes == (
+        Node(id="a", type="x", config={"title": "t", "enabled": 1, "id": "i", "from": "f", "trailing_": 2}),
+        Node(id="b", type="x", enabled=False),
+    )
+
+
+def test_what_is_built_or_changed_later_leaves_the_workflow_as_it_was() -> None:
+    branches: list[Any] = ["one"]
+    flow = Builder(settings={"prices": {"m": branches}})
+    flow.add("router", branches=branches)
+    built = flow.build()
+    branches.append("two")
+    flow.add("router")
+    assert built.nodes == (Node(id="router", type="router", config={"branches": ["one"]}),)
+    assert built.settings == {"prices": {"m": ["one"]}}
+
+
+def test_what_cannot_be_is_refused_at_once() -> None:
+    flow = Builder()
+    flow.add("x", id="a")
+    endless: list[Any] = []
+    endless.append(endless)
+    for arguments, message in (
+        ({"id": "a"}, 'already a node "a"'),
+        ({"id": "A"}, '"A" cannot be the id'),
+        ({"id": ""}, "cannot be the id"),
+        ({"config": {"p": 1}, "p": 2}, '"p" is given twice'),
+        ({"from_": 1, "config": {"from": 2}}, '"from" is given twice'),
+        ({"p": (1, 2)}, "Python type tuple"),
+        ({"p": endless}, "200 deep"),
+        ({"p": float("nan")}, "not finite"),
+    ):
+        with pytest.raises(OperationError, match=message):
+            flow.add("x", **arguments)
+    with pytest.raises(OperationError, match='no node "b"'):
+        flow.connect("a.x", "b.x")
+    with pytest.raises(OperationError, match="Python type set"):
+        Builder(settings={"x": {1}})
+    assert flow.build() == Workflow(nodes=(Node(id="a", type="x"),))
+    assert loads(dumps(flow.build())) == flow.build()

@@ -1,0 +1,232 @@
+"""Documents on a disk: real files, links, pipes, and disks that refuse."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from engine.document import DocumentError, Workflow, dumps, load, save
+from tests.engine.document.strategies import examples, workflows
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX file system")
+OLD = Workflow(name="old")
+NEW = Workflow(name="new", description="longer than the old one")
+
+
+def failure_of_load(path: str | Path) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        load(path)
+    assert str(caught.value).isprintable()
+    return caught.value
+
+
+def failure_of_save(path: str | Path) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        save(NEW, path)
+    assert str(caught.value).isprintable()
+    assert "The file cannot be saved: " in caught.value.message
+    return caught.value
+
+
+@examples(20)
+@given(workflow=workflows())
+def test_a_saved_document_opens_as_it_was(workflow: Workflow, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("saved", numbered=True) / "a.loop.json"
+    save(workflow, path)
+    assert load(path) == workflow
+    assert load(str(path)) == workflow
+    assert path.read_bytes() == dumps(workflow).encode()
+
+
+def test_a_save_leaves_nothing_but_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.loop.json"
+    save(OLD, path)
+    save(NEW, path)
+    assert load(path) == NEW
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@posix
+def test_a_save_keeps_the_permissions_and_a_new_file_gets_the_usual_ones(tmp_path: Path) -> None:
+    path, other = tmp_path / "a.loop.json", tmp_path / "other"
+    save(OLD, path)
+    other.write_text("")
+    assert path.stat().st_mode == other.stat().st_mode
+    path.chmod(0o640)
+    save(NEW, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@posix
+def test_a_save_through_a_link_replaces_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    target, link, dangling = tmp_path / "real" / "a.loop.json", tmp_path / "link", tmp_path / "dangling"
+    save(OLD, target)
+    link.symlink_to(target)
+    dangling.symlink_to(tmp_path / "real" / "b.loop.json")
+    save(NEW, link)
+    save(NEW, dangling)
+    assert link.is_symlink()
+    assert dangling.is_symlink()
+    assert load(target) == NEW
+    assert load(tmp_path / "real" / "b.loop.json") == NEW
+
+
+@posix
+def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert "cannot be opened" in failure_of_load(tmp_path / "a").message
+    failure_of_save(tmp_path / "a")
+    assert (tmp_path / "a").is_symlink()
+
+
+def test_a_missing_file_and_a_missing_folder_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "gone" / "a.loop.json"
+    assert failure_of_load(path).message == (f"{path}: The file cannot be opened: there is no such file or folder.")
+    assert failure_of_save(path).message == f"{path}: The file cannot be saved: there is no such file or folder."
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    assert failure_of_load(tmp_path).message == f"{tmp_path}: This is a folder, not a workflow file."
+    assert "no ordinary file" in failure_of_save(tmp_path).message
+    assert list(tmp_path.iterdir()) == []
+
+
+@posix
+def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "a device or a pipe" in failure_of_load(pipe).message
+    assert "a device or a pipe" in failure_of_load("/dev/zero").message
+    failure_of_save(pipe)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.loop.json"
+    with path.open("wb") as file:
+        file.truncate(200_000_000_000)
+    assert "larger than 20 MB" in failure_of_load(path).message
+
+
+@posix
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a\nb", "a\\nb"),
+        ("a\x00b", "a\\x00b"),
+        ("a\ud800b", "a\\ud800b"),
+        ("x" * 5000, "xxx…xxx"),
+        ("\x1b[2J", "\\x1b[2J"),
+    ],
+)
+def test_a_strange_path_is_one_readable_line_of_the_message(name: str, shown: str, tmp_path: Path) -> None:
+    path = f"{tmp_path}/gone/{name}"
+    for error in (failure_of_load(path), failure_of_save(path)):
+        assert shown in error.message.replace("xxxx", "x" * 3) if "…" not in shown else "…" in error.message
+        assert len(error.message) < 400
+
+
+@posix
+def test_a_file_whose_name_holds_a_newline_opens_and_saves(tmp_path: Path) -> None:
+    path = tmp_path / "a\nb.loop.json"
+    save(OLD, path)
+    assert load(path) == OLD
+    path.write_text("{")
+    assert "a\\nb.loop.json: The document is not JSON" in failure_of_load(path).message
+
+
+COMMON_USER = """
+import os, sys
+from pathlib import Path
+from engine.document import DocumentError, Workflow, load, save
+folder = Path(sys.argv[1])
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+def attempt(call, *arguments):
+    try:
+        call(*arguments)
+        print("done")
+    except DocumentError as error:
+        print(error.message.removeprefix(str(folder)))
+"""
+
+
+def run_as_a_common_user(script: str, folder: Path) -> list[str]:
+    """Run a script in a process that no permission is waived for, also where the tests run as root."""
+    if os.geteuid() == 0:
+        for place in (folder, *folder.parents[:2]):
+            place.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", COMMON_USER + script, str(folder)], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@posix
+def test_files_and_folders_without_permission_are_refused_and_left_alone(tmp_path: Path) -> None:
+    secret, fixed, closed = tmp_path / "secret", tmp_path / "fixed", tmp_path / "closed"
+    closed.mkdir()
+    for path in (secret, fixed, closed / "a"):
+        save(OLD, path)
+    secret.chmod(0o000)
+    fixed.chmod(0o444)
+    closed.chmod(0o555)
+    script = (
+        "attempt(load, folder / 'secret')\n"
+        "attempt(load, folder / 'fixed')\n"
+        "attempt(save, Workflow(), folder / 'fixed')\n"
+        "attempt(save, Workflow(), folder / 'closed' / 'b')\n"
+    )
+    assert run_as_a_common_user(script, tmp_path) == [
+        "/secret: The file cannot be opened: permission denied.",
+        "done",
+        "/fixed: The file cannot be saved: it is write-protected.",
+        "/closed/b: The file cannot be saved: permission denied.",
+    ]
+    closed.chmod(0o755)
+    fixed.chmod(0o644)
+    assert [path.name for path in closed.iterdir()] == ["a"]
+    assert load(fixed) == OLD
+
+
+@posix
+def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    import resource
+
+    path = tmp_path / "a"
+    save(OLD, path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(DocumentError) as caught:
+            save(Workflow(name="x" * 5000), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.message == f"{path}: The file cannot be saved: file too large."
+    assert list(tmp_path.iterdir()) == [path]
+    assert load(path) == OLD
+
+
+def test_what_cannot_be_written_touches_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    save(OLD, path)
+    with pytest.raises(DocumentError, match="not finite"):
+        save(Workflow(settings={"x": float("nan")}), path)
+    assert load(path) == OLD
+
+
+def test_importing_the_document_brings_nothing_slow() -> None:
+    script = "import sys, engine.document; print(sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    for slow in ("litellm", "networkx", "numpy", "celpy", "httpx", "keyring", "jsonschema_rs", "Levenshtein"):
+        assert f"'{slow}'" not in done.stdout

@@ -1,0 +1,149 @@
+"""Undo, redo, and whether there is something to save."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.document import (
+    AddNode,
+    Connect,
+    History,
+    Node,
+    OperationError,
+    RemoveNode,
+    SetConfig,
+    SetName,
+    SetTitle,
+    Workflow,
+    dumps,
+)
+from tests.engine.document.strategies import examples, workflows
+from tests.engine.document.test_operations import operations
+
+FLOW = Workflow(nodes=(Node(id="a", type="x", config={"p": ""}), Node(id="b", type="x")))
+
+
+def test_steps_are_taken_back_and_done_again_under_their_titles() -> None:
+    history = History(FLOW)
+    assert (history.undo_title, history.redo_title) == (None, None)
+    history.do(Connect("a.x", "b.x"))
+    history.do(RemoveNode("a"))
+    assert history.undo_title == "Remove a"
+    assert [str(edge) for edge in history.undo().edges] == ["a.x -> b.x"]
+    assert (history.undo_title, history.redo_title) == ("Connect a → b", "Remove a")
+    assert history.undo() == FLOW
+    assert history.undo_title is None
+    history.redo()
+    assert [node.id for node in history.redo().nodes] == ["b"]
+    assert (history.undo_title, history.redo_title) == ("Remove a", None)
+
+
+def test_with_nothing_to_take_back_or_to_do_again_it_says_so() -> None:
+    history = History(FLOW)
+    with pytest.raises(OperationError, match="nothing that could be taken back"):
+        history.undo()
+    with pytest.raises(OperationError, match="nothing that could be done again"):
+        history.redo()
+
+
+def test_a_new_step_ends_what_could_be_done_again() -> None:
+    history = History(FLOW)
+    history.do(SetName("n"))
+    history.undo()
+    history.do(SetName("m"))
+    assert history.redo_title is None
+    assert history.workflow.name == "m"
+
+
+def test_an_operation_that_does_not_fit_changes_nothing() -> None:
+    history = History(FLOW)
+    history.do(SetName("n"))
+    history.undo()
+    with pytest.raises(OperationError):
+        history.do(RemoveNode("gone"))
+    assert (history.workflow, history.redo_title, history.is_modified) == (FLOW, "Change the name", False)
+
+
+def test_typing_in_one_field_is_one_step() -> None:
+    history = History(FLOW)
+    for text in ("h", "he", "hel"):
+        history.do(SetConfig("a", ("p",), text))
+    assert history.workflow.node("a").config == {"p": "hel"}
+    assert history.undo() == FLOW
+    assert history.undo_title is None
+    assert history.redo().node("a").config == {"p": "hel"}
+
+
+@pytest.mark.parametrize(
+    "other", [SetConfig("a", ("q",), 1), SetConfig("b", ("p",), 1), SetTitle("a", "t"), AddNode(Node(id="c", type="x"))]
+)
+def test_another_change_begins_another_step(other: SetConfig | SetTitle | AddNode) -> None:
+    history = History(FLOW)
+    history.do(SetConfig("a", ("p",), "1"))
+    history.do(other)
+    history.do(SetConfig("a", ("p",), "2"))
+    assert history.undo().node("a").config["p"] == "1"
+    history.undo()
+    assert history.undo_title == "Change p of a"
+
+
+def test_seal_save_undo_and_redo_end_a_step() -> None:
+    history = History(FLOW)
+    history.do(SetConfig("a", ("p",), "1"))
+    history.seal()
+    history.do(SetConfig("a", ("p",), "2"))
+    history.mark_saved()
+    history.do(SetConfig("a", ("p",), "3"))
+    history.undo()
+    history.redo()
+    history.do(SetConfig("a", ("p",), "4"))
+    assert [history.undo().node("a").config["p"] for _ in range(4)] == ["3", "2", "1", ""]
+
+
+def test_modified_is_what_differs_from_the_saved_document() -> None:
+    history = History(FLOW)
+    assert not history.is_modified
+    history.do(SetName("n"))
+    assert history.is_modified
+    history.undo()
+    assert not history.is_modified
+    history.redo()
+    history.mark_saved()
+    assert not history.is_modified
+    history.undo()
+    assert history.is_modified
+    history.redo()
+    assert not history.is_modified
+
+
+def test_a_saved_document_that_no_undo_leads_to_is_gone_for_good() -> None:
+    history = History(FLOW)
+    history.do(SetName("n"))
+    history.mark_saved()
+    history.undo()
+    history.do(SetName("m"))
+    assert history.is_modified
+    history.undo()
+    assert history.is_modified
+
+
+@examples(30)
+@given(workflows(max_nodes=2), st.data())
+def test_all_taken_back_and_all_done_again_is_the_same_document(workflow: Workflow, data: st.DataObject) -> None:
+    history = History(workflow)
+    for _ in range(data.draw(st.integers(1, 5))):
+        try:
+            history.do(data.draw(operations(history.workflow)))
+        except OperationError:
+            continue
+    last = dumps(history.workflow)
+    for _ in range(2):
+        while history.undo_title is not None:
+            history.undo()
+        assert dumps(history.workflow) == dumps(workflow)
+        assert not history.is_modified
+        while history.redo_title is not None:
+            history.redo()
+        assert dumps(history.workflow) == last

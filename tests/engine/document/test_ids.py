@@ -1,0 +1,55 @@
+"""Ids of nodes made from any text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.document import Node, Workflow, is_node_id, make_id, unique_id
+from tests.engine.document.strategies import examples, ids
+
+
+@pytest.mark.parametrize(
+    ("wish", "made"),
+    [
+        ("draft", "draft"),
+        ("First Draft (v2)!", "first_draft_v2"),
+        ("Überarbeiten", "uberarbeiten"),
+        ("3 steps", "node_3_steps"),
+        ("批評", "node"),
+        ("", "node"),
+        ("___", "node"),
+        ("taken", "taken_2"),
+        ("many", "many_4"),
+        ("many_2", "many_4"),
+        ("many_3", "many_4"),
+        ("gap_9", "gap_9"),
+        ("zero_0", "zero_0_2"),
+        ("x" * 1000, "x" * 40),
+        ("x" * 39 + " y", "x" * 39),
+        ("\ud800a", "a"),
+    ],
+)
+def test_an_id_looks_like_the_wish_and_counts_on_where_it_is_taken(wish: str, made: str) -> None:
+    assert make_id(wish, {"taken", "many", "many_2", "many_3", "zero_0"}) == made
+
+
+@examples(100)
+@given(st.text(st.characters(exclude_categories=[])), st.sets(ids()))
+def test_every_wish_gives_a_free_wellformed_id(wish: str, taken: set[str]) -> None:
+    made = make_id(wish, taken)
+    assert is_node_id(made)
+    assert made not in taken
+
+
+def test_the_ids_of_a_workflow_are_taken() -> None:
+    workflow = Workflow(nodes=(Node(id="draft", type="llm"),))
+    assert unique_id(workflow, "Draft") == "draft_2"
+    # A changed workflow does not remember the ids of the one that it came from.
+    assert unique_id(workflow.model_copy(update={"nodes": ()}), "Draft") == "draft"
+
+
+@pytest.mark.parametrize("text", ["", "A", "1a", "a-b", "a.b", "a\n", "é", "a٣", "_a"])
+def test_what_is_no_id_is_told_from_one(text: str) -> None:
+    assert not is_node_id(text)

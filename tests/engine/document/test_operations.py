@@ -1,0 +1,325 @@
+"""Each change of a document, and its way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.document import (
+    UNSET,
+    AddNode,
+    Batch,
+    Connect,
+    Disconnect,
+    Edge,
+    Node,
+    Operation,
+    OperationError,
+    RemoveNode,
+    RenameNode,
+    SetConfig,
+    SetDescription,
+    SetEnabled,
+    SetLayout,
+    SetName,
+    SetSettings,
+    SetTitle,
+    Workflow,
+    dumps,
+    loads,
+)
+from tests.engine.document.strategies import configs, examples, ids, keys, texts, values, workflows
+
+FLOW = Workflow(
+    nodes=(
+        Node(id="text", type="input"),
+        Node(id="loop", type="loop", config={"evaluator": "judge"}),
+        Node(id="draft", type="llm", config={"prompt": "{{input}}"}),
+        Node(id="judge", type="router", config={"branches": [{"name": "done", "when": "a"}]}),
+        Node(id="exit", type="exit", config={"loop": "loop"}),
+    ),
+    edges=(
+        Edge(from_="text.value", to="loop.input"),
+        Edge(from_="loop.body", to="draft.input"),
+        Edge(from_="draft.output", to="judge.input"),
+        Edge(from_="judge.done", to="exit.input"),
+    ),
+    layout={"nodes": {"text": {"x": 0, "y": 0}, "draft": {"x": 1, "y": 2}, "exit": {"x": 3, "y": 4}}, "frames": {}},
+)
+
+
+def after(operation: Operation, workflow: Workflow = FLOW) -> Workflow:
+    """The changed workflow, once it is sure that the way back and forth again is exact to the letter."""
+    done, inverse = operation.apply(workflow)
+    back, again = inverse.apply(done)
+    assert dumps(back) == dumps(workflow)
+    assert dumps(again.apply(back)[0]) == dumps(done)
+    return done
+
+
+def refusal(operation: Operation, workflow: Workflow = FLOW) -> str:
+    with pytest.raises(OperationError) as caught:
+        operation.apply(workflow)
+    assert caught.value.remedy
+    return caught.value.message
+
+
+def test_a_node_is_added_at_the_end_or_at_an_index() -> None:
+    node = Node(id="new", type="llm", config={"a": [1]})
+    assert after(AddNode(node)).nodes == (*FLOW.nodes, node)
+    assert after(AddNode(node, 1)).nodes == (FLOW.nodes[0], node, *FLOW.nodes[1:])
+
+
+def test_a_node_that_could_not_be_saved_is_refused() -> None:
+    assert refusal(AddNode(Node(id="draft", type="llm"))) == 'There is already a node "draft".'
+    assert refusal(AddNode(Node(id="Not ok\n", type="llm"))) == '"Not ok\\n" cannot be the id of a node.'
+    endless: dict[str, Any] = {}
+    endless["x"] = endless
+    assert "more than 200 deep" in refusal(AddNode(Node(id="a", type="b", config=endless)))
+    assert refusal(AddNode(Node(id="a", type="b", config={"x": [float("nan")]}))).startswith(
+        'The config of node "a", "x.0": The number is not finite'
+    )
+    with_key = Node.model_validate({"id": "a", "type": "b", "more": {1, 2}})
+    assert refusal(AddNode(with_key)).startswith('Node "a", "more": A value of the Python type set')
+
+
+def test_a_node_goes_with_its_edges_and_its_place_and_comes_back_in_the_same_order() -> None:
+    done = after(RemoveNode("draft"))
+    assert [node.id for node in done.nodes] == ["text", "loop", "judge", "exit"]
+    assert [str(edge) for edge in done.edges] == ["text.value -> loop.input", "judge.done -> exit.input"]
+    assert done.layout == {"nodes": {"text": {"x": 0, "y": 0}, "exit": {"x": 3, "y": 4}}, "frames": {}}
+    assert refusal(RemoveNode("gone\n")) == 'There is no node "gone\\n".'
+
+
+def test_of_two_nodes_with_one_id_the_first_goes_and_the_edges_stay() -> None:
+    twin = Node(id="draft", type="transform")
+    done = after(RemoveNode("draft"), FLOW.model_copy(update={"nodes": (*FLOW.nodes, twin)}))
+    assert done.node("draft") == twin
+    assert done.edges == FLOW.edges
+
+
+def test_an_added_node_taken_back_leaves_the_dangling_edges_that_already_named_it() -> None:
+    dangling = Workflow(edges=(Edge(from_="new.a", to="new.b"),), layout={"nodes": {"new": 1}})
+    assert after(AddNode(Node(id="new", type="x")), dangling).edges == dangling.edges
+
+
+def test_an_edge_is_added_at_the_end_with_its_further_keys() -> None:
+    done = after(Connect("draft.output", "exit.feedback", {"colour": "red"}))
+    assert done.edges[:-1] == FLOW.edges
+    assert done.edges[-1].model_dump(by_alias=True) == {"from": "draft.output", "to": "exit.feedback", "colour": "red"}
+
+
+def test_an_edge_that_is_there_or_leads_nowhere_is_refused() -> None:
+    assert refusal(Connect("draft.output", "judge.input")) == (
+        'There is already an edge from "draft.output" to "judge.input".'
+    )
+    assert refusal(Connect("draft", "judge.input")) == '"draft" is no end of an edge.'
+    assert refusal(Connect("draft.output", "judge.")) == '"judge." is no end of an edge.'
+    assert refusal(Connect("draft.output", "gone.input")) == 'There is no node "gone" to connect.'
+    assert "not finite" in refusal(Connect("draft.output", "exit.feedback", {"x": float("inf")}))
+
+
+def test_an_edge_is_removed_wherever_it_stands() -> None:
+    done = after(Disconnect("loop.body", "draft.input"))
+    assert done.edges == (FLOW.edges[0], *FLOW.edges[2:])
+    assert refusal(Disconnect("loop.body", "exit.input")) == 'There is no edge from "loop.body" to "exit.input".'
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "config"),
+    [
+        (("branches", 0, "when"), "b", {"branches": [{"name": "done", "when": "b"}]}),
+        (("branches", 0, "when"), UNSET, {"branches": [{"name": "done"}]}),
+        (("branches", 1), {"name": "else"}, {"branches": [{"name": "done", "when": "a"}, {"name": "else"}]}),
+        (("branches", 1, "name"), "else", {"branches": [{"name": "done", "when": "a"}, {"name": "else"}]}),
+        (("branches", 0), UNSET, {"branches": []}),
+        (("branches", 1), UNSET, {"branches": [{"name": "done", "when": "a"}]}),
+        (("branches",), UNSET, {}),
+        (("branches",), None, {"branches": None}),
+        (("gone", "deep"), UNSET, {"branches": [{"name": "done", "when": "a"}]}),
+        (("judge", "texts", 0), "x", {"branches": [{"name": "done", "when": "a"}], "judge": {"texts": ["x"]}}),
+    ],
+)
+def test_one_config_value_is_set_or_taken_out(path: tuple[str | int, ...], value: Any, config: dict[str, Any]) -> None:
+    done = after(SetConfig("judge", path, value))
+    assert done.node("judge").config == config
+    assert done.node("draft") is FLOW.node("draft")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ((), "the path is empty"),
+        (("branches", "name"), '"name" would have to stand in an object'),
+        (("branches", 0, 0), '"0" would have to stand in a list'),
+        (("branches", 0, "name", "x"), '"x" would have to stand in an object'),
+        (("branches", 2), "the list has 1 entries and no place 2"),
+        (("branches", -1), "the list has 1 entries and no place -1"),
+        (("new", 1), "the list has 0 entries and no place 1"),
+    ],
+)
+def test_a_config_path_that_leads_nowhere_is_refused(path: tuple[str | int, ...], reason: str) -> None:
+    assert refusal(SetConfig("judge", path, 1)).endswith(f": {reason}.")
+
+
+def test_a_config_value_that_is_no_json_or_a_node_that_is_not_there_is_refused() -> None:
+    assert refusal(SetConfig("judge", ("x",), float("nan"))).startswith('The config of node "judge", "x": The number')
+    assert "200 deep" in refusal(SetConfig("judge", ("x",) * 300, 1))
+    assert refusal(SetConfig("gone", ("x",), 1)) == 'There is no node "gone".'
+
+
+def test_the_deepest_config_that_an_operation_takes_can_be_saved_and_opened() -> None:
+    done = after(SetConfig("judge", ("x",) * 197, 1))
+    assert loads(dumps(done)) == done
+    assert "200 deep" in refusal(SetConfig("judge", ("x",) * 198, 1))
+    done = after(SetLayout(("x",) * 199, 1))
+    assert loads(dumps(done)) == done
+    assert "200 deep" in refusal(SetLayout(("x",) * 200, 1))
+
+
+def test_title_switch_name_and_description_are_set() -> None:
+    assert after(SetTitle("draft", "Write")).node("draft").title == "Write"
+    assert after(SetEnabled("draft", False)).node("draft").enabled is False
+    assert after(SetName("n")).name == "n"
+    assert after(SetDescription("d")).description == "d"
+
+
+def test_settings_and_layout_are_set_by_path() -> None:
+    assert after(SetSettings(("budget_usd",), 0.5)).settings == {"budget_usd": 0.5}
+    assert "not finite" in refusal(SetSettings(("budget_usd",), float("inf")))
+    done = after(SetLayout(("nodes", "judge"), {"x": 9, "y": 9}))
+    assert done.layout["nodes"]["judge"] == {"x": 9, "y": 9}
+    assert done.nodes is FLOW.nodes
+    assert after(SetLayout(("frames", "one"), UNSET)).layout == FLOW.layout
+
+
+def test_a_renamed_node_takes_edges_place_pairing_and_texts_with_it() -> None:
+    texts = {
+        "prompt": "{{loop.last.draft}} {{ loop.parent.last.draft.output + nodes.draft }} \\{{nodes.draft}} nodes.a",
+        "until": "nodes.draft.score > 3 && size(loop.last.draft) > 0 || nodes.drafts == other.nodes.draft",
+        "list": ["loop.last.draft", {"deep": "{{nodes.draft}} {{nodes.draft"}, 3, None],
+        "loop": "draft",
+    }
+    flow = after(AddNode(Node(id="other", type="llm", config=texts)))
+    done = after(RenameNode("draft", "sketch"), flow)
+    assert done.node("other").config == {
+        "prompt": "{{loop.last.sketch}} {{ loop.parent.last.sketch.output + nodes.sketch }} \\{{nodes.draft}} nodes.a",
+        "until": "nodes.sketch.score > 3 && size(loop.last.sketch) > 0 || nodes.drafts == other.nodes.draft",
+        "list": ["loop.last.sketch", {"deep": "{{nodes.sketch}} {{nodes.draft"}, 3, None],
+        "loop": "draft",
+    }
+    assert [str(edge) for edge in done.edges][1:3] == ["loop.body -> sketch.input", "sketch.output -> judge.input"]
+    assert list(done.layout["nodes"]) == ["text", "sketch", "exit"]
+    assert [node.id for node in done.nodes][2] == "sketch"
+
+
+def test_a_renamed_loop_or_router_is_still_named_by_its_partner() -> None:
+    assert after(RenameNode("loop", "turns")).node("exit").config == {"loop": "turns"}
+    assert after(RenameNode("judge", "critic")).node("loop").config == {"evaluator": "critic"}
+
+
+def test_a_rename_to_a_taken_or_malformed_id_or_of_no_node_is_refused() -> None:
+    assert refusal(RenameNode("draft", "judge")) == 'There is already a node "judge".'
+    assert "cannot be the id" in refusal(RenameNode("draft", "a.b"))
+    assert refusal(RenameNode("gone", "b")) == 'There is no node "gone".'
+
+
+def test_a_rename_of_many_unclosed_templates_takes_no_time_to_speak_of() -> None:
+    flow = Workflow(nodes=(Node(id="a", type="x", config={"p": "{{" * 500_000 + "nodes.a" * 100_000}),))
+    assert after(RenameNode("a", "b"), flow).node("b").config == flow.nodes[0].config
+
+
+def test_a_layout_that_is_no_object_stays_as_it_is() -> None:
+    flow = FLOW.model_copy(update={"layout": {"nodes": 5}})
+    assert after(RemoveNode("draft"), flow).layout == {"nodes": 5}
+    assert '"draft" would have to stand in an object' in refusal(SetLayout(("nodes", "draft"), {}), flow)
+
+
+def test_a_batch_is_done_whole_or_not_at_all() -> None:
+    good = Batch("Two", (AddNode(Node(id="new", type="x")), Connect("draft.output", "new.input")))
+    assert str(after(good).edges[-1]) == "draft.output -> new.input"
+    bad = Batch("Two", (*good.operations, RemoveNode("gone")))
+    assert refusal(bad) == 'There is no node "gone".'
+
+
+def test_an_inverse_refuses_a_document_that_has_changed_since() -> None:
+    done, inverse = SetTitle("draft", "x").apply(FLOW)
+    other, _ = SetTitle("judge", "y").apply(done)
+    assert refusal(inverse, other) == '"Change the title of draft" cannot be taken back: the nodes have changed since.'
+    renamed, _ = SetName("n").apply(done)
+    assert inverse.apply(renamed)[0] == FLOW.model_copy(update={"name": "n"})
+
+
+@pytest.mark.parametrize(
+    ("operation", "title"),
+    [
+        (AddNode(Node(id="a", type="x")), "Add a"),
+        (RemoveNode("a"), "Remove a"),
+        (Connect("draft.output", "critique.input"), "Connect draft → critique"),
+        (Disconnect("draft.output", "critique.input"), "Disconnect draft → critique"),
+        (SetConfig("a", ("branches", 0, "when"), 1), "Change branches.0.when of a"),
+        (SetConfig("a", ("prompt",), UNSET), "Clear prompt of a"),
+        (SetTitle("a", "b"), "Change the title of a"),
+        (SetEnabled("a", True), "Enable a"),
+        (SetEnabled("a", False), "Disable a"),
+        (RenameNode("a", "b"), "Rename a to b"),
+        (SetSettings(("budget_usd",), 1), "Change the setting budget_usd"),
+        (SetName("n"), "Change the name"),
+        (SetDescription("n"), "Change the description"),
+        (SetLayout(("nodes", "a"), {}), "Move a"),
+        (SetLayout(("frames", "a"), {}), "Change the layout"),
+        (SetLayout(("nodes",), {}), "Change the layout"),
+        (Batch("Paste 2 nodes", ()), "Paste 2 nodes"),
+    ],
+)
+def test_each_operation_has_words_for_the_undo_menu(operation: Operation, title: str) -> None:
+    assert operation.title == title
+
+
+@st.composite
+def operations(draw: st.DrawFn, workflow: Workflow) -> Operation:
+    """Any operation on a workflow; some do not fit it."""
+    name = st.sampled_from([node.id for node in workflow.nodes] or ["a"]) | ids()
+    ends = st.builds(lambda node, port: f"{node}.{port}", name, st.sampled_from(["a", "b"]))
+    edge = st.sampled_from([(edge.from_, edge.to) for edge in workflow.edges] or [("a.a", "b.b")])
+    value = values() | st.just(UNSET)
+    path = st.lists(keys() | st.integers(0, 2), min_size=1, max_size=3).map(tuple)
+    node = st.builds(Node, id=ids(), type=st.just("x"), title=texts(), config=configs())
+    return draw(
+        st.one_of(
+            st.builds(AddNode, node, st.none() | st.integers(-9, 9)),
+            st.builds(RemoveNode, name),
+            st.builds(Connect, ends, ends),
+            edge.map(lambda both: Disconnect(*both)),
+            st.builds(SetConfig, name, path, value),
+            st.builds(SetTitle, name, texts()),
+            st.builds(SetEnabled, name, st.booleans()),
+            st.builds(RenameNode, name, ids()),
+            st.builds(SetSettings, path, value),
+            st.builds(SetName, texts()),
+            st.builds(SetDescription, texts()),
+            st.builds(SetLayout, path, value),
+        )
+    )
+
+
+@examples(50)
+@given(workflows(max_nodes=2), st.data())
+def test_whatever_is_done_the_ways_back_lead_exactly_to_the_start(workflow: Workflow, data: st.DataObject) -> None:
+    start, now = dumps(workflow), workflow
+    inverses: list[Operation] = []
+    for _ in range(data.draw(st.integers(1, 5))):
+        before = dumps(now)
+        try:
+            now, inverse = data.draw(operations(now)).apply(now)
+        except OperationError:
+            assert dumps(now) == before
+        else:
+            inverses.append(inverse)
+            assert loads(dumps(now)) == now
+    for inverse in reversed(inverses):
+        now, _ = inverse.apply(now)
+    assert dumps(now) == start
