@@ -1,0 +1,1 @@
+"""When a loop stops: one file an exit condition."""

@@ -10,8 +10,9 @@ from engine.document.model import Workflow
 from engine.document.problems import DocumentError, has_errors
 from engine.nodes.input import InputConfig
 from engine.nodes.loop import MAX_ITERATIONS_CAP, range_problem
+from engine.nodes.output import OutputConfig
 from engine.nodes.registry import Registry
-from engine.nodes.spec import ModelChoice, PortType
+from engine.nodes.spec import PortType
 from engine.plan.check import check_structure
 from engine.plan.graph import LOOP_INPUT, LOOP_OUTPUT, GraphPlan, InputPlan, LoopPlan, NodePlan, Plan
 from engine.plan.graphs import Graph, make_graph
@@ -37,14 +38,13 @@ def build(
             f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
     resolved = structure.resolution.nodes.values()
-    choices = {node.spec.model(node.config) for node in resolved if node.node.enabled} - {None}
+    choices = (node.spec.model(node.config) for node in resolved if node.node.enabled)
     return Plan(
         graph=_Level(structure, None, max_iterations_cap).build(),
-        models=tuple(sorted(((c.name, c.api_base) for c in choices if isinstance(c, ModelChoice)), key=repr)),
+        models=tuple(dict.fromkeys(choice for choice in choices if choice is not None)),
         parameters={
             node.config.name or node.id: node.config for node in resolved if isinstance(node.config, InputConfig)
         },
-        outputs={node.id: node.config.name or node.id for node in resolved if node.type == "output"},
     )
 
 
@@ -80,7 +80,11 @@ class _Level:
             graph.add_nodes_from((LOOP_INPUT, LOOP_OUTPUT))
         for link in self.structure.links:
             source = LOOP_INPUT if self.body and link.source == self.body.loop else self._here(link.source)
-            target = LOOP_OUTPUT if self.body and link.target == self.body.exit else self._here(link.target)
+            if self.body is not None and link.target == self.body.exit:
+                target = LOOP_OUTPUT
+            else:
+                # What leads to a nested loop's exit is collected by that loop, and so it is the loop that waits for it.
+                target = self._here(self.structure.loop_of.get(link.target, link.target))
             if source in graph and target in graph and source != target:
                 graph.add_edge(source, target)
         for body in self.structure.bodies.values():
@@ -108,19 +112,19 @@ class _Level:
 
     def build(self) -> GraphPlan:
         nodes = tuple(self._node(self.structure.resolution.nodes[node]) for node in self.order)
+        waits = tuple(sum(1 for before in self.graph.pred[node] if before != LOOP_INPUT) for node in self.order)
+        first = tuple(position for position, count in enumerate(waits) if count == 0)
         result = feedback = None
         if self.body is not None:
             exit_node = self.structure.resolution.nodes[self.body.exit]
             ends = {plan.name: plan for plan in self._inputs(exit_node)}
             result, feedback = ends.get("input"), ends.get("feedback")
-        return GraphPlan(nodes, len(self.slots), self.input_slot, tuple(self.constants), result, feedback)
+        return GraphPlan(nodes, waits, first, len(self.slots), self.input_slot, tuple(self.constants), result, feedback)
 
     def _node(self, resolved: Resolved) -> NodePlan:
         body = self.structure.bodies.get(resolved.id)
         loop_of_exit = self.structure.loop_of.get(resolved.id)
         inputs = () if loop_of_exit is not None else self._inputs(resolved)
-        connected = {plan.name for plan in inputs}
-        neighbours = self.graph.pred[resolved.id]
         spec, config = resolved.spec, resolved.config
         return NodePlan(
             position=self.position[resolved.id],
@@ -131,15 +135,16 @@ class _Level:
             prepared=spec.prepare(config),
             enabled=resolved.node.enabled,
             inputs=inputs,
-            open_inputs=tuple(name for name in resolved.inputs if name not in connected),
+            converts=any(port.convert is not None for port in inputs),
+            blank=dict.fromkeys(resolved.inputs) if spec.texts(config) else None,
             outputs=tuple(self.outputs[resolved.id].items()),
-            waits_for=sum(1 for node in neighbours if node != LOOP_INPUT),
             followers=tuple(
                 sorted(self.position[node] for node in self.graph.succ[resolved.id] if node != LOOP_OUTPUT)
             ),
             loop=self._loop(resolved) if body is not None else None,
             exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
             tells_iteration=self._tells_iteration(resolved),
+            result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
         )
 
     def _inputs(self, resolved: Resolved) -> tuple[InputPlan, ...]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.nodes.input import InputConfig
 from engine.nodes.loop import LoopConfig
-from engine.nodes.spec import AnySpec, PortType
+from engine.nodes.spec import AnySpec, ModelChoice, PortType
+from engine.values import Value
 
 LOOP_INPUT: Final = "__loop_input__"
 LOOP_OUTPUT: Final = "__loop_output__"
@@ -47,13 +49,14 @@ class NodePlan:
         prepared: What its type made of them for this run.
         enabled: Whether it works; a disabled node passes its one input on, or is skipped.
         inputs: Its connected input ports.
-        open_inputs: Names of its input ports that no edge leads to.
+        converts: Whether one of them takes only values of a type.
+        blank: Null for each of its input ports: what texts see where nothing live is; None where it has no texts.
         outputs: Each output port that edges start at, with its slot.
-        waits_for: How many nodes of the same graph must be through first.
         followers: Positions of the nodes that wait for it.
         loop: For a loop, what it runs.
         exit_of: For an exit, the position of its loop.
         tells_iteration: Whether it is told about its iteration.
+        result_name: For an output, what the workflow's result is called.
     """
 
     position: int
@@ -64,13 +67,14 @@ class NodePlan:
     prepared: Any
     enabled: bool
     inputs: tuple[InputPlan, ...]
-    open_inputs: tuple[str, ...]
+    converts: bool
+    blank: dict[str, Value] | None
     outputs: tuple[tuple[str, int], ...]
-    waits_for: int
     followers: tuple[int, ...]
     loop: LoopPlan | None = None
     exit_of: int | None = None
     tells_iteration: bool = False
+    result_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +83,8 @@ class GraphPlan:
 
     Attributes:
         nodes: Its nodes, sources before targets.
+        waits: For each node, how many nodes of the same graph must be through first.
+        first: Positions of the nodes that wait for none.
         slots: How many values it holds.
         input_slot: Where `__loop_input__` puts what the iteration starts from; None for the whole workflow.
         constants: For each value from outside a body: its slot in the graph around the loop, and its slot here.
@@ -87,6 +93,8 @@ class GraphPlan:
     """
 
     nodes: tuple[NodePlan, ...]
+    waits: tuple[int, ...]
+    first: tuple[int, ...]
     slots: int
     input_slot: int | None = None
     constants: tuple[tuple[int, int], ...] = ()
@@ -123,12 +131,10 @@ class Plan:
 
     Attributes:
         graph: Its outermost level.
-        models: Each model that a node names, with its server: (name or None for the default, address or None).
-        parameters: The workflow's inputs: name to the node's config.
-        outputs: The workflow's results: node id to name.
+        models: The models that its nodes call.
+        parameters: The settings of its inputs, by name.
     """
 
     graph: GraphPlan
-    models: tuple[tuple[str | None, str | None], ...]
-    parameters: dict[str, Any]
-    outputs: dict[str, str]
+    models: tuple[ModelChoice, ...]
+    parameters: dict[str, InputConfig]

@@ -6,12 +6,13 @@ The only place that touches networkx; it is imported on first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from networkx import DiGraph
 
-    Graph = DiGraph[str]
+Graph: TypeAlias = "DiGraph[str]"
+"""A directed graph of node ids."""
 
 
 def make_graph(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> Graph:

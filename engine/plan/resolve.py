@@ -135,5 +135,14 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
                 node=node.id,
                 field=key,
             )
+    ports = spec.outputs(config)
+    if config.on_error == "continue" and ports and ports[0].branch:
+        yield Problem(
+            "no-value-on-error",
+            f"A {spec.title} that fails cannot go on with a stated value: it has to choose a branch.",
+            'Choose "branch" or "fail".',
+            node=node.id,
+            field="on_error",
+        )
     for fault in spec.check(config):
         yield Problem(fault.code, fault.message, fault.remedy, fault.severity, node=node.id, field=fault.field)

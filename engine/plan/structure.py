@@ -176,8 +176,7 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
 
 def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     """Find the ends of branches that lead nowhere; two on the same branch are a problem, since both would be live."""
-    if any(link.target_port == "feedback" for link in structure.links_to.get(body.exit, ())):
-        return
+    is_wired = any(link.target_port == "feedback" for link in structure.links_to.get(body.exit, ()))
     own = [node for node in structure.order if structure.parent.get(node) == body.loop]
     ends = [node for node in own if node in body.side_branches and node not in structure.links_from]
     hanging: dict[str, None] = {}
@@ -189,7 +188,7 @@ def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
             reached = _reachable(starts, body.nodes, structure)
             on_branch = [end for end in ends if end in reached]
             hanging.update(dict.fromkeys(on_branch))
-            if len(on_branch) > 1:
+            if len(on_branch) > 1 and not is_wired:
                 yield Problem(
                     "two-feedback-ends",
                     f'The branch "{branch}" of "{node}" ends in several nodes that lead nowhere: '

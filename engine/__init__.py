@@ -1,0 +1,76 @@
+"""Loopwright's engine: workflows in which a language model improves its own work, without any window.
+
+    from engine import load, run_blocking
+
+    result = run_blocking(load("self-refine.loop.json"), {"topic": "the sea"})
+    print(result.outputs, result.loops["loop"].exit_reason)
+
+Names are loaded on first use, so that importing this costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.api import run, run_blocking, validate
+    from engine.document.builder import Builder
+    from engine.document.files import dumps, load, loads, save
+    from engine.document.model import Workflow
+    from engine.document.problems import DocumentError, Problem
+    from engine.errors import EngineError
+    from engine.runner.options import RunOptions
+    from engine.runner.parameters import InputError
+    from engine.runner.result import LoopResult, RunError, RunResult
+    from engine.runner.run import Run, start
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "engine.api": ("run", "run_blocking", "validate"),
+    "engine.document.builder": ("Builder",),
+    "engine.document.files": ("dumps", "load", "loads", "save"),
+    "engine.document.model": ("Workflow",),
+    "engine.document.problems": ("DocumentError", "Problem"),
+    "engine.errors": ("EngineError",),
+    "engine.runner.options": ("RunOptions",),
+    "engine.runner.parameters": ("InputError",),
+    "engine.runner.result": ("LoopResult", "RunError", "RunResult"),
+    "engine.runner.run": ("Run", "start"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Builder",
+    "DocumentError",
+    "EngineError",
+    "InputError",
+    "LoopResult",
+    "Problem",
+    "Run",
+    "RunError",
+    "RunOptions",
+    "RunResult",
+    "Workflow",
+    "dumps",
+    "load",
+    "loads",
+    "run",
+    "run_blocking",
+    "save",
+    "start",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'engine' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

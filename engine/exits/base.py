@@ -1,0 +1,40 @@
+"""What an exit condition is: it looks at each iteration that has ended and says whether the loop stops, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.expr import Scope
+from engine.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class EndedIteration:
+    """An iteration that has just ended, as exit conditions see it.
+
+    Attributes:
+        index: Its number, from 0.
+        result: What reached the exit.
+        branch: What the controlling router chose; None without one.
+        similarity: To the result before; None where it is not worked out or there is none before.
+        scope: Names for expressions: `output`, `similarity`, `cost_usd`, `elapsed_s`, `nodes`, `loop`.
+    """
+
+    index: int
+    result: Value
+    branch: str | None
+    similarity: float | None
+    scope: Scope
+
+
+class ExitCondition(Protocol):
+    """One way for a loop to stop. It may keep state; a loop makes its own for every run of it."""
+
+    def reason(self, iteration: EndedIteration) -> str | None:
+        """Why the loop stops after this iteration; None where it goes on.
+
+        Raises:
+            EngineError: It cannot be told; the loop ends as `error`.
+        """
+        ...

@@ -1,0 +1,18 @@
+"""The exit condition `max_iterations`: the count is reached. It caps every other condition."""
+
+from __future__ import annotations
+
+from engine.exits.base import EndedIteration
+
+MAX_ITERATIONS = "max_iterations"
+
+
+class MaxIterations:
+    """Stops after that many iterations."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def reason(self, iteration: EndedIteration) -> str | None:
+        """`max_iterations` once the count is reached."""
+        return MAX_ITERATIONS if iteration.index + 1 >= self._count else None

@@ -1,0 +1,22 @@
+"""The exit condition `stable_output`: the result has stopped changing."""
+
+from __future__ import annotations
+
+from engine.exits.base import EndedIteration
+
+STABLE_OUTPUT = "stable_output"
+
+
+class StableOutput:
+    """Stops when a result was at least `threshold` similar to the one before, `patience` times running."""
+
+    def __init__(self, threshold: float, patience: int) -> None:
+        self._threshold = threshold
+        self._patience = patience
+        self._running = 0
+
+    def reason(self, iteration: EndedIteration) -> str | None:
+        """`stable_output` when it was."""
+        similar = iteration.similarity is not None and iteration.similarity >= self._threshold
+        self._running = self._running + 1 if similar else 0
+        return STABLE_OUTPUT if self._running >= self._patience else None

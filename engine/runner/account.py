@@ -1,0 +1,226 @@
+"""What a run may spend and has spent, as a tree: the run, its loops, their iterations.
+
+A charge counts at every level. A model call that would not fit at some level is not made; calls side by side reserve what
+they may cost, so that together they cannot overrun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import EngineError
+from engine.models.base import Price, Request, Usage
+
+_BYTES_A_TOKEN: Final = 3
+_TOKENS_A_MESSAGE: Final = 16
+_TOKENS_WITHOUT_LIMIT: Final = 4096
+_ROUNDING: Final = 1e-9
+WARN_AT: Final = 0.8
+"""The part of a budget after which a warning is told."""
+
+
+class BudgetError(EngineError):
+    """A model call that was not made because it does not fit into what is left.
+
+    Attributes:
+        path: The loop whose budget it is; empty for the run's.
+    """
+
+    def __init__(self, message: str, remedy: str, path: str) -> None:
+        super().__init__(message, remedy)
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a call may cost at the most, as far as that can be told before it."""
+
+    cost_usd: float
+    tokens: int
+
+
+def estimate(request: Request, price: Price | None) -> Estimate:
+    """What a call may use at the most: its texts at three bytes a token, which overrates most, and the longest reply."""
+    size = sum(len(message.text.encode("utf-8", "surrogatepass")) for message in request.messages)
+    tokens_in = -(-size // _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE * len(request.messages)
+    tokens_out = reply_tokens(request)
+    cost = price.cost_usd(Usage(tokens_in, tokens_out)) if price is not None else 0.0
+    return Estimate(cost, tokens_in + tokens_out)
+
+
+def reply_tokens(request: Request) -> int:
+    """The most tokens that a reply is reckoned with."""
+    return request.max_tokens or _TOKENS_WITHOUT_LIMIT
+
+
+class Account:
+    """One level of spending.
+
+    Attributes:
+        path: The loop that it belongs to; empty for the run.
+        limited: Whether it, or a level above it, has a limit.
+        reserved_usd, reserved_tokens, held: What calls under way may cost, and how many there are.
+        input_tokens, output_tokens, exact: Tokens used so far, and whether the figures are exact.
+        spent_usd: US dollars of known price.
+        price_unknown: Whether a call of unknown price is among it.
+    """
+
+    __slots__ = (
+        "exact",
+        "held",
+        "input_tokens",
+        "limit_tokens",
+        "limit_usd",
+        "limited",
+        "output_tokens",
+        "parent",
+        "path",
+        "price_unknown",
+        "reserved_tokens",
+        "reserved_usd",
+        "spent_usd",
+        "waiting",
+        "warned",
+    )
+
+    def __init__(
+        self,
+        path: str = "",
+        parent: Account | None = None,
+        limit_usd: float | None = None,
+        limit_tokens: int | None = None,
+    ) -> None:
+        self.path = path
+        self.parent = parent
+        self.limit_usd = limit_usd
+        self.limit_tokens = limit_tokens
+        self.limited: bool = (
+            limit_usd is not None or limit_tokens is not None or (parent is not None and parent.limited)
+        )
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.exact = True
+        self.spent_usd = 0.0
+        self.price_unknown = False
+        self.warned = False
+        self.held = 0
+        self.reserved_usd = 0.0
+        self.reserved_tokens = 0
+        self.waiting: deque[asyncio.Future[None]] | None = None if parent is None else parent.waiting
+        if parent is None:
+            self.waiting = deque()
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens used so far."""
+        return Usage(self.input_tokens, self.output_tokens, self.exact)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars spent so far; None as soon as one price in it is unknown."""
+        return None if self.price_unknown else self.spent_usd
+
+    def charge(self, usage: Usage, cost_usd: float | None) -> None:
+        """Count what a call used, here and on every level above."""
+        level: Account | None = self
+        while level is not None:
+            level.input_tokens += usage.input_tokens
+            level.output_tokens += usage.output_tokens
+            level.exact = level.exact and usage.exact
+            if cost_usd is None:
+                level.price_unknown = True
+            else:
+                level.spent_usd += cost_usd
+            level = level.parent
+
+    async def reserve(self, needed: Estimate) -> None:
+        """Set aside what a call may cost, on every level.
+
+        Where it would fit but for what calls under way have reserved, it waits until one of them is through.
+
+        Raises:
+            BudgetError: It does not fit.
+        """
+        while (obstacle := self._obstacle(needed)) is not None:
+            level, may_fit = obstacle
+            if not may_fit:
+                raise level.refusal(needed)
+            future = asyncio.get_running_loop().create_future()
+            assert self.waiting is not None
+            self.waiting.append(future)
+            await future
+        self.hold(needed, 1)
+
+    def release(self, needed: Estimate) -> None:
+        """Give back what was set aside for a call that is through, and let those who wait look again, in order."""
+        self.hold(needed, -1)
+        assert self.waiting is not None
+        waiting = list(self.waiting)
+        self.waiting.clear()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def nearly_spent(self) -> list[tuple[Account, str, float, float]]:
+        """Levels of which most is spent and that have not been told of yet: level, unit, spent, limit."""
+        told: list[tuple[Account, str, float, float]] = []
+        level: Account | None = self
+        while level is not None:
+            if not level.warned:
+                spent = ((level.limit_usd, level.spent_usd, "usd"), (level.limit_tokens, level.tokens, "tokens"))
+                for limit, amount, unit in spent:
+                    if limit is not None and amount >= WARN_AT * limit and not level.warned:
+                        level.warned = True
+                        told.append((level, unit, amount, limit))
+            level = level.parent
+        return told
+
+    @property
+    def tokens(self) -> int:
+        """Tokens used so far, in and out together."""
+        return self.input_tokens + self.output_tokens
+
+    def hold(self, amount: Estimate, sign: int) -> None:
+        """Add to what is reserved, or take from it, on every level."""
+        level: Account | None = self
+        while level is not None:
+            level.held += sign
+            # With nothing under way there is nothing reserved, whatever floating point has left over.
+            level.reserved_usd = level.reserved_usd + sign * amount.cost_usd if level.held else 0.0
+            level.reserved_tokens += sign * amount.tokens
+            level = level.parent
+
+    def _obstacle(self, needed: Estimate) -> tuple[Account, bool] | None:
+        """The level where it does not fit, and whether it may once calls under way are through; None where it fits."""
+        found: tuple[Account, bool] | None = None
+        level: Account | None = self
+        while level is not None:
+            for limit, spent, reserved, amount in (
+                (level.limit_usd, level.spent_usd, level.reserved_usd, needed.cost_usd),
+                (level.limit_tokens, level.tokens, level.reserved_tokens, needed.tokens),
+            ):
+                if limit is not None and spent + amount > limit + _ROUNDING:
+                    return level, False
+                if limit is not None and level.held and spent + reserved + amount > limit + _ROUNDING:
+                    found = found or (level, True)
+            level = level.parent
+        return found
+
+    def refusal(self, needed: Estimate) -> BudgetError:
+        """The error that says that a call does not fit here."""
+        whose = f'of the loop "{self.path}"' if self.path else "of the run"
+        if self.limit_usd is not None and self.spent_usd + needed.cost_usd > self.limit_usd + _ROUNDING:
+            left = f"${max(self.limit_usd - self.spent_usd, 0):.4f} of ${self.limit_usd:g}"
+            need = f"up to ${needed.cost_usd:.4f}"
+        else:
+            limit = self.limit_tokens or 0
+            left = f"{max(limit - self.tokens, 0)} of {limit} tokens"
+            need = f"up to {needed.tokens} tokens"
+        return BudgetError(
+            f"The budget {whose} is spent: {left} are left, and the next call may take {need}.",
+            "Raise the budget, or lower 'Most tokens in the reply'.",
+            self.path,
+        )

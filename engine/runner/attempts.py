@@ -1,0 +1,82 @@
+"""Attempts: a node's time limit, its retries, and what its failure becomes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from engine.errors import EngineError
+from engine.models.base import ModelError
+from engine.nodes.spec import NodeConfig, NodeError, Outputs
+from engine.runner.account import BudgetError
+from engine.runner.events import NodeRetrying
+from engine.runner.failure import NodeFailure
+from engine.runner.level import Level
+from engine.tools.base import ToolError
+
+_LONGEST_DELAY_S: Final = 3600.0
+
+
+async def make_attempts(
+    level: Level, path: str, config: NodeConfig, attempt: Callable[[], Awaitable[Outputs]]
+) -> Outputs:
+    """Attempt a node's work as often as its settings allow.
+
+    Raises:
+        EngineError: The last attempt failed; never anything else, whatever a node type raises.
+    """
+    failed = 0
+    while True:
+        try:
+            return await _within_time(config.timeout_s, attempt)
+        except BudgetError:
+            raise
+        except EngineError as error:
+            if failed >= config.retries or not _may_pass(error):
+                raise
+            failed += 1
+            delay = _delay(config.retry_delay_s, failed, error)
+            level.core.bus.emit(NodeRetrying, path, failed, delay, str(error))
+        if delay > 0:
+            await asyncio.sleep(delay)
+
+
+async def _within_time(timeout_s: float | None, attempt: Callable[[], Awaitable[Outputs]]) -> Outputs:
+    if timeout_s is None:
+        return await _only_engine_errors(attempt)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _only_engine_errors(attempt)
+    except TimeoutError as error:
+        raise NodeError(
+            f"It took longer than its time limit of {timeout_s:g} s.", "Raise the time limit.", retryable=True
+        ) from error
+
+
+async def _only_engine_errors(attempt: Callable[[], Awaitable[Outputs]]) -> Outputs:
+    """Whatever a node raises becomes one of the engine's own errors; a TimeoutError of its own is none of ours."""
+    try:
+        return await attempt()
+    except EngineError:
+        raise
+    except Exception as error:
+        raise NodeError(
+            f"Something that should not happen did: {type(error).__name__}: {error}.",
+            "This is a fault of the program or of a plugin; please report it.",
+        ) from error
+
+
+def _may_pass(error: EngineError) -> bool:
+    """Whether another attempt may succeed. A loop is attempted anew whatever made it fail."""
+    if isinstance(error, (ModelError, ToolError, NodeError)):
+        return error.retryable
+    return isinstance(error, NodeFailure)
+
+
+def _delay(first_s: float, failed: int, error: EngineError) -> float:
+    """Seconds before the next attempt: doubled each time, with jitter of a quarter; at least what the provider asks for."""
+    delay = first_s * 2 ** (failed - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret hangs on it
+    asked = error.retry_after if isinstance(error, ModelError) and error.retry_after is not None else 0.0
+    return min(max(delay, asked), _LONGEST_DELAY_S)

@@ -1,0 +1,277 @@
+"""What a run tells: the typed events that canvas, command line, history and a user's own callback read.
+
+Whatever can be known about a run is in its events; its state is a fold of them (`engine.runner.result`). Values in events are
+shared, never copied and never changed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from engine.models.base import Usage
+from engine.nodes.spec import ModelCall, Outputs
+from engine.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What all events have.
+
+    Attributes:
+        run_id: The run that tells it.
+        seq: Its number in the run, from 0, without a gap.
+        time: When, in seconds since the epoch (UTC).
+        path: Where: `draft`, `loop[2].draft`, `outer[1].inner`; empty for the run itself.
+    """
+
+    type: ClassVar[str] = "event"
+
+    run_id: str
+    seq: int
+    time: float
+    path: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as a JSON object, with its type first."""
+        fields = {field.name: _to_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return {"type": self.type, **fields}
+
+
+def _to_json(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Event):
+    """The run begins. `inputs` are its parameters by name; `models` the models it may call."""
+
+    type: ClassVar[str] = "run.started"
+    workflow: str
+    inputs: dict[str, Value]
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStarted(Event):
+    """A node begins its work on these `inputs` (by port)."""
+
+    type: ClassVar[str] = "node.started"
+    node_type: str
+    inputs: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStreaming(Event):
+    """A piece of a model's reply arrived; `tokens` counts the pieces of this call so far."""
+
+    type: ClassVar[str] = "node.streaming"
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRetrying(Event):
+    """An attempt failed and another will be made: the `attempt`-th (from 1), after `delay_s` seconds."""
+
+    type: ClassVar[str] = "node.retrying"
+    attempt: int
+    delay_s: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCompleted(Event):
+    """A node has done its work.
+
+    Attributes:
+        outputs: What it gave, by live output port.
+        usage: Tokens used, failed attempts included; None where no model was called.
+        cost_usd: US dollars; None where a price is unknown.
+        duration_s: Seconds from its start.
+        cached: Whether an earlier output was used again.
+        calls: Its model calls, requests and replies in full.
+        warnings: What a person should know although it went on.
+        error: Why it failed, where its settings say that the run goes on all the same.
+    """
+
+    type: ClassVar[str] = "node.completed"
+    node_type: str
+    outputs: Outputs
+    usage: Usage | None
+    cost_usd: float | None
+    duration_s: float
+    cached: bool = False
+    calls: tuple[ModelCall, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSkipped(Event):
+    """A node did not run, because nothing live reached it or because it is disabled."""
+
+    type: ClassVar[str] = "node.skipped"
+    node_type: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFailed(Event):
+    """A node failed, and with it what it is part of. `remedy` says what to do."""
+
+    type: ClassVar[str] = "node.failed"
+    node_type: str
+    error: str
+    remedy: str
+    duration_s: float
+    usage: Usage | None = None
+    cost_usd: float | None = 0.0
+    calls: tuple[ModelCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopIterationStarted(Event):
+    """An iteration begins: number `index` (from 0) of at most `total`; `path` is the loop's."""
+
+    type: ClassVar[str] = "loop.iteration.started"
+    index: int
+    total: int
+    input_preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopIterationCompleted(Event):
+    """An iteration has ended; `path` is the loop's.
+
+    Attributes:
+        index: Its number, from 0.
+        input: What it started from.
+        result: What reached the exit.
+        feedback: What the next one starts from.
+        branch: What the controlling router chose; None without one.
+        reason: Why it chose that; None without one.
+        score: What the score expression gave; None without one.
+        similarity: To the result before, from 0 to 1; None where it was not asked for or there is none before.
+        usage: Tokens used in it.
+        cost_usd: US dollars spent in it; None where a price is unknown.
+        duration_s: Seconds.
+        warnings: What a person should know although it went on.
+    """
+
+    type: ClassVar[str] = "loop.iteration.completed"
+    index: int
+    input: Value
+    result: Value
+    feedback: Value
+    branch: str | None
+    reason: str | None
+    score: float | None
+    similarity: float | None
+    usage: Usage
+    cost_usd: float | None
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCompleted(Event):
+    """A loop has ended, for this reason: an exit condition, `until`, `error`, `cancelled`, `budget`, `timeout`.
+
+    `returned` is the index of the iteration whose result it gave, where it gave one.
+    """
+
+    type: ClassVar[str] = "loop.completed"
+    iterations_run: int
+    exit_reason: str
+    converged: bool
+    returned: int | None
+    cost_usd: float | None
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWarning(Event):
+    """Most of a budget is spent: `spent` of `limit`, in `unit` (`usd` or `tokens`). `path` is the loop's, or the run's."""
+
+    type: ClassVar[str] = "budget.warning"
+    unit: str
+    spent: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaused(Event):
+    """No further node is started until the run is resumed."""
+
+    type: ClassVar[str] = "run.paused"
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed(Event):
+    """Nodes are started again."""
+
+    type: ClassVar[str] = "run.resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted(Event):
+    """The run has come to its end with these named results."""
+
+    type: ClassVar[str] = "run.completed"
+    outputs: dict[str, Value]
+    usage: Usage
+    cost_usd: float | None
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed(Event):
+    """The run ended because a node failed; `node` is that node's path, `outputs` what had come out before."""
+
+    type: ClassVar[str] = "run.failed"
+    error: str
+    remedy: str
+    node: str
+    outputs: dict[str, Value]
+    usage: Usage
+    cost_usd: float | None
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled(Event):
+    """The run was stopped; `outputs` are what had come out before."""
+
+    type: ClassVar[str] = "run.cancelled"
+    outputs: dict[str, Value]
+    usage: Usage
+    cost_usd: float | None
+    duration_s: float
+
+
+AnyEvent: TypeAlias = (
+    RunStarted
+    | NodeStarted
+    | NodeStreaming
+    | NodeRetrying
+    | NodeCompleted
+    | NodeSkipped
+    | NodeFailed
+    | LoopIterationStarted
+    | LoopIterationCompleted
+    | LoopCompleted
+    | BudgetWarning
+    | RunPaused
+    | RunResumed
+    | RunCompleted
+    | RunFailed
+    | RunCancelled
+)

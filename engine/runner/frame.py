@@ -1,0 +1,90 @@
+"""What `loop.…` and `nodes.…` stand for while a loop runs.
+
+A frame is one iteration as the texts in its body see it. Everything in it is looked up only when a text names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.expr import Namespace
+from engine.nodes.spec import Outputs
+from engine.plan.graph import GraphPlan
+from engine.values import Value
+
+
+class GivenByNodes:
+    """What each node of a body gave in one iteration, by id; null for one that was skipped, or before the first."""
+
+    __slots__ = ("_given", "_graph")
+
+    def __init__(self, graph: GraphPlan, given: Sequence[Outputs | None] | None) -> None:
+        self._graph = graph
+        self._given = given
+
+    def member(self, name: str) -> Value:
+        """What the node of that id gave.
+
+        Raises:
+            LookupError: The body has no such node.
+        """
+        for node in self._graph.nodes:
+            if node.id == name:
+                outputs = self._given[node.position] if self._given is not None else None
+                return None if outputs is None else node.spec.recorded(outputs)
+        raise LookupError(name)
+
+    def all(self) -> dict[str, Value]:
+        """What every node gave that was not skipped, by id."""
+        if self._given is None:
+            return {}
+        pairs = ((node, self._given[node.position]) for node in self._graph.nodes)
+        return {node.id: node.spec.recorded(outputs) for node, outputs in pairs if outputs is not None}
+
+
+_PLAIN_MEMBERS = frozenset({"index", "max_iterations", "input", "previous"})
+
+
+@dataclass(slots=True)
+class LoopFrame:
+    """One iteration of a loop.
+
+    Attributes:
+        graph: The loop's body.
+        index: The iteration's number, from 0.
+        max_iterations: How many there will be at the most.
+        input: What the loop started from.
+        previous: The result before; null in the first iteration.
+        last: What the body's nodes gave in the iteration before.
+        records: A record of each iteration that has ended.
+        parent: The frame of the loop around this one.
+    """
+
+    graph: GraphPlan
+    index: int
+    max_iterations: int
+    input: Value
+    previous: Value
+    last: Sequence[Outputs | None] | None
+    records: list[Any]
+    parent: LoopFrame | None
+
+    def member(self, name: str) -> Value | Namespace:
+        """The value, or the group of values, of that name.
+
+        Raises:
+            LookupError: There is none.
+        """
+        if name == "last":
+            return GivenByNodes(self.graph, self.last)
+        if name == "history":
+            return list(self.records)
+        if name == "iteration":
+            return self.index + 1
+        if name in _PLAIN_MEMBERS:
+            return getattr(self, name)
+        if name == "parent" and self.parent is not None:
+            return self.parent
+        raise LookupError(name)

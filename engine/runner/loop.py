@@ -1,0 +1,60 @@
+"""Running a loop node: its attempts, its events, what its failure means, and what its exit gets."""
+
+from __future__ import annotations
+
+import time
+
+from engine.errors import EngineError
+from engine.nodes.spec import Outputs
+from engine.plan.graph import NodePlan
+from engine.runner.account import Account, BudgetError
+from engine.runner.attempts import make_attempts
+from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
+from engine.runner.failure import NodeFailure
+from engine.runner.loop_run import LoopRun
+from engine.runner.node import free_to_start, outputs_on_error
+from engine.runner.scheduler import GraphRun
+from engine.values import Value
+
+
+async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
+    """Run a loop to its end and give its exit what comes out.
+
+    Returns:
+        What the loop gives after its last iteration, by port.
+
+    Raises:
+        NodeFailure: It failed, and its settings say that this ends what it is part of.
+        BudgetError: The budget is spent, and no whole iteration is there to return, or its settings say that it fails.
+    """
+    level, path, kind = around.level, around.level.prefix + node.id, node.spec.type
+    await free_to_start(level.core)
+    emit = level.core.bus.emit
+    emit(NodeStarted, path, kind, inputs)
+    started = time.perf_counter()
+    account = Account(path, level.account, node.config.budget_usd)
+    error = ""
+
+    async def attempt() -> Outputs:
+        return await LoopRun(around, node, inputs["input"], path, account).run()
+
+    try:
+        outputs = await make_attempts(level, path, node.config, attempt)
+    except EngineError as failure:
+        outputs = None if isinstance(failure, BudgetError) else outputs_on_error(node, failure)
+        if outputs is None:
+            duration = time.perf_counter() - started
+            emit(NodeFailed, path, kind, failure.message, failure.remedy, duration, account.usage, account.cost_usd)
+            if isinstance(failure, (BudgetError, NodeFailure)):
+                raise
+            raise NodeFailure(path, node.title, failure) from failure
+        if "body" in outputs:  # the value on error stands for the result, not for what an iteration starts from
+            outputs = {"output": outputs["body"]}
+        error = str(failure)
+    if "output" in outputs:
+        assert node.loop is not None
+        around.exit_values[node.loop.exit] = outputs["output"]
+    duration = time.perf_counter() - started
+    used = account.usage if account.usage.total_tokens else None
+    emit(NodeCompleted, path, kind, outputs, used, account.cost_usd, duration, False, (), (), error)
+    return outputs

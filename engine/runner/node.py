@@ -1,0 +1,150 @@
+"""Running one node: its inputs made to fit, its attempts, its events, and what its failure means for the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from engine.errors import EngineError
+from engine.expr import Namespace
+from engine.nodes.convert import ConversionError, convert
+from engine.nodes.spec import NodeContext, NodeError, Outputs
+from engine.plan.graph import NodePlan
+from engine.runner.account import BudgetError
+from engine.runner.attempts import make_attempts
+from engine.runner.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
+from engine.runner.failure import NodeFailure
+from engine.runner.level import Core, Level
+from engine.values import Value
+
+
+async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
+    """Run a node that is no loop.
+
+    Returns:
+        Its outputs by live port.
+
+    Raises:
+        NodeFailure: It failed, and its settings say that this ends what it is part of.
+        BudgetError: A model call of it does not fit into the budget.
+    """
+    core = level.core
+    await free_to_start(core)
+    if not core.slots.take_now():
+        await core.slots.wait()
+        await free_to_start(core)
+    try:
+        return await _run_in_slot(level, node, inputs)
+    finally:
+        core.slots.give_back()
+
+
+async def _run_in_slot(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
+    emit, path, kind = level.core.bus.emit, level.prefix + node.id, node.spec.type
+    context = NodeContext(path, node.config, node.prepared, inputs, inputs, level)
+    emit(NodeStarted, path, kind, inputs)
+    started = time.perf_counter()
+    error = ""
+    try:
+        if node.converts:
+            context.inputs = converted(node, inputs)
+        if node.blank is not None:
+            names: dict[str, Value | Namespace] = {**node.blank, **context.inputs}
+            if level.frame is not None:
+                names["loop"] = level.frame
+            context.scope = names
+        if node.tells_iteration:
+            context.iteration_note = level.note
+        run = node.spec.run
+        assert run is not None, "loops and exits are run by the engine itself"
+        outputs = await make_attempts(level, path, node.config, lambda: run(context))
+    except BudgetError as refused:
+        _tell_failed(level, node, context, refused, started)
+        raise
+    except EngineError as failure:
+        outputs = outputs_on_error(node, failure)
+        if outputs is None:
+            _tell_failed(level, node, context, failure, started)
+            raise NodeFailure(path, node.title, failure) from failure
+        error = str(failure)
+    duration = time.perf_counter() - started
+    if node.result_name is not None:
+        level.core.outputs[node.result_name] = outputs["value"]
+    emit(
+        NodeCompleted,
+        path,
+        kind,
+        outputs,
+        context.usage,
+        context.cost_usd,
+        duration,
+        False,
+        tuple(context.calls),
+        tuple(context.warnings),
+        error,
+    )
+    return outputs
+
+
+def converted(node: NodePlan, inputs: dict[str, Value]) -> dict[str, Value]:
+    """The inputs, each made to fit its port.
+
+    Raises:
+        NodeError: One does not.
+    """
+    fitting = dict(inputs)
+    for port in node.inputs:
+        if port.convert is not None and port.name in fitting:
+            try:
+                fitting[port.name] = convert(fitting[port.name], port.convert)
+            except ConversionError as error:
+                raise NodeError(
+                    f'What reached the port "{port.name}" does not fit. {error.message}', error.remedy
+                ) from error
+    return fitting
+
+
+def outputs_on_error(node: NodePlan, failure: EngineError) -> Outputs | None:
+    """What a node that failed gives all the same; None where its failure ends what it is part of."""
+    if node.config.on_error == "branch":
+        return {"error": str(failure)}
+    if node.config.on_error == "continue":
+        ports = node.spec.outputs(node.config)
+        return {ports[0].name if ports else "value": node.config.error_value}
+    return None
+
+
+def _tell_failed(level: Level, node: NodePlan, context: NodeContext[Any], error: EngineError, started: float) -> None:
+    level.core.bus.emit(
+        NodeFailed,
+        context.path,
+        node.spec.type,
+        error.message,
+        error.remedy,
+        time.perf_counter() - started,
+        context.usage,
+        context.cost_usd,
+        tuple(context.calls),
+    )
+
+
+def skip(level: Level, node: NodePlan, reason: str) -> None:
+    """Tell that a node does not run; it gives nothing."""
+    level.core.bus.emit(NodeSkipped, level.prefix + node.id, node.spec.type, reason)
+
+
+def bypass(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Outputs | None:
+    """A disabled node: with one input and one output in use it passes the input on, otherwise it is skipped."""
+    level.core.bus.emit(NodeSkipped, level.prefix + node.id, node.spec.type, "It is disabled.")
+    used = [port for port, _ in node.outputs]
+    branches = {port.name for port in node.spec.all_outputs(node.config) if port.branch}
+    if len(inputs) == len(node.inputs) == len(used) == 1 and used[0] not in branches:
+        return {used[0]: next(iter(inputs.values()))}
+    return None
+
+
+async def free_to_start(core: Core) -> None:
+    """Wait while the run is paused."""
+    while core.paused is not None:
+        await asyncio.shield(core.paused)
