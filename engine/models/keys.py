@@ -1,0 +1,160 @@
+"""Where the keys of model providers come from: the environment, this session, the system's keyring. Never a file.
+
+It hands out keys and can strike them out of any text. It knows neither models nor requests, and decides nothing about
+where a key may be sent (see `destination`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+
+from engine.errors import EngineError
+from engine.models.providers import provider_named
+
+_SERVICE = "loopwright"
+_STRUCK_OUT = "…"
+
+
+class KeyStoreError(EngineError):
+    """A key that cannot be used, or a keyring that cannot keep one."""
+
+
+def host_variable(host: str) -> str:
+    """The environment variable with the key for a host: LOOPWRIGHT_KEY_LOCALHOST_8080 for `localhost:8080`.
+
+    A hyphen gives two underscores: were it one, `api-example.com` would be handed the key of `api.example.com`.
+    """
+    signs = (sign if sign.isalnum() else "__" if sign == "-" else "_" for sign in host.upper())
+    return "LOOPWRIGHT_KEY_" + "".join(signs)
+
+
+class Keys:
+    """The user's keys. Safe to use from several threads; its text never shows a key."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = os.environ if environment is None else environment
+        self._session: dict[str, str] = {}
+        self._from_keyring: dict[str, str] = {}
+        self._keyring_failed = False
+        self._handed_out: frozenset[str] = frozenset()
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def get(self, provider: str) -> str | None:
+        """The key of a provider (`openai`): from its environment variable, else this session, else the keyring.
+
+        Asks the keyring the first time, which may take a while: not to be called on an event loop.
+
+        Raises:
+            KeyStoreError: There is one, but no key looks like it.
+        """
+        known = provider_named(provider)
+        return self._find(known.name, known.key_variables)
+
+    def get_for_host(self, host: str) -> str | None:
+        """The key that the user keeps for a host (`localhost:8080`).
+
+        Raises:
+            KeyStoreError: There is one, but no key looks like it.
+        """
+        return self._find(f"host:{host}", (host_variable(host),))
+
+    def set(self, provider: str, key: str, *, session_only: bool = False) -> None:
+        """Keep a key in the system's keyring, or for this session in memory alone.
+
+        `provider` may also be `host:NAME`.
+
+        Raises:
+            KeyStoreError: No key looks like this one, or the machine has no keyring that can keep it.
+        """
+        key = _checked(key, f"The key for {provider}")
+        user = _user(provider)
+        with self._lock:
+            if session_only:
+                self._session[user] = key
+                return
+            try:
+                import keyring
+
+                keyring.set_password(_SERVICE, user, key)
+            except Exception:  # backends raise whatever they like, and their text may hold the key
+                raise _no_keyring("keep", provider) from None
+            self._keyring_failed = False
+            self._from_keyring[user] = key
+
+    def delete(self, provider: str) -> None:
+        """Forget a provider's key, in this session and in the keyring; one that is not there is no error.
+
+        Raises:
+            KeyStoreError: The machine has no keyring that can be changed.
+        """
+        user = _user(provider)
+        with self._lock:
+            in_session = self._session.pop(user, None) is not None
+            self._from_keyring.pop(user, None)
+            try:
+                import keyring
+
+                if keyring.get_password(_SERVICE, user) is not None:
+                    keyring.delete_password(_SERVICE, user)
+            except Exception:  # as above
+                if not in_session:
+                    raise _no_keyring("delete", provider) from None
+
+    def redact(self, text: str) -> str:
+        """The text with every key that was ever handed out struck out."""
+        # Without the lock: a keyring may hold it for as long as it asks the user, and this is called on event loops.
+        for key in sorted(self._handed_out, key=len, reverse=True):
+            text = text.replace(key, _STRUCK_OUT)
+        return text
+
+    def _find(self, user: str, variables: tuple[str, ...]) -> str | None:
+        with self._lock:
+            for variable in variables:
+                if value := self._environment.get(variable, "").strip():
+                    return self._hand_out(_checked(value, f"The key in {variable}"))
+            found = self._session.get(user) or self._from_keyring.get(user) or self._ask_keyring(user)
+            return None if found is None else self._hand_out(found)
+
+    def _ask_keyring(self, user: str) -> str | None:
+        if self._keyring_failed:
+            return None
+        try:
+            import keyring
+
+            found = keyring.get_password(_SERVICE, user)
+        except Exception:  # a machine without a working keyring is an ordinary machine
+            self._keyring_failed = True
+            return None
+        if not found:
+            return None
+        self._from_keyring[user] = _checked(found, f"The key for {user} in the keyring")
+        return self._from_keyring[user]
+
+    def _hand_out(self, key: str) -> str:
+        self._handed_out |= {key}
+        return key
+
+
+def _user(provider: str) -> str:
+    return provider if provider.startswith("host:") else provider_named(provider).name
+
+
+def _checked(key: str, what: str) -> str:
+    key = key.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise KeyStoreError(f"{what} is empty or holds signs that no key has.", "Copy it once more, whole and alone.")
+    return key
+
+
+def _no_keyring(action: str, provider: str) -> KeyStoreError:
+    _, _, host = provider.partition("host:")
+    variable = host_variable(host) if host else provider_named(provider).key_variables[0]
+    return KeyStoreError(
+        f"This machine has no keyring that could {action} the key for {provider}.",
+        f"Put the key into the environment variable {variable}, or keep it for this session only.",
+    )

@@ -1,0 +1,243 @@
+"""Where keys come from, and that they are shown nowhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keyring.backend import KeyringBackend
+from keyring.backends import fail
+from keyring.errors import PasswordDeleteError
+
+from engine.errors import EngineError
+from engine.models.keys import Keys, KeyStoreError, host_variable
+
+
+class MemoryKeyring(KeyringBackend):
+    """A working keyring that lives as long as the test."""
+
+    priority = 1  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+        self.asked = 0
+
+    def get_password(self, service: str, username: str) -> str | None:
+        self.asked += 1
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        if self.kept.pop((service, username), None) is None:
+            raise PasswordDeleteError("not there")
+
+
+class BrokenKeyring(MemoryKeyring):
+    """A keyring that fails in a way of its own, and gives the key away in doing so."""
+
+    def get_password(self, service: str, username: str) -> str | None:
+        self.asked += 1
+        raise ZeroDivisionError(f"{service} {username} sk-from-the-keyring")
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise ZeroDivisionError(password)
+
+
+@pytest.fixture(autouse=True)
+def _own_keyring_is_put_back() -> Iterator[None]:
+    before = keyring.get_keyring()
+    yield
+    keyring.set_keyring(before)
+
+
+@pytest.fixture
+def ring() -> MemoryKeyring:
+    ring = MemoryKeyring()
+    keyring.set_keyring(ring)
+    return ring
+
+
+@pytest.fixture(params=[fail.Keyring, BrokenKeyring])
+def no_ring(request: pytest.FixtureRequest) -> KeyringBackend:
+    ring: KeyringBackend = request.param()
+    keyring.set_keyring(ring)
+    return ring
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [
+        ("openai", "OPENAI_API_KEY"),
+        ("anthropic", "ANTHROPIC_API_KEY"),
+        ("gemini", "GEMINI_API_KEY"),
+        ("gemini", "GOOGLE_API_KEY"),
+        ("ollama_chat", "OLLAMA_API_KEY"),
+        ("together_ai", "TOGETHERAI_API_KEY"),
+        ("someone_new", "SOMEONE_NEW_API_KEY"),
+    ],
+)
+def test_a_providers_usual_variable_holds_its_key(ring: MemoryKeyring, provider: str, variable: str) -> None:
+    assert Keys({variable: " sk-1\n"}).get(provider) == "sk-1"
+    assert ring.asked == 0
+
+
+def test_the_environment_comes_before_the_session_and_that_before_the_keyring(ring: MemoryKeyring) -> None:
+    environment: dict[str, str] = {}
+    keys = Keys(environment)
+    keys.set("openai", "sk-ring")
+    assert keys.get("openai") == "sk-ring"
+
+    keys.set("openai", "sk-session", session_only=True)
+    assert keys.get("openai") == "sk-session"
+
+    environment["OPENAI_API_KEY"] = "sk-environment"
+    assert keys.get("openai") == "sk-environment"
+
+    environment["OPENAI_API_KEY"] = "  "
+    assert keys.get("openai") == "sk-session"
+    assert ring.kept == {("loopwright", "openai"): "sk-ring"}
+
+
+def test_a_key_from_the_keyring_is_asked_for_once(ring: MemoryKeyring) -> None:
+    ring.kept["loopwright", "openai"] = "sk-ring"
+    keys = Keys({})
+
+    assert [keys.get("openai") for _ in range(3)] == ["sk-ring"] * 3
+    assert ring.asked == 1
+
+
+def test_a_key_put_into_the_keyring_by_another_program_is_found_later(ring: MemoryKeyring) -> None:
+    keys = Keys({})
+    assert keys.get("openai") is None
+
+    ring.kept["loopwright", "openai"] = "sk-late"
+
+    assert keys.get("openai") == "sk-late"
+
+
+def test_the_providers_share_no_keys_but_both_names_of_ollama_do(ring: MemoryKeyring) -> None:
+    keys = Keys({})
+    keys.set("ollama_chat", "sk-ollama")
+
+    assert keys.get("ollama") == "sk-ollama"
+    assert keys.get("openai") is None
+
+
+def test_a_hosts_key_is_the_hosts_alone(ring: MemoryKeyring) -> None:
+    ring.kept["loopwright", "host:localhost:8080"] = "sk-8080"
+    keys = Keys({"LOOPWRIGHT_KEY_LOCALHOST_9090": "sk-9090", "OPENAI_API_KEY": "sk-openai"})
+
+    assert keys.get_for_host("localhost:8080") == "sk-8080"
+    assert keys.get_for_host("localhost:9090") == "sk-9090"
+    assert keys.get_for_host("localhost:7070") is None
+    assert keys.get_for_host("openai") is None
+
+
+def test_a_host_with_a_hyphen_does_not_get_the_key_of_one_with_a_dot() -> None:
+    assert host_variable("api.example.com") == "LOOPWRIGHT_KEY_API_EXAMPLE_COM"
+    assert host_variable("api-example.com") == "LOOPWRIGHT_KEY_API__EXAMPLE_COM"
+
+
+def test_a_machine_without_a_working_keyring_has_no_keys_and_is_asked_once(no_ring: KeyringBackend) -> None:
+    keys = Keys({})
+
+    assert [keys.get("openai"), keys.get("openai"), keys.get_for_host("localhost:1")] == [None] * 3
+    assert getattr(no_ring, "asked", 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"), [("openai", "OPENAI_API_KEY"), ("host:localhost:80", "LOOPWRIGHT_KEY_LOCALHOST_80")]
+)
+def test_keeping_a_key_without_a_keyring_is_refused_with_a_way_out(
+    no_ring: KeyringBackend, provider: str, variable: str
+) -> None:
+    with pytest.raises(KeyStoreError) as caught:
+        Keys({}).set(provider, "sk-secret")
+
+    assert isinstance(caught.value, EngineError)
+    assert caught.value.message == f"This machine has no keyring that could keep the key for {provider}."
+    assert variable in caught.value.remedy
+    assert "sk-secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_a_session_key_needs_no_keyring_and_can_be_deleted(no_ring: KeyringBackend) -> None:
+    keys = Keys({})
+    keys.set("openai", "sk-session", session_only=True)
+    assert keys.get("openai") == "sk-session"
+
+    keys.delete("openai")
+
+    assert keys.get("openai") is None
+
+
+def test_deleting_without_a_keyring_is_refused(no_ring: KeyringBackend) -> None:
+    with pytest.raises(KeyStoreError, match="delete the key for openai"):
+        Keys({}).delete("openai")
+
+
+def test_a_deleted_key_is_gone_from_session_and_keyring_and_deleting_it_again_is_no_error(ring: MemoryKeyring) -> None:
+    keys = Keys({})
+    keys.set("openai", "sk-ring")
+    keys.set("openai", "sk-session", session_only=True)
+
+    keys.delete("openai")
+    keys.delete("openai")
+
+    assert keys.get("openai") is None
+    assert ring.kept == {}
+
+
+@pytest.mark.parametrize("key", ["", "   ", "sk one", "sk-é", "sk-\x00", "sk-1\nX-Header: 2"])
+def test_what_is_no_key_is_neither_kept_nor_handed_out(ring: MemoryKeyring, key: str) -> None:
+    with pytest.raises(KeyStoreError) as caught:
+        Keys({}).set("openai", key)
+    assert not key.strip() or key not in str(caught.value)
+
+    if key.strip():
+        with pytest.raises(KeyStoreError, match="The key in OPENAI_API_KEY"):
+            Keys({"OPENAI_API_KEY": key}).get("openai")
+        ring.kept["loopwright", "openai"] = key
+        with pytest.raises(KeyStoreError, match="in the keyring"):
+            Keys({}).get("openai")
+
+
+def test_neither_the_text_of_the_keys_nor_a_file_ever_shows_one(
+    ring: MemoryKeyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys = Keys({"OPENAI_API_KEY": "sk-environment"})
+    keys.set("anthropic", "sk-ring")
+    keys.set("gemini", "sk-session", session_only=True)
+    assert [keys.get("openai"), keys.get("anthropic"), keys.get("gemini")] == [
+        "sk-environment",
+        "sk-ring",
+        "sk-session",
+    ]
+
+    assert f"{keys!r} {keys}" == "Keys() Keys()"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_key_that_was_handed_out_is_struck_out_the_longest_first(ring: MemoryKeyring) -> None:
+    keys = Keys({"OPENAI_API_KEY": "sk-1", "LOOPWRIGHT_KEY_HOST": "sk-1-and-more", "GEMINI_API_KEY": "unused"})
+    keys.get("openai")
+    keys.get_for_host("host")
+
+    assert keys.redact("a sk-1 b sk-1-and-more c unused") == "a … b … c unused"
+
+
+@given(text=st.text(), key=st.text("abcdefgh-0123456789", min_size=8))
+def test_no_text_holds_a_key_after_it_was_struck_out(text: str, key: str) -> None:
+    keys = Keys({"OPENAI_API_KEY": key})
+    keys.get("openai")
+
+    assert key not in keys.redact(json.dumps({"said": text + key + text, key: key}))
