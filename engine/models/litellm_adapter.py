@@ -1,0 +1,264 @@
+"""Models behind litellm: OpenAI, Anthropic, Ollama and whatever else it can call.
+
+One call, one request: no retries and no deadline of its own. Cancelling the awaiting task closes the connection. A
+reply is text and nothing else. It knows nothing of workflows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Generator, Mapping
+from types import ModuleType
+from typing import Any
+
+from engine.models.base import (
+    Finish,
+    Message,
+    ModelError,
+    ModelErrorKind,
+    OnText,
+    Price,
+    Reply,
+    Request,
+    Usage,
+)
+from engine.models.destination import Destination, find_destination
+from engine.models.keys import Keys
+from engine.models.litellm_errors import model_error, speaks_of_response_format, translate
+from engine.models.litellm_import import load_litellm, release_litellm, use_litellm
+from engine.models.litellm_price import local_price
+from engine.models.structured import SchemaMode, response_format, with_instruction
+
+# For each read, not for the whole call: the deadline is the engine's. A model may think for minutes before it speaks.
+_READ_TIMEOUT_S = 600.0
+_CONNECT_TIMEOUT_S = 15.0
+_CHARACTERS_A_TOKEN = 4
+_ACCOUNT_HEADERS = (
+    ("OPENAI_ORGANIZATION", "OpenAI-Organization"),
+    ("OPENAI_ORG_ID", "OpenAI-Organization"),
+    ("OPENAI_PROJECT_ID", "OpenAI-Project"),
+)
+# litellm has its own client for the others.
+_CALLED_BY_OPENAI_CLIENT = frozenset({"openai", "perplexity", "cerebras", "lm_studio", "llamafile"})
+_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.CONTENT_FILTER}
+
+
+class LiteLLMModel:
+    """A model that litellm calls.
+
+    Args:
+        name: litellm's name for it (`openai/gpt-4o-mini`, `ollama_chat/llama3.2`).
+        api_base: The address of its server; None for the provider's own, or where the user's environment sends it.
+        keys: The user's keys.
+        environment: The user's environment variables; those of the process if left out.
+    """
+
+    def __init__(
+        self, name: str, *, api_base: str | None = None, keys: Keys, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._name = name
+        self._api_base = api_base
+        self._keys = keys
+        self._environment = os.environ if environment is None else environment
+        self._schema_mode = SchemaMode.JSON_SCHEMA
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r}, api_base={self._api_base!r})"
+
+    @property
+    def name(self) -> str:
+        """The name as litellm knows it."""
+        return self._name
+
+    @property
+    def note(self) -> str:
+        """Nothing: such a model is what its provider says."""
+        return ""
+
+    async def price(self) -> Price | None:
+        """What it costs by litellm's bundled price list; None for an unknown model and for a server of one's own."""
+        return local_price(await load_litellm(), self._name, self._api_base, self._environment)
+
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Make one call; with `on_text` as a stream.
+
+        Where a server refuses the form in which a structured reply is asked for, the call is made once more in a form
+        that it may know, and that form is kept.
+
+        Raises:
+            ModelError: The call gave no usable reply.
+        """
+        place = await asyncio.to_thread(find_destination, self._name, self._api_base, self._keys, self._environment)
+        litellm = await load_litellm()
+        use_litellm(self)
+        call = _Call(litellm, self._name, place, self._keys)
+        if request.schema is None:
+            return await call.make(request, SchemaMode.INSTRUCTION, on_text)
+        mode = self._schema_mode if call.supports("response_format") else SchemaMode.INSTRUCTION
+        while True:
+            try:
+                reply = await call.make(request, mode, on_text)
+            except _FormatRefusedError:
+                mode = mode.simpler
+            else:
+                self._schema_mode = mode
+                return reply
+
+    async def close(self) -> None:
+        """Close the connections that no other model of this event loop uses."""
+        await release_litellm(self)
+
+
+class _FormatRefusedError(Exception):
+    """The server does not know the form in which a structured reply was asked for; never raised for the plainest."""
+
+
+class _Call:
+    """One call of a model, or two where the first was refused because of its form."""
+
+    def __init__(self, litellm: ModuleType, name: str, place: Destination, keys: Keys) -> None:
+        self._litellm = litellm
+        self._name = name
+        self._prefix, self._model = name.split("/", 1)
+        self._place = place
+        self._keys = keys
+        if place.provider.name == "ollama":
+            # For a model that is not in its list litellm would first ask a server, and not the one given here.
+            entry = {
+                "litellm_provider": "ollama",
+                "mode": "chat",
+                "input_cost_per_token": 0.0,
+                "output_cost_per_token": 0.0,
+            }
+            litellm.model_cost.setdefault(f"ollama/{self._model}", entry)
+
+    def supports(self, parameter: str) -> bool:
+        """Whether the provider knows a parameter; True where litellm does not know the provider's models."""
+        known = self._litellm.get_supported_openai_params(model=self._model, custom_llm_provider=self._prefix)
+        return not known or parameter in known
+
+    async def make(self, request: Request, mode: SchemaMode, on_text: OnText | None) -> Reply:
+        """Make the call, in one form.
+
+        Raises:
+            ModelError: The call gave no usable reply.
+            _FormatRefusedError: The server does not know the form.
+        """
+        arguments = self._arguments(request, mode)
+        if on_text is not None:
+            return await self._stream(arguments, request, on_text)
+        with self._translated(arguments, []):
+            return self._read(await self._litellm.acompletion(**arguments), request)
+
+    @contextlib.contextmanager
+    def _translated(self, arguments: dict[str, Any], pieces: list[str]) -> Generator[None]:
+        try:
+            yield
+        except ModelError:
+            raise
+        except Exception as error:  # litellm raises classes of a dozen libraries, and bugs of its own
+            # Without its cause: that one's text, and its request's headers, may hold the key.
+            if "response_format" in arguments and not pieces and speaks_of_response_format(error):
+                raise _FormatRefusedError from None
+            raise translate(error, self._model, self._place, self._keys, "".join(pieces)) from None
+
+    def _arguments(self, request: Request, mode: SchemaMode) -> dict[str, Any]:
+        import httpx
+
+        messages = request.messages
+        if request.schema is not None and mode is not SchemaMode.JSON_SCHEMA:
+            messages = with_instruction(messages, request.schema)
+        arguments: dict[str, Any] = {
+            "model": self._name,
+            "messages": [_message(message) for message in messages],
+            "timeout": httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
+            "max_retries": 0,
+            "api_key": self._place.api_key,
+            "api_base": self._place.address,
+            "temperature": request.temperature,
+            "max_tokens": request.max_tokens,
+            # 'where the model can do that'
+            "seed": request.seed if self.supports("seed") else None,
+            "response_format": None if request.schema is None else response_format(request.schema, mode),
+            "extra_headers": self._blanked_headers(),
+        }
+        return {name: value for name, value in arguments.items() if value is not None}
+
+    def _blanked_headers(self) -> dict[str, str] | None:
+        """Headers that the OpenAI client would take from the user's environment, with nothing in them.
+
+        They name the user's account there, and the custom ones may hold secrets: no business of any other server.
+        """
+        if self._prefix not in _CALLED_BY_OPENAI_CLIENT or (self._prefix == "openai" and not self._place.foreign):
+            return None
+        blanked = {name: "" for variable, name in _ACCOUNT_HEADERS if os.environ.get(variable)}
+        for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
+            if name := line.partition(":")[0].strip():
+                blanked[name] = f"Bearer {self._place.api_key}" if name.lower() == "authorization" else ""
+        return blanked or None
+
+    async def _stream(self, arguments: dict[str, Any], request: Request, on_text: OnText) -> Reply:
+        pieces: list[str] = []
+        finish, usage = "", None
+        with self._translated(arguments, pieces):
+            options = {"include_usage": True}
+            stream: Any = await self._litellm.acompletion(**arguments, stream=True, stream_options=options)
+        try:
+            while True:
+                with self._translated(arguments, pieces):
+                    chunk: Any = await anext(stream, None)
+                if chunk is None:
+                    break
+                usage = getattr(chunk, "usage", None) or usage
+                if not chunk.choices:
+                    continue
+                finish = chunk.choices[0].finish_reason or finish
+                if piece := chunk.choices[0].delta.content or "":
+                    pieces.append(piece)
+                    on_text(piece)
+        finally:
+            # litellm leaves the connection open when the task is cancelled.
+            await stream.aclose()
+        # litellm makes up the end of a stream in which the server said nothing at all (a web page, for example).
+        if not pieces and getattr(stream, "received_finish_reason", None) is None:
+            raise model_error(ModelErrorKind.BAD_REPLY, self._model, self._place)
+        # ... and the usage, where no chunk from the server has one.
+        given = any(getattr(chunk, "usage", None) is not None for chunk in getattr(stream, "chunks", ()))
+        return self._reply("".join(pieces), finish, usage if given else None, stream, request)
+
+    def _read(self, response: Any, request: Request) -> Reply:
+        if not response.choices:
+            raise model_error(ModelErrorKind.BAD_REPLY, self._model, self._place)
+        choice: Any = response.choices[0]
+        usage = getattr(response, "usage", None)
+        return self._reply(choice.message.content or "", choice.finish_reason or "", usage, response, request)
+
+    def _reply(self, text: str, finish: str, usage: Any, answer: Any, request: Request) -> Reply:
+        return Reply(
+            text,
+            _FINISHES.get(finish, Finish.OTHER),
+            _usage(usage, request, text),
+            str(getattr(answer, "model", None) or self._model),
+            read_cost_usd(usage, self._prefix),
+        )
+
+
+def _message(message: Message) -> dict[str, str]:
+    return {"role": message.role, "content": message.text}
+
+
+def _usage(usage: Any, request: Request, text: str) -> Usage:
+    """The tokens as the provider counted them; where it did not, an estimate at four characters a token."""
+    read, written = getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0
+    if read or written:
+        return Usage(int(read), int(written))
+    characters = sum(len(message.text) for message in request.messages)
+    return Usage(-(-characters // _CHARACTERS_A_TOKEN), -(-len(text) // _CHARACTERS_A_TOKEN), exact=False)
+
+
+def read_cost_usd(usage: Any, prefix: str) -> float | None:
+    """The price in US dollars that the provider gave with a reply. OpenRouter does; others' are litellm's own."""
+    cost = getattr(usage, "cost", None) if prefix == "openrouter" else None
+    return float(cost) if isinstance(cost, int | float) else None

@@ -1,0 +1,43 @@
+"""What the tests of the litellm adapter share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from engine.models.base import Message, ModelError, Request
+from engine.models.keys import Keys
+from engine.models.litellm_adapter import LiteLLMModel
+from engine.models.litellm_import import load_litellm
+from tests.engine.wire.server import WireServer
+
+SECRET = "sk-very-secret-0123456789"
+QUESTION = Request((Message("system", "Be short."), Message("user", "What is up?")))
+
+MakeModel = Callable[..., LiteLLMModel]
+
+
+@pytest.fixture(name="make_model")
+async def make_model_fixture(wire: WireServer) -> AsyncIterator[MakeModel]:
+    """Make models whose server is the wire server, which the user's environment names; they are closed at the end."""
+    await load_litellm()
+    made: list[LiteLLMModel] = []
+
+    def make(name: str, *, api_base: str | None = None, **variables: str) -> LiteLLMModel:
+        environment = {"OPENAI_API_KEY": SECRET, "OPENAI_API_BASE": wire.base_url, **variables}
+        full_name = name if "/" in name else f"openai/{name}"
+        model = LiteLLMModel(full_name, api_base=api_base, keys=Keys(environment), environment=environment)
+        made.append(model)
+        return model
+
+    yield make
+    for model in made:
+        await model.close()
+
+
+async def failure_of(model: LiteLLMModel, request: Request = QUESTION, *, stream: bool = False) -> ModelError:
+    """Make a call that must fail."""
+    with pytest.raises(ModelError) as caught:
+        await model.complete(request, (lambda _text: None) if stream else None)
+    return caught.value

@@ -1,0 +1,144 @@
+"""How calls end before their time, and what is left behind afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.models.base import ModelErrorKind
+from engine.models.keys import Keys
+from engine.models.litellm_adapter import LiteLLMModel
+from engine.models.litellm_import import load_litellm
+from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
+from tests.engine.wire.behaviours import REPLY
+from tests.engine.wire.server import WireServer
+
+__all__ = ["make_model_fixture"]
+
+
+@pytest.mark.parametrize("behaviour", ["silent", "stalled", "drip"])
+async def test_cancelling_a_stream_closes_its_connection(
+    wire: WireServer, make_model: MakeModel, behaviour: str
+) -> None:
+    first_piece = asyncio.Event()
+    call = asyncio.create_task(make_model(behaviour).complete(QUESTION, lambda _text: first_piece.set()))
+    await (wire.request_arrived() if behaviour == "silent" else first_piece.wait())
+
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await wire.call_abandoned()
+
+
+async def test_cancelling_a_plain_call_closes_its_connection(wire: WireServer, make_model: MakeModel) -> None:
+    call = asyncio.create_task(make_model("silent").complete(QUESTION))
+    await wire.request_arrived()
+
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await wire.call_abandoned()
+
+
+@pytest.mark.parametrize("behaviour", ["silent", "stalled", "drip"])
+async def test_a_deadline_ends_a_call_that_would_go_on_for_ever(
+    wire: WireServer, make_model: MakeModel, behaviour: str
+) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await make_model(behaviour).complete(QUESTION, lambda _text: None)
+
+    await wire.call_abandoned()
+
+
+async def test_a_model_can_be_called_again_after_a_cancelled_call(wire: WireServer, make_model: MakeModel) -> None:
+    model = make_model("drip")
+    first_piece = asyncio.Event()
+    call = asyncio.create_task(model.complete(QUESTION, lambda _text: first_piece.set()))
+    await first_piece.wait()
+    call.cancel()
+    await asyncio.wait([call])
+
+    assert (await make_model("plain").complete(QUESTION)).text == REPLY
+
+
+async def test_an_error_in_a_listener_closes_the_connection(wire: WireServer, make_model: MakeModel) -> None:
+    def fail(_text: str) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await make_model("drip").complete(QUESTION, fail)
+
+    await wire.call_abandoned()
+
+
+async def test_calls_side_by_side_do_not_get_into_each_others_way(wire: WireServer, make_model: MakeModel) -> None:
+    model = make_model("stream")
+    wire.reply = lambda body: body["messages"][-1]["content"]
+    pieces: dict[int, list[str]] = {number: [] for number in range(10)}
+
+    replies = await asyncio.gather(*(model.complete(QUESTION, pieces[number].append) for number in range(10)))
+
+    assert [reply.text for reply in replies] == ["What is up?"] * 10
+    assert all("".join(parts) == "What is up?" for parts in pieces.values())
+
+
+def _open_descriptors() -> int:
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts the descriptors of this process in /proc")
+def test_a_closed_model_leaves_no_descriptor_behind_on_any_event_loop(wire: WireServer) -> None:
+    environment = {"OPENAI_API_KEY": SECRET, "OPENAI_API_BASE": wire.base_url}
+
+    async def one_of_each() -> set[asyncio.Task[object]]:
+        await load_litellm()
+        for behaviour in ("plain", "stream", "server-error", "cut"):
+            model = LiteLLMModel(f"openai/{behaviour}", keys=Keys(environment), environment=environment)
+            if behaviour in {"plain", "stream"}:
+                await model.complete(QUESTION, (lambda _text: None) if behaviour == "stream" else None)
+            else:
+                await failure_of(model, stream=behaviour == "cut")
+            await model.close()
+            await model.close()
+        return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+
+    asyncio.run(one_of_each())
+    before = _open_descriptors()
+    left_over = [asyncio.run(one_of_each()) for _ in range(5)]
+
+    assert _open_descriptors() <= before
+    assert all(not any("worker" in repr(task).lower() for task in tasks) for tasks in left_over)
+
+
+def test_an_unused_model_closes_without_loading_anything() -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from engine.models.keys import Keys\n"
+        "from engine.models.litellm_adapter import LiteLLMModel\n"
+        "asyncio.run(LiteLLMModel('openai/gpt-4o', keys=Keys()).close())\n"
+        "slow = {'litellm', 'httpx', 'openai', 'keyring'} & set(sys.modules)\n"
+        "sys.exit(f'loaded: {slow}' if slow else 0)\n"
+    )
+
+    finished = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+async def test_a_cancelled_first_call_of_many_leaves_the_rest_alone(wire: WireServer, make_model: MakeModel) -> None:
+    doomed = asyncio.create_task(make_model("silent").complete(QUESTION))
+    await wire.request_arrived()
+    others = [make_model("plain").complete(QUESTION) for _ in range(3)]
+    doomed.cancel()
+
+    assert [reply.text for reply in await asyncio.gather(*others)] == [REPLY] * 3
+    assert ModelErrorKind.AUTHENTICATION is (await failure_of(make_model("unauthorized"))).kind

@@ -1,0 +1,118 @@
+"""Errors that no server on loopback can be made to cause."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx
+import pytest
+
+from engine.models.base import ModelErrorKind
+from engine.models.destination import Destination
+from engine.models.keys import Keys
+from engine.models.litellm_errors import speaks_of_response_format, translate
+from engine.models.providers import provider_named
+
+OPENAI = Destination(provider_named("openai"), None, "sk-1", "OpenAI", "Put a valid one somewhere.")
+ADDRESS = httpx.Request("POST", "http://localhost/")
+
+
+class RateLimitError(Exception):
+    """Stands for litellm's class of this name, with a response of the server."""
+
+    def __init__(self, text: str = "", **headers: str) -> None:
+        super().__init__(text)
+        self.response = httpx.Response(429, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+class BadRequestError(Exception):
+    """Stands for litellm's class of this name."""
+
+
+class AuthenticationError(Exception):
+    """Stands for litellm's class of this name."""
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("0", 0.0), ("7", 7.0), (" 2.5 ", 2.5), ("-1", None), ("soon", None), ("nan", None), ("1e9", None)],
+)
+def test_the_time_to_wait_is_read_where_it_is_a_number(value: str, seconds: float | None) -> None:
+    error = translate(RateLimitError(retry_after=value), "m", OPENAI, Keys({}))
+
+    assert (error.kind, error.retry_after) == (ModelErrorKind.RATE_LIMIT, seconds)
+
+
+def test_the_time_to_wait_is_read_where_it_is_a_date() -> None:
+    now = datetime.now(UTC)
+    later = translate(
+        RateLimitError(retry_after=format_datetime(now + timedelta(hours=1), usegmt=True)), "m", OPENAI, Keys({})
+    )
+    past = translate(
+        RateLimitError(retry_after=format_datetime(now - timedelta(hours=1), usegmt=True)), "m", OPENAI, Keys({})
+    )
+
+    assert later.retry_after == pytest.approx(3600, abs=60)
+    assert past.retry_after == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        (httpx.ReadTimeout("slow", request=ADDRESS), ModelErrorKind.TIMEOUT),
+        (httpx.ConnectError("no such host", request=ADDRESS), ModelErrorKind.CONNECTION),
+        (httpx.RemoteProtocolError("cut", request=ADDRESS), ModelErrorKind.CONNECTION),
+        (ConnectionResetError(), ModelErrorKind.CONNECTION),
+        (httpx.HTTPStatusError("500", request=ADDRESS, response=httpx.Response(500)), ModelErrorKind.SERVER),
+        (AttributeError("a bug of litellm's"), ModelErrorKind.BAD_REPLY),
+    ],
+)
+def test_the_cause_of_an_error_tells_its_kind(cause: Exception, kind: ModelErrorKind) -> None:
+    error = RuntimeError("litellm.InternalServerError: Connection error.")
+    error.__cause__ = RuntimeError("between")
+    error.__cause__.__context__ = cause
+
+    assert translate(error, "m", OPENAI, Keys({})).kind is kind
+
+
+def test_a_circle_of_causes_ends() -> None:
+    error, other = RuntimeError("one"), RuntimeError("other")
+    error.__cause__, other.__cause__ = other, error
+
+    assert translate(error, "m", OPENAI, Keys({})).kind is ModelErrorKind.BAD_REPLY
+
+
+def test_what_a_server_says_is_cut_to_one_short_line_without_keys() -> None:
+    keys = Keys({"OPENAI_API_KEY": "sk-secret"})
+    keys.get("openai")
+    said = "litellm.BadRequestError: OpenAIException - Bad\n\x1b[31m request of sk-secret " + "x" * 1000
+
+    error = translate(BadRequestError(said), "m", OPENAI, keys)
+
+    assert error.message.startswith("OpenAI refused the request: Bad [31m request of … xxx")
+    assert error.message.isprintable()
+    assert len(error.message) < 350
+
+
+def test_a_server_that_says_nothing_leaves_a_whole_sentence() -> None:
+    assert translate(BadRequestError(), "m", OPENAI, Keys({})).message == "OpenAI refused the request."
+
+
+def test_a_refused_key_says_what_to_do() -> None:
+    error = translate(AuthenticationError("no"), "m", OPENAI, Keys({}))
+
+    assert str(error) == "OpenAI refused the key. Put a valid one somewhere."
+
+
+@pytest.mark.parametrize(
+    ("error", "speaks"),
+    [
+        (BadRequestError("Unknown field response_format"), True),
+        (BadRequestError("failed to parse grammar"), True),
+        (BadRequestError("temperature is too high"), False),
+        (AuthenticationError("response_format"), False),
+    ],
+)
+def test_only_a_refused_request_can_be_about_the_form_of_the_reply(error: Exception, speaks: bool) -> None:
+    assert speaks_of_response_format(error) is speaks

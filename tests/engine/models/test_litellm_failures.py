@@ -1,0 +1,125 @@
+"""Everything that can go wrong on the wire, and the sentence that it gives."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from engine.models.base import ModelErrorKind, Request
+from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
+from tests.engine.wire.behaviours import PARTIAL_REPLY, RETRY_AFTER_S
+from tests.engine.wire.server import WireServer
+
+__all__ = ["make_model_fixture"]
+
+Kind = ModelErrorKind
+EITHER_WAY = [
+    ("unauthorized", Kind.AUTHENTICATION, "The server at HOST refused the key."),
+    ("forbidden", Kind.AUTHENTICATION, "The server at HOST refused the key."),
+    ("not-found", Kind.NOT_FOUND, "The server at HOST does not know the model 'not-found'."),
+    (
+        "bad-request",
+        Kind.BAD_REQUEST,
+        "The server at HOST refused the request: temperature must be at most 2 (Bearer …).",
+    ),
+    ("rate-limited", Kind.RATE_LIMIT, "The server at HOST takes no more requests for now and asks to wait 7 s."),
+    ("quota", Kind.UNAVAILABLE, "The server at HOST says that the account has no credit left."),
+    (
+        "context-length",
+        Kind.CONTEXT_LENGTH,
+        "The text is longer than the model 'context-length' of the server at HOST can read.",
+    ),
+    ("content-filter", Kind.CONTENT_FILTER, "The content filter of the server at HOST refused the text."),
+    ("server-error", Kind.SERVER, "The server at HOST failed by itself: Something broke."),
+    ("overloaded", Kind.SERVER, "The server at HOST failed by itself: Overloaded."),
+    ("html", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),
+    ("not-json", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),
+    ("no-choices", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),
+    ("reset", Kind.CONNECTION, "The server at HOST closed the connection before it had answered."),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("behaviour", "kind", "sentence"), EITHER_WAY)
+async def test_each_failure_has_its_kind_and_a_sentence(
+    wire: WireServer, make_model: MakeModel, behaviour: str, kind: Kind, sentence: str, stream: bool
+) -> None:
+    error = await failure_of(make_model(behaviour), stream=stream)
+
+    assert (error.kind, error.message) == (kind, sentence.replace("HOST", wire.host))
+    assert error.remedy.endswith(".")
+    assert error.partial == ""
+    assert SECRET not in f"{error} {error!r} {error.__cause__!r}"
+    assert error.__cause__ is None
+    assert error.__suppress_context__ or error.__context__ is None
+    assert len(wire.requests) == 1
+
+
+@pytest.mark.parametrize(("behaviour", "seconds"), [("rate-limited", RETRY_AFTER_S), ("overloaded", RETRY_AFTER_S)])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_time_that_a_server_asks_to_wait_is_handed_on(
+    make_model: MakeModel, behaviour: str, seconds: float, stream: bool
+) -> None:
+    error = await failure_of(make_model(behaviour), stream=stream)
+
+    assert error.retry_after == seconds
+
+
+@pytest.mark.parametrize("behaviour", ["cut", "quiet-cut", "error-in-stream"])
+async def test_a_stream_that_breaks_off_keeps_what_had_come(make_model: MakeModel, behaviour: str) -> None:
+    error = await failure_of(make_model(behaviour), stream=True)
+
+    assert (error.kind, error.partial) == (Kind.INTERRUPTED, PARTIAL_REPLY)
+    assert error.message.endswith("broke off in the middle of its reply.")
+
+
+async def test_a_whole_reply_that_breaks_off_is_a_broken_connection(make_model: MakeModel) -> None:
+    assert (await failure_of(make_model("cut"))).kind is Kind.CONNECTION
+
+
+async def test_a_server_that_is_not_there_is_a_broken_connection(make_model: MakeModel) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    model = make_model("plain", api_base=f"http://127.0.0.1:{port}/v1")
+
+    error = await failure_of(model)
+
+    assert error.kind is Kind.CONNECTION
+    assert error.message == f"The server at 127.0.0.1:{port} could not be reached."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_schema_refused_in_every_form_is_a_bad_request(make_model: MakeModel, stream: bool) -> None:
+    request = Request(QUESTION.messages, schema={"type": "object"})
+
+    error = await failure_of(make_model("bad-request"), request, stream=stream)
+
+    assert error.kind is Kind.BAD_REQUEST
+
+
+async def test_a_parameter_that_a_provider_does_not_know_is_a_bad_request(make_model: MakeModel) -> None:
+    request = Request(QUESTION.messages, temperature=0.3)
+
+    error = await failure_of(make_model("openai/o3"), request)
+
+    assert error.kind is Kind.BAD_REQUEST
+    assert "temperature" in error.message
+
+
+async def test_a_provider_that_nobody_knows_is_not_found(make_model: MakeModel) -> None:
+    error = await failure_of(make_model("nobody/gpt"))
+
+    assert (error.kind, error.message) == (Kind.NOT_FOUND, "nobody does not know the model 'gpt'.")
+
+
+async def test_nothing_but_the_server_is_contacted(
+    wire: WireServer, make_model: MakeModel, loopback_only: list[str]
+) -> None:
+    await make_model("plain").complete(QUESTION)
+    await make_model("no-usage").complete(QUESTION, lambda _text: None)
+    await failure_of(make_model("unauthorized"))
+    await make_model("openai/gpt-4o-mini").price()
+
+    assert loopback_only == []
+    assert len(wire.requests) == 3

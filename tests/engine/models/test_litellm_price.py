@@ -1,0 +1,72 @@
+"""What a call costs, as far as anybody knows."""
+
+from __future__ import annotations
+
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from engine.models.base import Price, Usage
+from engine.models.litellm_adapter import read_cost_usd
+from engine.models.litellm_import import load_litellm
+from engine.models.litellm_price import local_price
+
+FREE = Price(0.0, 0.0)
+
+
+def price(litellm: ModuleType, name: str, api_base: str | None = None, **environment: str) -> Price | None:
+    return local_price(litellm, name, api_base, environment)
+
+
+@pytest.fixture
+async def litellm() -> ModuleType:
+    return await load_litellm()
+
+
+@pytest.mark.parametrize(
+    ("name", "api_base"),
+    [
+        ("openai/gpt-4o-mini", None),
+        ("openai/gpt-4o-mini", "https://api.openai.com/v1"),
+        ("anthropic/claude-sonnet-4-5", None),
+        ("gemini/gemini-2.5-flash", None),
+    ],
+)
+def test_a_model_of_the_list_has_its_price(litellm: ModuleType, name: str, api_base: str | None) -> None:
+    found = price(litellm, name, api_base)
+
+    assert found is not None
+    assert 0 < found.input_usd_per_token < found.output_usd_per_token < 0.001
+    assert found.cost_usd(Usage(1_000_000, 0)) == pytest.approx(found.input_usd_per_token * 1_000_000)
+
+
+@pytest.mark.parametrize("name", ["openai/no-such-model", "nobody/gpt-4o-mini", "openai/claude-sonnet-4-5", "gpt-4o"])
+def test_an_unknown_model_has_none(litellm: ModuleType, name: str) -> None:
+    assert price(litellm, name) is None
+
+
+def test_a_model_at_another_address_has_none_whatever_its_name(litellm: ModuleType) -> None:
+    assert price(litellm, "openai/gpt-4o-mini", "http://localhost:8080/v1") is None
+    assert price(litellm, "openai/gpt-4o-mini", "no address") is None
+    assert price(litellm, "openai/gpt-4o-mini", OPENAI_API_BASE="http://localhost:4000") is None
+
+
+def test_a_local_model_is_free_but_not_that_of_ollamas_own_service(litellm: ModuleType) -> None:
+    assert price(litellm, "ollama_chat/llama3.2") == FREE
+    assert price(litellm, "lm_studio/qwen", "http://192.168.1.2:1234/v1") == FREE
+    assert price(litellm, "ollama/llama3.2", "https://ollama.com") is None
+
+
+def test_an_entry_without_both_prices_gives_none() -> None:
+    litellm = ModuleType("litellm")
+    litellm.model_cost = {"x": {"litellm_provider": "openai", "input_cost_per_token": 1.0}}  # type: ignore[attr-defined]
+
+    assert price(litellm, "openai/x") is None
+
+
+def test_the_cost_is_taken_from_the_one_provider_that_gives_it() -> None:
+    usage = SimpleNamespace(cost=0.25)
+
+    assert read_cost_usd(usage, "openrouter") == 0.25
+    assert read_cost_usd(usage, "openai") is None
+    assert read_cost_usd(None, "openrouter") is None
