@@ -30,42 +30,45 @@ async def make_attempts(
     failed = 0
     while True:
         try:
+            if config.timeout_s is None:
+                return await attempt()
             return await _within_time(config.timeout_s, attempt)
         except BudgetError:
             raise
         except EngineError as error:
-            if failed >= config.retries or not _may_pass(error):
-                raise
-            failed += 1
-            delay = _delay(config.retry_delay_s, failed, error)
-            level.core.bus.emit(NodeRetrying, path, failed, delay, str(error))
+            failure = error
+        except Exception as error:
+            failure = _unexpected(error)
+        if failed >= config.retries or not _may_pass(failure):
+            raise failure
+        failed += 1
+        delay = _delay(config.retry_delay_s, failed, failure)
+        level.core.bus.emit(NodeRetrying, path, failed, delay, str(failure))
         if delay > 0:
             await asyncio.sleep(delay)
 
 
-async def _within_time(timeout_s: float | None, attempt: Callable[[], Awaitable[Outputs]]) -> Outputs:
-    if timeout_s is None:
-        return await _only_engine_errors(attempt)
+async def _within_time(timeout_s: float, attempt: Callable[[], Awaitable[Outputs]]) -> Outputs:
     try:
         async with asyncio.timeout(timeout_s):
-            return await _only_engine_errors(attempt)
+            try:
+                return await attempt()
+            except TimeoutError as error:
+                # One that the node raised by itself has nothing to do with its time limit.
+                raise _unexpected(error) from error
     except TimeoutError as error:
         raise NodeError(
             f"It took longer than its time limit of {timeout_s:g} s.", "Raise the time limit.", retryable=True
         ) from error
 
 
-async def _only_engine_errors(attempt: Callable[[], Awaitable[Outputs]]) -> Outputs:
-    """Whatever a node raises becomes one of the engine's own errors; a TimeoutError of its own is none of ours."""
-    try:
-        return await attempt()
-    except EngineError:
-        raise
-    except Exception as error:
-        raise NodeError(
-            f"Something that should not happen did: {type(error).__name__}: {error}.",
-            "This is a fault of the program or of a plugin; please report it.",
-        ) from error
+def _unexpected(error: Exception) -> NodeError:
+    failure = NodeError(
+        f"Something that should not happen did: {type(error).__name__}: {error}.",
+        "This is a fault of the program or of a plugin; please report it.",
+    )
+    failure.__cause__ = error
+    return failure
 
 
 def _may_pass(error: EngineError) -> bool:

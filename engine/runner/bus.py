@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from queue import SimpleQueue
 from typing import Any, Final
 
@@ -26,10 +26,10 @@ class EventBus:
 
     Args:
         run_id: The run.
-        fold: Is handed each event at once, in the run's own thread; must be quick and must not raise.
+        fold: By event type, what is called with each such event at once; it must be quick and must not raise.
     """
 
-    def __init__(self, run_id: str, fold: Callback) -> None:
+    def __init__(self, run_id: str, fold: Mapping[Any, Callback]) -> None:
         self.run_id = run_id
         self.log: list[AnyEvent] = []
         self.closed = False
@@ -39,9 +39,12 @@ class EventBus:
 
     def emit(self, event_type: Callable[..., AnyEvent], path: str, *fields: Any) -> None:
         """Tell an event; `fields` are those that its type has beside the common ones, in their order."""
-        event = event_type(self.run_id, len(self.log), time.time(), path, *fields)
-        self.log.append(event)
-        self._fold(event)
+        log = self.log
+        event = event_type(self.run_id, len(log), time.time(), path, *fields)
+        log.append(event)
+        handler = self._fold.get(event_type)
+        if handler is not None:
+            handler(event)
         for callback in self._callbacks:
             callback.queue.put(event)
         if self._waiting:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -24,21 +24,29 @@ from engine.tools.base import ToolContext, ToolError
 from engine.tools.registry import find_tool
 from engine.values import Value
 
-_UNASKED: Final = object()
-
 
 class BoundModel:
-    """A model of this run with its price: the one that the user states, else its own."""
+    """A model of this run with its price: the one that the user states, else its own.
+
+    Attributes:
+        model: The model.
+        known_price: Its price, once it was asked for; None where nobody knows.
+        is_asked: Whether it was.
+    """
+
+    __slots__ = ("is_asked", "known_price", "model")
 
     def __init__(self, model: Model, stated: Price | None) -> None:
         self.model = model
-        self._price: object = stated if stated is not None else _UNASKED
+        self.known_price = stated
+        self.is_asked = stated is not None
 
     async def price(self) -> Price | None:
         """What it costs; None where nobody knows. Asked for once."""
-        if self._price is _UNASKED:
-            self._price = await self.model.price()
-        return self._price if isinstance(self._price, Price) else None
+        if not self.is_asked:
+            self.known_price = await self.model.price()
+            self.is_asked = True
+        return self.known_price
 
 
 class Slots:
@@ -137,7 +145,7 @@ class Level:
             BudgetError: It does not fit; no call was made.
         """
         bound = self.core.models[choice]
-        price = await bound.price()
+        price = bound.known_price if bound.is_asked else await bound.price()
         if not self.account.limited:
             return await self._call(context, bound.model, price, request)
         needed = estimate(request, price)

@@ -28,7 +28,8 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
         BudgetError: The budget is spent, and no whole iteration is there to return, or its settings say that it fails.
     """
     level, path, kind = around.level, around.level.prefix + node.id, node.spec.type
-    await free_to_start(level.core)
+    if level.core.paused is not None:
+        await free_to_start(level.core)
     emit = level.core.bus.emit
     emit(NodeStarted, path, kind, inputs)
     started = time.perf_counter()

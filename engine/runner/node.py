@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Any
 
 from engine.errors import EngineError
@@ -30,64 +32,57 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         BudgetError: A model call of it does not fit into the budget.
     """
     core = level.core
-    await free_to_start(core)
+    if core.paused is not None:
+        await free_to_start(core)
     if not core.slots.take_now():
         await core.slots.wait()
-        await free_to_start(core)
     try:
-        return await _run_in_slot(level, node, inputs)
+        if core.paused is not None:
+            await free_to_start(core)
+        path, kind = level.prefix + node.id, node.spec.type
+        context = NodeContext(path, node.config, node.prepared, inputs, inputs, level)
+        core.bus.emit(NodeStarted, path, kind, inputs)
+        started = time.perf_counter()
+        error = ""
+        try:
+            outputs = await _attempted(level, node, context)
+        except BudgetError as refused:
+            _tell_failed(level, node, context, refused, started)
+            raise
+        except EngineError as failure:
+            outputs = outputs_on_error(node, failure)
+            if outputs is None:
+                _tell_failed(level, node, context, failure, started)
+                raise NodeFailure(path, node.title, failure) from failure
+            error = str(failure)
+        duration = time.perf_counter() - started
+        if node.result_name is not None:
+            core.outputs[node.result_name] = outputs["value"]
+        used = (context.usage, context.cost_usd, duration, False, tuple(context.calls), tuple(context.warnings), error)
+        core.bus.emit(NodeCompleted, path, kind, outputs, *used)
+        return outputs
     finally:
         core.slots.give_back()
 
 
-async def _run_in_slot(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
-    emit, path, kind = level.core.bus.emit, level.prefix + node.id, node.spec.type
-    context = NodeContext(path, node.config, node.prepared, inputs, inputs, level)
-    emit(NodeStarted, path, kind, inputs)
-    started = time.perf_counter()
-    error = ""
-    try:
-        if node.converts:
-            context.inputs = converted(node, inputs)
-        if node.blank is not None:
-            names: dict[str, Value | Namespace] = {**node.blank, **context.inputs}
-            if level.frame is not None:
-                names["loop"] = level.frame
-            context.scope = names
-        if node.tells_iteration:
-            context.iteration_note = level.note
-        run = node.spec.run
-        assert run is not None, "loops and exits are run by the engine itself"
-        outputs = await make_attempts(level, path, node.config, lambda: run(context))
-    except BudgetError as refused:
-        _tell_failed(level, node, context, refused, started)
-        raise
-    except EngineError as failure:
-        outputs = outputs_on_error(node, failure)
-        if outputs is None:
-            _tell_failed(level, node, context, failure, started)
-            raise NodeFailure(path, node.title, failure) from failure
-        error = str(failure)
-    duration = time.perf_counter() - started
-    if node.result_name is not None:
-        level.core.outputs[node.result_name] = outputs["value"]
-    emit(
-        NodeCompleted,
-        path,
-        kind,
-        outputs,
-        context.usage,
-        context.cost_usd,
-        duration,
-        False,
-        tuple(context.calls),
-        tuple(context.warnings),
-        error,
-    )
-    return outputs
+def _attempted(level: Level, node: NodePlan, context: NodeContext[Any]) -> Awaitable[Outputs]:
+    """The node's attempts, once its inputs and names are in place."""
+    inputs = context.inputs
+    if node.converts:
+        inputs = context.inputs = converted(node, inputs)
+    if node.blank is not None:
+        names: dict[str, Value | Namespace] = {**node.blank, **inputs}
+        if level.frame is not None:
+            names["loop"] = level.frame
+        context.scope = names
+    if node.tells_iteration:
+        context.iteration_note = level.note
+    run = node.spec.run
+    assert run is not None, "loops and exits are run by the engine itself"
+    return make_attempts(level, context.path, node.config, partial(run, context))
 
 
-def converted(node: NodePlan, inputs: dict[str, Value]) -> dict[str, Value]:
+def converted(node: NodePlan, inputs: Mapping[str, Value]) -> dict[str, Value]:
     """The inputs, each made to fit its port.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from engine.errors import EngineError
@@ -92,11 +93,10 @@ class RunResult:
     duration_s: float = 0.0
     warnings: tuple[str, ...] = ()
 
-    def apply(self, event: AnyEvent) -> None:
-        """Take up one event; events come in order."""
-        handler = _HANDLERS.get(type(event))
-        if handler is not None:
-            handler(self, event)
+    @property
+    def fold(self) -> dict[type[AnyEvent], Callable[[Any], None]]:
+        """By event type, how this result takes up an event; events come in order."""
+        return {event_type: partial(handler, self) for event_type, handler in _HANDLERS.items()}
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
@@ -161,7 +161,7 @@ def _ended(result: RunResult, event: RunCompleted | RunFailed | RunCancelled) ->
         result.error, result.remedy, result.node = event.error, event.remedy, event.node
 
 
-_HANDLERS: dict[type, Callable[[RunResult, Any], None]] = {
+_HANDLERS: dict[type[AnyEvent], Callable[[RunResult, Any], None]] = {
     LoopIterationStarted: _iteration_started,
     LoopIterationCompleted: _iteration_completed,
     LoopCompleted: _loop_completed,

@@ -116,7 +116,7 @@ class Run:
         self._own_catalogue = own_catalogue
         self._allow_unknown_price = options.allow_unknown_price or settings.allow_unknown_price
         self._result = RunResult(self.run_id)
-        self._bus = EventBus(self.run_id, self._result.apply)
+        self._bus = EventBus(self.run_id, self._result.fold)
         if on_event is not None:
             self._bus.add_callback(on_event)
         self._account = Account(
