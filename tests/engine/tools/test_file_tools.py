@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from engine.tools import sandbox
+from engine.tools.base import ToolContext, ToolError
+from engine.tools.read_file import ReadFileParameters, read_file
+from engine.tools.sandbox import MAX_FILE_BYTES, explained, open_ordinary, open_parent, shown, split_path
+from engine.tools.write_file import WriteFileParameters, write_file
+from engine.values import Value
+
+
+@pytest.fixture(params=["descriptors", "resolved paths"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An allowed folder, once with each of the two ways in which a path is followed."""
+    if request.param == "resolved paths":
+        monkeypatch.setattr(sandbox, "HAS_FOLDER_DESCRIPTORS", False)
+    allowed = tmp_path / "allowed"
+    allowed.mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text("secret")
+    return allowed
+
+
+async def read(folder: Path | None, path: str, **more: int) -> Value:
+    return await read_file(ReadFileParameters(path=path, **more), ToolContext(folder=folder))
+
+
+async def write(folder: Path | None, path: str, text: str, mode: str = "new") -> Value:
+    parameters = WriteFileParameters.model_validate({"path": path, "text": text, "mode": mode})
+    return await write_file(parameters, ToolContext(folder=folder))
+
+
+async def refused(call: object, *parts: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        await call  # type: ignore[misc]
+    for part in parts:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.remedy
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+# Reading
+
+
+async def test_a_text_is_read_exactly_as_it_is(folder: Path) -> None:
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "ä.txt").write_bytes("Zeile\r\nzwei ü\n".encode())
+
+    assert await read(folder, "deep/./er//ä.txt") == "Zeile\r\nzwei ü\n"
+
+
+async def test_a_byte_order_mark_is_no_part_of_the_text(folder: Path) -> None:
+    (folder / "a.txt").write_bytes(b"\xef\xbb\xbfabc")
+    assert await read(folder, "a.txt") == "abc"
+
+
+async def test_a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_refused(folder: Path) -> None:
+    (folder / "a.txt").write_text("x" * 10)
+    assert await read(folder, "a.txt", max_bytes=10) == "x" * 10
+    await refused(read(folder, "a.txt", max_bytes=9), "'a.txt'", "more than 9 bytes")
+
+
+async def test_what_is_no_utf8_is_refused_and_not_mended_in_silence(folder: Path) -> None:
+    (folder / "a.txt").write_bytes(b"caf\xe9")
+    await refused(read(folder, "a.txt"), "no UTF-8", "byte 4")
+
+
+async def test_a_missing_file_says_so(folder: Path) -> None:
+    await refused(read(folder, "no/such.txt"), "'no/such.txt'", "not there")
+    await refused(read(folder, "such.txt"), "not there")
+
+
+async def test_without_an_allowed_folder_both_tools_say_how_to_allow_one() -> None:
+    await refused(read(None, "a.txt"), "--folder")
+    await refused(write(None, "a.txt", ""), "--folder")
+
+
+async def test_an_allowed_folder_that_is_gone_is_an_error_of_ours(tmp_path: Path) -> None:
+    await refused(read(tmp_path / "gone", "a.txt"), "not there")
+    await refused(write(tmp_path / "gone", "a.txt", ""), "not there")
+
+
+async def test_a_folder_is_no_file(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    await refused(read(folder, "sub"), "it is a folder")
+    for mode in ("overwrite", "append"):
+        await refused(write(folder, "sub", "x", mode), "it is a folder")
+
+
+async def test_a_file_is_no_folder(folder: Path) -> None:
+    (folder / "a.txt").write_text("a")
+    await refused(read(folder, "a.txt/b"), "'a.txt/b'")
+    await refused(write(folder, "a.txt/b", "x"), "'a.txt/b'")
+    assert (folder / "a.txt").read_text() == "a"
+
+
+# Never outside
+
+ESCAPES = [
+    "../outside/secret.txt",
+    "sub/../../outside/secret.txt",
+    "/etc/passwd",
+    "..",
+    "..\\outside\\secret.txt",
+    "link/secret.txt",
+    "link.txt",
+    "inner.txt",
+    "circle/x",
+]
+
+
+@pytest.mark.parametrize("path", ESCAPES)
+async def test_no_path_and_no_link_leads_out(folder: Path, path: str) -> None:
+    (folder / "sub").mkdir()
+    (folder / "link").symlink_to(folder.parent / "outside")
+    (folder / "link.txt").symlink_to(folder.parent / "outside" / "secret.txt")
+    (folder / "target.txt").write_text("target")
+    (folder / "inner.txt").symlink_to("target.txt")
+    (folder / "circle").symlink_to("circle")
+
+    await refused(read(folder, path))
+    for mode in ("overwrite", "append"):
+        await refused(write(folder, path, "gotcha", mode))
+    assert (folder.parent / "outside" / "secret.txt").read_text() == "secret"
+    assert (folder / "target.txt").read_text() == "target"
+    assert names_in(folder.parent / "outside") == ["secret.txt"]
+
+
+async def test_a_link_is_called_a_link(folder: Path) -> None:
+    (folder / "a.txt").symlink_to("b.txt")
+    (folder / "b.txt").write_text("b")
+    await refused(read(folder, "a.txt"), "a part of the path is a link", "name the file itself")
+
+
+async def test_a_new_file_does_not_go_through_a_dangling_link(folder: Path) -> None:
+    (folder / "a.txt").symlink_to(folder.parent / "outside" / "made.txt")
+    assert await write(folder, "a.txt", "x") == {"path": "a-2.txt", "bytes": 1}
+    assert not (folder.parent / "outside" / "made.txt").exists()
+
+
+async def test_missing_folders_are_not_made_through_a_link(folder: Path) -> None:
+    (folder / "link").symlink_to(folder.parent / "outside")
+    await refused(write(folder, "link/new/a.txt", "x"), "link")
+    assert not (folder.parent / "outside" / "new").exists()
+
+
+async def test_the_allowed_folder_itself_may_be_reached_by_a_link(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "alias").symlink_to(folder)
+    await write(tmp_path / "alias", "a.txt", "hello")
+    assert await read(tmp_path / "alias", "a.txt") == "hello"
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("a\nb", "line break"),
+        ("a\0b", "line break"),
+        ("a\ud800b", "no file name may have"),
+        ("a\u2028b", "line break"),
+        ("", "names no file"),
+        ("././/", "names no file"),
+        ("a\\b", "backslash"),
+        ("/a", "absolute"),
+        ("a/../b", "upwards"),
+    ],
+)
+def test_a_path_that_is_no_path_says_what_is_wrong(path: str, says: str) -> None:
+    with pytest.raises(ToolError, match=says) as caught:
+        split_path(path)
+    str(caught.value).encode("ascii")
+
+
+@pytest.mark.parametrize("path", ["a:b", "C:/x", "con", "sub/NUL.txt", "a?", "x./y", "lpt1"])
+def test_names_that_mean_something_else_on_windows_are_refused_there(path: str) -> None:
+    with pytest.raises(ToolError):
+        split_path(path, on_windows=True)
+    assert split_path(path, on_windows=False)
+
+
+async def test_a_surrogate_in_a_path_reaches_the_tool_as_a_clear_error(folder: Path) -> None:
+    await refused(read(folder, "a\ud800"), "no file name may have")
+
+
+async def test_a_name_longer_than_the_system_allows_is_a_clear_error(folder: Path) -> None:
+    await refused(read(folder, "n" * 300), "too long")
+    for mode in ("new", "overwrite", "append"):
+        await refused(write(folder, "n" * 300, "x", mode), "too long")
+    assert names_in(folder) == []
+    with pytest.raises(ValidationError):
+        ReadFileParameters(path="x" * 1001)
+
+
+def test_a_long_path_is_shown_cut(tmp_path: Path) -> None:
+    assert len(shown("é" * 5000)) < 600
+    assert shown("ok") == "'ok'"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+async def test_a_pipe_and_a_socket_are_refused_without_waiting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(folder / "pipe")
+    monkeypatch.chdir(folder)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("sock")
+        for name in ("pipe", "sock"):
+            await refused(read(folder, name), "pipe or a device")
+            for mode in ("overwrite", "append"):
+                await refused(write(folder, name, "x", mode), "pipe or a device")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_put_in_the_place_of_a_file_after_the_look_is_still_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(sandbox, "look_at", lambda *_: Path(__file__).stat())
+    with open_parent(tmp_path, ()) as parent, pytest.raises(OSError, match="pipe"):
+        open_ordinary(parent, "pipe", os.O_RDONLY)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@given(
+    path=st.one_of(
+        st.text(min_size=1, max_size=40),
+        st.lists(st.sampled_from(["..", ".", "", "link", "a", "~", "a.txt", "*", "\\", "\x00"]), min_size=1).map(
+            "/".join
+        ),
+    ),
+    mode=st.sampled_from(["new", "overwrite", "append"]),
+)
+async def test_whatever_the_path_nothing_outside_changes_and_only_tool_errors_come(
+    tmp_path_factory: pytest.TempPathFactory, path: str, mode: str
+) -> None:
+    top = tmp_path_factory.mktemp("paths")
+    folder = top / "allowed"
+    folder.mkdir()
+    (top / "outside").mkdir()
+    (folder / "link").symlink_to(top / "outside")
+    try:
+        given_back = await write(folder, path, "text", mode)
+    except (ToolError, ValidationError):
+        pass
+    else:
+        assert isinstance(given_back, dict)
+        assert await read(folder, str(given_back["path"])) == "text"
+    assert names_in(top) == ["allowed", "outside"]
+    assert names_in(top / "outside") == []
+    assert not [entry for entry in folder.rglob("*.tmp") if entry.name.startswith(".")]
+
+
+# Writing
+
+
+async def test_by_default_every_write_takes_a_free_name(folder: Path) -> None:
+    written = [await write(folder, "notes/draft.md", text) for text in ("one", "two", "three")]
+
+    assert written == [
+        {"path": "notes/draft.md", "bytes": 3},
+        {"path": "notes/draft-2.md", "bytes": 3},
+        {"path": "notes/draft-3.md", "bytes": 5},
+    ]
+    assert (folder / "notes" / "draft.md").read_text() == "one"
+    assert (folder / "notes" / "draft-3.md").read_text() == "three"
+
+
+async def test_writes_side_by_side_never_share_a_name(folder: Path) -> None:
+    written = await asyncio.gather(*(write(folder, "a.txt", str(number)) for number in range(20)))
+    assert len({str(one["path"]) for one in written if isinstance(one, dict)}) == 20
+    assert sorted((folder / name).read_text() for name in names_in(folder)) == sorted(map(str, range(20)))
+
+
+async def test_there_is_an_end_to_free_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.tools.write_file._MOST_VERSIONS", 2)
+    await write(folder, "a", "1")
+    await write(folder, "a", "2")
+    await refused(write(folder, "a", "3"), "2 versions")
+
+
+async def test_overwrite_replaces_the_text_and_keeps_the_permissions(folder: Path) -> None:
+    (folder / "a.sh").write_text("a long old text")
+    (folder / "a.sh").chmod(0o750)
+
+    assert await write(folder, "a.sh", "new", "overwrite") == {"path": "a.sh", "bytes": 3}
+
+    assert (folder / "a.sh").read_text() == "new"
+    assert stat.S_IMODE((folder / "a.sh").stat().st_mode) == 0o750
+    assert names_in(folder) == ["a.sh"]
+
+
+async def test_overwrite_leaves_a_reader_its_old_text(folder: Path) -> None:
+    (folder / "a.txt").write_text("old")
+    with (folder / "a.txt").open() as reader:
+        await write(folder, "a.txt", "newer", "overwrite")
+        assert reader.read() == "old"
+
+
+async def test_overwrite_and_append_make_a_file_that_is_missing(folder: Path) -> None:
+    await write(folder, "new/a.txt", "A", "overwrite")
+    await write(folder, "new/b.txt", "B", "append")
+    assert (folder / "new" / "a.txt").read_text() == "A"
+    assert (folder / "new" / "b.txt").read_text() == "B"
+
+
+async def test_append_adds_at_the_end(folder: Path) -> None:
+    for text in ("eins\n", "zwei ü\n"):
+        await write(folder, "log.txt", text, "append")
+    assert (folder / "log.txt").read_bytes() == "eins\nzwei ü\n".encode()
+
+
+async def test_line_ends_are_written_as_they_are(folder: Path) -> None:
+    await write(folder, "a.txt", "a\r\nb\n")
+    assert (folder / "a.txt").read_bytes() == b"a\r\nb\n"
+
+
+async def test_a_lone_surrogate_is_written_as_a_replacement_and_a_pair_as_its_character(folder: Path) -> None:
+    await write(folder, "a.txt", "x\ud800y\ud83d\ude00z\udc00")
+    assert (folder / "a.txt").read_text(encoding="utf-8") == "x\ufffdy\U0001f600z\ufffd"
+
+
+async def test_an_append_that_would_outgrow_the_limit_changes_nothing(folder: Path) -> None:
+    (folder / "big.txt").write_bytes(b"x" * (MAX_FILE_BYTES - 1))
+    await refused(write(folder, "big.txt", "ab", "append"), "more than 10,000,000 bytes")
+    assert (folder / "big.txt").stat().st_size == MAX_FILE_BYTES - 1
+    await write(folder, "big.txt", "a", "append")
+    assert (folder / "big.txt").stat().st_size == MAX_FILE_BYTES
+
+
+async def test_a_text_over_the_limit_in_bytes_is_refused(folder: Path) -> None:
+    await refused(write(folder, "a.txt", "ü" * (MAX_FILE_BYTES // 2 + 1)), "more than 10,000,000 bytes")
+    assert names_in(folder) == []
+
+
+@pytest.fixture
+def tight_disk() -> Iterator[None]:
+    """A system that lets no file of this process grow beyond 50,000 bytes: a real error at a real write."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("tight_disk")
+@pytest.mark.parametrize("mode", ["new", "overwrite", "append"])
+async def test_a_disk_that_takes_no_more_leaves_what_was_there(folder: Path, mode: str) -> None:
+    (folder / "a.txt").write_text("old")
+    await refused(
+        write(folder, "a.txt", "x" * 100_000, mode),
+        "The file 'a.txt' cannot be written: the system allows no file of that size.",
+    )
+    assert names_in(folder) == ["a.txt"]
+    assert (folder / "a.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (errno.ENOSPC, "the disk is full. Free some space"),
+        (errno.EDQUOT, "quota"),
+        (errno.EACCES, "does not permit"),
+        (errno.EROFS, "can only be read"),
+        (errno.EIO, "input/output error"),
+    ],
+)
+def test_what_the_system_says_becomes_a_sentence(number: int, says: str) -> None:
+    with pytest.raises(ToolError, match=says), explained("The file 'a' cannot be written"):
+        raise OSError(number, os.strerror(number))
+
+
+def test_an_error_without_a_reason_is_still_a_sentence() -> None:
+    with pytest.raises(ToolError, match="cannot be read: unknown reason"), explained("It cannot be read"):
+        raise OSError
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open descriptors cannot be counted")
+async def test_no_descriptor_stays_open(folder: Path) -> None:
+    (folder / "link").symlink_to(folder.parent)
+    before = open_descriptors()
+    for number in range(20):
+        await write(folder, "a/b.txt", "x", ("new", "overwrite", "append")[number % 3])
+        await read(folder, "a/b.txt")
+        await refused(read(folder, "a/link"))
+        await refused(read(folder, "link/b"))
+    assert open_descriptors() <= before + 1

@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from engine.tools import text_files, text_index
+from engine.tools.base import ToolContext, ToolError
+from engine.tools.search_files import SearchFilesParameters, search_files
+from engine.tools.text_index import match_expression
+from engine.values import Value, compact_json
+
+
+async def search(query: str, folder: Path | None = None, name: str = ".", limit: int = 5) -> list[dict[str, Value]]:
+    """Search a folder, or the handbook if none is given."""
+    parameters = SearchFilesParameters(query=query, folder=name if folder else "", limit=limit)
+    found = await search_files(parameters, ToolContext(folder=folder))
+    assert isinstance(found, list)
+    return [hit for hit in found if isinstance(hit, dict)]
+
+
+async def files(query: str, folder: Path | None = None, **more: int) -> list[Value]:
+    return [hit["file"] for hit in await search(query, folder, **more)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "apples.md").write_text("# Apples\n\nIntro.\n\n## Storing\n\nKeep them in a cool cellar.\n")
+    (tmp_path / "pears.txt").write_text("Pears do not keep.\n\nEat pears at once.\n")
+    (tmp_path / "sub" / "plums.markdown").write_text("Plums are dried in the sun.\n")
+    (tmp_path / "program.py").write_text("cellar = 1\n")
+    (tmp_path / ".hidden.md").write_text("cellar\n")
+    return tmp_path
+
+
+# What is found
+
+
+async def test_a_hit_says_where_it_stands_and_gives_the_whole_passage(folder: Path) -> None:
+    (hit,) = await search("cellar", folder)
+    score = hit.pop("score")
+    assert isinstance(score, float)
+    assert score > 0
+    assert hit == {
+        "file": "apples.md",
+        "title": "Apples > Storing",
+        "line": 7,
+        "text": "Keep them in a cool cellar.",
+    }
+
+
+async def test_the_better_match_comes_first_and_has_the_higher_score(folder: Path) -> None:
+    hits = await search("keep pears", folder)
+    assert [hit["file"] for hit in hits] == ["pears.txt", "apples.md"]
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)  # type: ignore[type-var]
+
+
+async def test_words_match_without_case_accents_and_endings(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("Die CAFÉS stopped looping\n")
+    for query in ("cafe", "Café", "cafe\u0301", "stops", "loops", "STOPPING"):
+        assert await files(query, tmp_path) == ["a.md"], query
+
+
+async def test_a_word_in_a_heading_counts_more_than_one_in_the_text(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Other\nbudget and some more words here\n")
+    (tmp_path / "b.md").write_text("# Budget\nother and some more words here\n")
+    assert await files("budget", tmp_path) == ["b.md", "a.md"]
+
+
+async def test_equal_scores_stand_in_the_order_of_names_and_lines(tmp_path: Path) -> None:
+    for name in ("c", "a", "b"):
+        (tmp_path / f"{name}.txt").write_text("same words\n")
+    assert await files("words", tmp_path) == ["a.txt", "b.txt", "c.txt"]
+
+
+async def test_the_limit_is_kept(tmp_path: Path) -> None:
+    for number in range(60):
+        (tmp_path / f"{number:02}.txt").write_text("word\n")
+    assert len(await search("word", tmp_path)) == 5
+    assert len(await search("word", tmp_path, limit=50)) == 50
+    assert await files("word", tmp_path, limit=1) == ["00.txt"]
+    for limit in (0, 51):
+        with pytest.raises(ValidationError):
+            SearchFilesParameters(query="x", limit=limit)
+
+
+async def test_fillers_do_not_outweigh_the_words_that_tell_something(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("How do I\n")
+    (tmp_path / "b.txt").write_text("loop here\n\n")
+    (tmp_path / "c.txt").write_text("loop there\n\n")
+    assert await files("How do I loop?", tmp_path) == ["b.txt", "c.txt"]
+    assert await files("how do", tmp_path) == ["a.txt"]
+
+
+# Any text is a query
+
+HOSTILE = [
+    '"',
+    '"" OR',
+    "NEAR(a b, 2)",
+    "title:x",
+    "a AND",
+    "NOT",
+    "(",
+    "*",
+    "^a",
+    "a-b",
+    "{a}:",
+    "';--",
+    "a\0b",
+    "\ud800",
+    "+",
+    "½",
+]
+
+
+@pytest.mark.parametrize("query", [*HOSTILE, "", " \n", "loop " * 20_000, "x" * 100_000, "(" * 100_000])
+async def test_no_query_is_an_error(query: str, folder: Path) -> None:
+    assert isinstance(await search(query, folder), list)
+
+
+@pytest.mark.parametrize(
+    "operator", ["cellar AND nowhere", "cellar NOT keep", '"cellar nowhere"', "-cellar", "text:cellar*"]
+)
+async def test_operators_are_read_as_words(operator: str, folder: Path) -> None:
+    assert "apples.md" in await files(operator, folder)
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(), max_size=200))
+@example('a" OR "b')
+@example("\udcff\ud800")
+async def test_every_text_is_a_query_of_the_handbook(query: str) -> None:
+    hits = await search(query)
+    assert len(hits) <= 5
+    for hit in hits:
+        compact_json(hit).encode()
+
+
+def test_an_expression_holds_each_telling_word_once_and_not_too_many() -> None:
+    assert match_expression("Stop the LOOP, stop!") == '"stop" OR "loop"'
+    assert match_expression("the the") == '"the"'
+    assert match_expression("?!") == ""
+    assert match_expression(" ".join(f"w{number}" for number in range(100))).count(" OR ") == 63
+
+
+async def test_nothing_found_is_an_empty_list(folder: Path) -> None:
+    assert await search("zeppelin", folder) == []
+    (folder / "empty").mkdir()
+    assert await search("cellar", folder, "empty") == []
+
+
+# The index is made once and never stale
+
+
+async def test_a_second_search_reads_no_file_again(folder: Path) -> None:
+    assert await files("cellar", folder) == ["apples.md"]
+    before = (folder / "apples.md").stat()
+    (folder / "apples.md").write_text((folder / "apples.md").read_text().replace("cellar", "barrel"))
+    os.utime(folder / "apples.md", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert await files("cellar", folder) == ["apples.md"]
+    assert await files("barrel", folder) == []
+
+
+async def test_a_file_that_was_changed_added_or_removed_is_seen_at_once(folder: Path) -> None:
+    assert await files("cellar", folder) == ["apples.md"]
+    (folder / "apples.md").write_text("no longer\n")
+    assert await files("cellar", folder) == []
+    (folder / "new.txt").write_text("cellar\n")
+    assert await files("cellar", folder) == ["new.txt"]
+    (folder / "new.txt").unlink()
+    assert await files("cellar", folder) == []
+
+
+async def test_searches_side_by_side_agree(folder: Path) -> None:
+    found = await asyncio.gather(*(search("keep cellar pears", folder) for _ in range(20)))
+    assert all(one == found[0] for one in found)
+    assert found[0]
+
+
+async def test_only_the_last_few_folders_are_kept(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "a.txt").write_text(f"word{number}\n")
+        assert await files(f"word{number}", tmp_path / str(number)) == ["a.txt"]
+    assert len(text_index._cache._slots) == 4
+    assert await files("word0", tmp_path / "0") == ["a.txt"]
+
+
+async def test_a_sqlite_that_cannot_search_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_index, "_SCHEMA", "CREATE VIRTUAL TABLE passages USING no_such_module(text)")
+    with pytest.raises(ToolError, match="no such module") as caught:
+        await search("x", folder)
+    assert "FTS5" in caught.value.remedy
+
+
+# Which folder
+
+
+async def test_without_a_folder_the_handbook_is_searched_whatever_the_run_allows(folder: Path) -> None:
+    assert "stable-output.md" in await files("text no longer changes")
+    parameters = SearchFilesParameters(query="text no longer changes", folder="  ")
+    found = await search_files(parameters, ToolContext(folder=folder))
+    assert found == await search("text no longer changes")
+
+
+async def test_a_folder_inside_the_allowed_one_is_searched(folder: Path) -> None:
+    for name in ("sub", "./sub/", str(folder / "sub"), "sub/../sub"):
+        assert [hit["file"] for hit in await search("plums", folder, name)] == ["plums.markdown"]
+
+
+@pytest.mark.parametrize("name", ["..", "/", "/etc", "link", "sub/../..", "~"])
+async def test_a_folder_outside_is_refused(folder: Path, name: str) -> None:
+    inside = folder / "sub"
+    (inside / "link").symlink_to(folder)
+    with pytest.raises(ToolError, match=r"outside the folder|not there") as caught:
+        await search("x", inside, name)
+    assert "folder" in caught.value.remedy
+
+
+async def test_without_an_allowed_folder_only_the_handbook_may_be_searched() -> None:
+    with pytest.raises(ToolError, match="--folder"):
+        await search_files(SearchFilesParameters(query="x", folder="/etc"), ToolContext())
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("gone", "not there"),
+        ("a\0b", "not there"),
+        ("circle", "not there"),
+        ("n" * 999, "not there"),
+        ("pears.txt", "no folder"),
+    ],
+)
+async def test_a_folder_that_is_none_says_so(folder: Path, name: str, says: str) -> None:
+    (folder / "circle").symlink_to("circle")
+    with pytest.raises(ToolError, match=says):
+        await search("x", folder, name)
+
+
+# Which files
+
+
+async def test_links_pipes_and_hidden_folders_are_left_out(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (folder / ".git" / "a.md").write_text("cellar")
+    (folder / "link.md").symlink_to("apples.md")
+    os.mkfifo(folder / "pipe.md")
+    assert await files("cellar", folder) == ["apples.md"]
+    listed = [file.name for file in text_files.find_text_files(folder)]
+    assert listed == ["apples.md", "pears.txt", "pipe.md", "sub/plums.markdown"]
+
+
+async def test_damaged_and_binary_files_do_not_spoil_the_search(tmp_path: Path) -> None:
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9 cellar\n")
+    (tmp_path / "binary.txt").write_bytes(b"cellar\0\1\2")
+    (tmp_path / "wide.txt").write_text("cellar", encoding="utf-16")
+    (tmp_path / "marked.txt").write_text("cellar", encoding="utf-8-sig")
+    hits = await search("cellar", tmp_path)
+    assert {hit["file"]: hit["text"] for hit in hits} == {
+        "latin.txt": "caf\ufffd cellar",
+        "wide.txt": "cellar",
+        "marked.txt": "cellar",
+    }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file names are text there")
+async def test_a_name_that_is_no_utf8_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("cellar")
+    assert await files("cellar", tmp_path) == ["caf\ufffd.txt"]
+
+
+def test_a_file_that_cannot_be_read_gives_no_text(tmp_path: Path) -> None:
+    assert text_files.read_text(text_files.TextFile("a.txt", tmp_path / "a.txt", 0, 0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "says"),
+    [
+        ("MAX_FILES", 2, "more than 2 text files"),
+        ("MAX_FILE_BYTES", 40, "a file of more than 40 bytes, 'apples.md'"),
+        ("MAX_TOTAL_BYTES", 80, "more than 80 bytes of text"),
+        ("_MAX_ENTRIES", 3, "more than 3 files and folders"),
+    ],
+)
+async def test_a_folder_that_holds_too_much_says_what(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, says: str
+) -> None:
+    monkeypatch.setattr(text_files, limit, value)
+    with pytest.raises(ToolError, match=says) as caught:
+        await search("x", folder)
+    assert "smaller folder" in caught.value.remedy
+
+
+async def test_a_folder_of_too_many_passages_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_index, "_MAX_PASSAGES", 2)
+    with pytest.raises(ToolError, match="more than 2 passages"):
+        await search("x", folder)
+
+
+async def test_a_file_that_goes_away_while_the_folder_is_listed_is_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = list(os.walk(folder))
+    (folder / "pears.txt").unlink()
+    monkeypatch.setattr(os, "walk", lambda _: iter(listed))
+    assert [file.name for file in text_files.find_text_files(folder)] == ["apples.md", "sub/plums.markdown"]
