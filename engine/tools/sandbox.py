@@ -160,7 +160,10 @@ def _resolve_step_by_step(folder: Path, parts: tuple[str, ...], *, create: bool)
         if create:
             with suppress(FileExistsError):
                 (place / part).mkdir()
-        place = (place / part).resolve(strict=True)
+        try:
+            place = (place / part).resolve(strict=True)
+        except RuntimeError as error:  # Before Python 3.13, a link that leads to itself.
+            raise OSError(errno.ELOOP, "link") from error
         if not place.is_relative_to(root):
             raise OSError(errno.ELOOP, "link")
         if not place.is_dir():
