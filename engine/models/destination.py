@@ -115,4 +115,5 @@ def _at_host(provider: Provider, address: str | None, place: Origin, key: str | 
 
 
 def _key_remedy(variable: str) -> str:
-    return f"Put a valid one into {variable} or the system keyring (`loopwright models`)."
+    where = f"the environment variable {variable} or into the system keyring"
+    return f"Put a valid key into {where} (see `loopwright models`)."

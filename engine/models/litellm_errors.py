@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 
 from engine.models.base import ModelError, ModelErrorKind
-from engine.models.destination import Destination
+from engine.models.destination import NO_KEY, Destination
 from engine.models.keys import Keys
 
 _LONGEST_DETAIL = 300
@@ -52,7 +52,7 @@ _SENTENCES: dict[ModelErrorKind, tuple[str, str]] = {
     ModelErrorKind.AUTHENTICATION: ("{who} refused the key.", "{key_remedy}"),
     ModelErrorKind.NOT_FOUND: (
         "{who} does not know the model {model!r}.",
-        "Check its name; `loopwright models` lists those that are known.",
+        "Check the model's name; `loopwright models` lists those that are known.",
     ),
     ModelErrorKind.BAD_REQUEST: (
         "{who} refused the request{detail}.",
@@ -78,17 +78,29 @@ _SENTENCES: dict[ModelErrorKind, tuple[str, str]] = {
         "{who} {connection}.",
         "Check the network, and that the server runs at the address given.",
     ),
-    ModelErrorKind.SERVER: ("{who} failed by itself{detail}.", "Try again later, or choose another model."),
+    ModelErrorKind.SERVER: (
+        "{who} reported a failure of its own{detail}.",
+        "Try again later, or choose another model.",
+    ),
     ModelErrorKind.BAD_REPLY: (
         "{who} answered with something that is no reply of a model.",
         "Check that the address is that of a model server, and try again.",
     ),
-    ModelErrorKind.INTERRUPTED: ("{who} broke off in the middle of its reply.", "Try again."),
+    ModelErrorKind.INTERRUPTED: (
+        "{who} broke off in the middle of its reply.",
+        "Try again; if it happens again, check the network, or choose another model.",
+    ),
     ModelErrorKind.UNAVAILABLE: (
         "{who} says that the account has no credit left.",
         "Top it up with the provider, or choose another model.",
     ),
 }
+# The same kind for whoever decides what to do next, but not the same thing to do for a person.
+_NO_KEY_SENTENCE = ("{who} asks for a key, and there is none for it.", "{key_remedy}")
+_FORBIDDEN_SENTENCE = (
+    "{who} does not allow this{detail}.",
+    "Ask the provider what the account may do, or choose another model.",
+)
 
 
 def translate(error: Exception, model: str, place: Destination, keys: Keys, partial: str = "") -> ModelError:
@@ -113,7 +125,16 @@ def translate(error: Exception, model: str, place: Destination, keys: Keys, part
         retry_after=_retry_after(error),
         partial=partial,
         reached=not any("ConnectError" in _class_names(link) for link in _chain(error)),
+        sentence=_special_sentence(error, kind, place),
     )
+
+
+def _special_sentence(error: Exception, kind: ModelErrorKind, place: Destination) -> tuple[str, str] | None:
+    if kind is not ModelErrorKind.AUTHENTICATION:
+        return None
+    if any("PermissionDeniedError" in _class_names(link) for link in _chain(error)):
+        return _FORBIDDEN_SENTENCE
+    return _NO_KEY_SENTENCE if place.api_key == NO_KEY else None
 
 
 def model_error(
@@ -125,9 +146,10 @@ def model_error(
     retry_after: float | None = None,
     partial: str = "",
     reached: bool = True,
+    sentence: tuple[str, str] | None = None,
 ) -> ModelError:
-    """Make a `ModelError` with the usual sentence for its kind."""
-    message, remedy = _SENTENCES[kind]
+    """Make a `ModelError` with the usual sentence for its kind, or with a more exact one."""
+    message, remedy = sentence or _SENTENCES[kind]
     facts = {
         "who": place.title,
         "who_inside": place.title[0].lower() + place.title[1:] if place.title.startswith("The ") else place.title,

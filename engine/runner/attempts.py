@@ -58,7 +58,9 @@ async def _within_time(timeout_s: float, attempt: Callable[[], Awaitable[Outputs
                 raise _unexpected(error) from error
     except TimeoutError as error:
         raise NodeError(
-            f"It took longer than its time limit of {timeout_s:g} s.", "Raise the time limit.", retryable=True
+            f"It took longer than its time limit of {timeout_s:g} s.",
+            "Raise 'Time limit in seconds', or find out what takes so long.",
+            retryable=True,
         ) from error
 
 

@@ -55,7 +55,8 @@ def test_a_providers_key_goes_to_its_own_place(name: str, title: str, key: str) 
 
     assert (place.title, place.address, place.api_key, place.foreign) == (title, None, key, False)
     assert place.key_remedy == (
-        f"Put a valid one into {title.upper()}_API_KEY or the system keyring (`loopwright models`)."
+        f"Put a valid key into the environment variable {title.upper()}_API_KEY or into the system keyring "
+        "(see `loopwright models`)."
     )
 
 

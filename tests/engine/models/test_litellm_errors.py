@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from engine.models.base import ModelErrorKind
-from engine.models.destination import Destination
+from engine.models.destination import NO_KEY, Destination
 from engine.models.keys import Keys
 from engine.models.litellm_errors import speaks_of_response_format, translate
 from engine.models.providers import provider_named
@@ -103,6 +103,15 @@ def test_a_refused_key_says_what_to_do() -> None:
     error = translate(AuthenticationError("no"), "m", OPENAI, Keys({}))
 
     assert str(error) == "OpenAI refused the key. Put a valid one somewhere."
+
+
+def test_a_server_that_wants_a_key_where_there_is_none_does_not_call_it_refused() -> None:
+    place = Destination(provider_named("openai"), "http://localhost/v1", NO_KEY, "The server at localhost", "Set one.")
+
+    error = translate(AuthenticationError("no"), "m", place, Keys({}))
+
+    assert error.kind is ModelErrorKind.AUTHENTICATION
+    assert str(error) == "The server at localhost asks for a key, and there is none for it. Set one."
 
 
 @pytest.mark.parametrize(

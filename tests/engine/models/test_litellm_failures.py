@@ -16,7 +16,7 @@ __all__ = ["make_model_fixture"]
 Kind = ModelErrorKind
 EITHER_WAY = [
     ("unauthorized", Kind.AUTHENTICATION, "The server at HOST refused the key."),
-    ("forbidden", Kind.AUTHENTICATION, "The server at HOST refused the key."),
+    ("forbidden", Kind.AUTHENTICATION, "The server at HOST does not allow this: Your country is not supported."),
     ("not-found", Kind.NOT_FOUND, "The server at HOST does not know the model 'not-found'."),
     (
         "bad-request",
@@ -31,8 +31,8 @@ EITHER_WAY = [
         "The text is longer than the model 'context-length' of the server at HOST can read.",
     ),
     ("content-filter", Kind.CONTENT_FILTER, "The content filter of the server at HOST refused the text."),
-    ("server-error", Kind.SERVER, "The server at HOST failed by itself: Something broke."),
-    ("overloaded", Kind.SERVER, "The server at HOST failed by itself: Overloaded."),
+    ("server-error", Kind.SERVER, "The server at HOST reported a failure of its own: Something broke."),
+    ("overloaded", Kind.SERVER, "The server at HOST reported a failure of its own: Overloaded."),
     ("html", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),
     ("not-json", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),
     ("no-choices", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),

@@ -20,6 +20,7 @@ STRUCTURED_REPLY = '{"branch": "done", "reason": "nothing is missing"}'
 PARTIAL_REPLY = "Half of the"
 HUGE_REPLY_CHARACTERS = 5_000_000
 RETRY_AFTER_S = 7
+BRIEF_RETRY_AFTER_S = 0.2
 USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 
 
@@ -170,6 +171,10 @@ def rate_limited(exchange: Exchange) -> None:
     exchange.refuse(429, "Slow down", "rate_limit_error", "rate_limit_exceeded", Retry_After=str(RETRY_AFTER_S))
 
 
+def briefly_limited(exchange: Exchange) -> None:
+    exchange.refuse(429, "Slow down", "rate_limit_error", Retry_After=str(BRIEF_RETRY_AFTER_S))
+
+
 def quota(exchange: Exchange) -> None:
     exchange.refuse(429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota")
 
@@ -287,6 +292,7 @@ BEHAVIOURS: dict[str, Callable[[Exchange], None]] = {
     "not-found": not_found,
     "bad-request": bad_request,
     "rate-limited": rate_limited,
+    "briefly-limited": briefly_limited,
     "quota": quota,
     "context-length": context_length,
     "content-filter": content_filter,

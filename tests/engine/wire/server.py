@@ -43,11 +43,13 @@ class WireServer:
         requests: Every request so far, oldest first.
         reply: Makes the text of an ordinary answer (`plain`, `stream`, `no-usage`) from the request's body. Replace it
             to play a conversation.
+        turns: For a model's name, the behaviours of its next calls, one each; after them it does what its name says.
     """
 
     def __init__(self) -> None:
         self.requests: list[WireRequest] = []
         self.reply: Callable[[Body], str] = lambda _body: REPLY
+        self.turns: dict[str, list[str]] = {}
         self._abandoned = 0
         self._changed = threading.Condition()
         self._connections: set[socket.socket] = set()
@@ -109,6 +111,10 @@ class WireServer:
             self.requests.append(request)
             self._changed.notify_all()
 
+    def next_behaviour(self, model: str) -> str:
+        with self._changed:
+            return self.turns[model].pop(0) if self.turns.get(model) else model
+
     def record_abandoned(self) -> None:
         with self._changed:
             self._abandoned += not self._closing
@@ -153,7 +159,7 @@ def _make_handler(wire: WireServer) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
             wire.record(WireRequest("POST", self.path, _headers(self), body))
             exchange = Exchange(self, body, wire.reply)
-            behaviour = BEHAVIOURS.get(str(body.get("model")))
+            behaviour = BEHAVIOURS.get(wire.next_behaviour(str(body.get("model"))))
             if self.path != "/v1/chat/completions" or behaviour is None:
                 exchange.refuse(404, f"There is no {body.get('model')} at {self.path}", "invalid_request_error")
                 return
