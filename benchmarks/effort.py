@@ -1,0 +1,40 @@
+"""How much is measured: the sizes of every scenario in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Sizes of the scenarios; the defaults are those of the published figures.
+
+    Attributes:
+        rounds: How often each contender has its turn.
+        iterations: Iterations of the loop whose overhead is measured.
+        growth: Iterations at which time and memory are looked at, the smallest first.
+        chain: Nodes in a row.
+        width: Model calls side by side.
+        text: Characters of the texts that are compared.
+        long_text: Characters of the longest texts that are compared.
+        nodes: Nodes of the document that is validated.
+        edges: Edges of that document.
+        peers: Whether the peers are measured too.
+    """
+
+    rounds: int = 7
+    iterations: int = 1_000
+    growth: tuple[int, ...] = (100, 1_000, 10_000)
+    chain: int = 1_000
+    width: int = 100
+    text: int = 10_000
+    long_text: int = 1_000_000
+    nodes: int = 1_000
+    edges: int = 1_500
+    peers: bool = True
+
+
+SMALLEST = Effort(
+    rounds=1, iterations=2, growth=(1, 2), chain=2, width=2, text=2, long_text=4, nodes=14, edges=16, peers=False
+)
+"""Everything once and as small as it can be: shows that the benchmarks work, and says nothing about speed."""

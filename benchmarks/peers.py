@@ -1,0 +1,50 @@
+"""The peers' environment: made by uv beside the project's own, from the versions pinned in `peers.txt`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.processes import ROOT
+
+PEERS = {"peer_burr": "burr", "peer_langgraph": "langgraph", "peer_adk": "google-adk"}
+"""Contenders that need it, and the package of each."""
+
+_PINS = Path(__file__).with_name("peers.txt")
+_FOLDER = ROOT / ".venv-bench"
+
+
+class PeersError(Exception):
+    """A peer that is not there; the text says why."""
+
+
+def pinned() -> dict[str, str]:
+    """The pinned version of each package."""
+    lines = (line.strip() for line in _PINS.read_text(encoding="utf-8").splitlines())
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def python_with(package: str) -> Path:
+    """The environment's Python, once the package is installed in it in its pinned version.
+
+    Raises:
+        PeersError: It cannot be made or installed.
+    """
+    python = _FOLDER / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+    if uv is None:
+        raise PeersError("uv is not there; `make env` installs it")
+    if not python.exists():
+        _do([uv, "venv", "--quiet", "--python", sys.executable, str(_FOLDER)])
+    pin = f"{package}=={pinned()[package]}"
+    _do([uv, "pip", "install", "--quiet", "--python", str(python), "--compile-bytecode", pin])
+    return python
+
+
+def _do(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = done.stderr.strip().splitlines()
+        raise PeersError(reason[-1].strip() if reason else f"uv ended with {done.returncode}")

@@ -1,0 +1,1 @@
+"""One module a scenario: a function `tables(effort)` that measures it and gives its tables."""

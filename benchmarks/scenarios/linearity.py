@@ -1,0 +1,45 @@
+"""Whether time and memory grow with the number of iterations and no faster."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.effort import Effort
+from benchmarks.processes import Contender
+from benchmarks.tables import Table, aim, microseconds, times
+from benchmarks.timing import take_turns
+
+_MOST_GROWTH = 1.25
+
+
+def tables(effort: Effort) -> list[Table]:
+    """Measure the loop over three `llm` nodes at each count."""
+    with Contender("ours_llm") as contender:
+        contender.wait_until_ready()
+        contender.measure(effort.growth[0])  # loads and caches what the first run needs
+        turns = {str(count): partial(contender.measure, count) for count in effort.growth}
+        spans = take_turns(turns, max(effort.rounds // 2, 1))
+        peaks = {count: contender.peak_bytes(count) / count for count in effort.growth}
+    table = Table(
+        "Linearity: a loop over three llm nodes, an iteration",
+        ("Iterations", "CPU, best, µs", "wall, best, µs", "memory, peak, kB"),
+    )
+    for count in effort.growth:
+        there = spans[str(count)]
+        table.add(
+            f"{count:,}",
+            microseconds(there.cpu_s, count),
+            microseconds(there.wall_s, count),
+            f"{peaks[count] / 1e3:.2f}",
+        )
+    first, last = effort.growth[0], effort.growth[-1]
+    time = (spans[str(last)].cpu_s / last) / (spans[str(first)].cpu_s / first)
+    memory = peaks[last] / peaks[first]
+    table.add(f"{last:,} to {first:,}", times(time), "–", times(memory))
+    table.notes.append(
+        f"Aim for CPU time {aim(round(time, 2), _MOST_GROWTH, ' ×')}, "
+        f"for memory {aim(round(memory, 2), _MOST_GROWTH, ' ×')}. "
+        "Memory is what Python objects take at the most (tracemalloc), in a round of its own: "
+        "the log of events and the records of iterations are kept to the end of a run."
+    )
+    return [table]

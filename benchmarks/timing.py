@@ -1,0 +1,82 @@
+"""Measuring: wall and processor time, and rounds in which contenders take turns.
+
+Other work on the machine stretches wall time and hardly touches processor time; taking turns spreads what is left of it
+over all contenders alike. Of several rounds the smallest figure says most about the program, the median about the day.
+Standard library only: the peers' workers import this.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """How long something took, in seconds."""
+
+    wall_s: float
+    cpu_s: float
+
+
+class Stopwatch:
+    """Measures the one stretch of a contender's work that counts; `span` is there afterwards."""
+
+    def __init__(self) -> None:
+        self.span = Span(0.0, 0.0)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Measure what stands inside. What earlier work left behind is collected before."""
+        gc.collect()
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.span = Span(time.perf_counter() - wall, time.process_time() - cpu)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The rounds of one contender."""
+
+    rounds: tuple[Span, ...]
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time of the best round."""
+        return min(span.cpu_s for span in self.rounds)
+
+    @property
+    def wall_s(self) -> float:
+        """Wall time of the best round."""
+        return min(span.wall_s for span in self.rounds)
+
+    @property
+    def median_cpu_s(self) -> float:
+        """Processor time of the middle round."""
+        return statistics.median(span.cpu_s for span in self.rounds)
+
+    @property
+    def median_wall_s(self) -> float:
+        """Wall time of the middle round."""
+        return statistics.median(span.wall_s for span in self.rounds)
+
+
+def take_turns(contenders: Mapping[str, Callable[[], Span]], rounds: int) -> dict[str, Spans]:
+    """Measure each contender once a round: A B C, A B C, and so on."""
+    measured: dict[str, list[Span]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, contender in contenders.items():
+            measured[name].append(contender())
+    return {name: Spans(tuple(spans)) for name, spans in measured.items()}
+
+
+def measured(work: Callable[[], object]) -> Span:
+    """How long one call takes."""
+    stopwatch = Stopwatch()
+    with stopwatch.running():
+        work()
+    return stopwatch.span
