@@ -1,0 +1,111 @@
+"""Calls that end before their time: by the node's time limit, and by a person who stops the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from engine import Run, start
+from engine.runner.events import (
+    AnyEvent,
+    LoopCompleted,
+    NodeFailed,
+    NodeRetrying,
+    NodeStreaming,
+    RunCancelled,
+    RunFailed,
+)
+from tests.engine.wire.behaviours import PARTIAL_REPLY, REPLY, RETRY_AFTER_S
+from tests.engine.wire.server import WireServer
+from tests.engine.wire_runs.kit import asking, deciding, ended, looping, warm_client
+
+__all__ = ["warm_client"]
+
+LIMIT_S = 0.5
+
+
+@pytest.mark.parametrize("behaviour", ["silent", "stalled", "drip"])
+async def test_a_server_that_never_ends_its_answer_meets_the_time_limit(wire: WireServer, behaviour: str) -> None:
+    run = await ended(asking(wire, behaviour, timeout_s=LIMIT_S))
+
+    (failed,) = run.of(RunFailed)
+    assert failed.error == "“Draft” failed: It took longer than its time limit of 0.5 s."
+    assert failed.remedy == "Raise 'Time limit in seconds', or find out what takes so long."
+    await wire.call_abandoned()
+
+
+async def test_a_call_that_met_the_time_limit_is_tried_again(wire: WireServer) -> None:
+    wire.turns["plain"] = ["silent"]
+
+    run = await ended(asking(wire, "plain", timeout_s=LIMIT_S, retries=1))
+
+    assert [retry.attempt for retry in run.of(NodeRetrying)] == [1]
+    assert run.result.outputs == {"out": REPLY}
+    await wire.call_abandoned()
+
+
+async def test_what_had_come_before_the_time_limit_is_charged(wire: WireServer) -> None:
+    run = await ended(asking(wire, "stalled", timeout_s=LIMIT_S))
+
+    (failed,) = run.of(NodeFailed)
+    assert [piece.text for piece in run.of(NodeStreaming)] == [PARTIAL_REPLY]
+    assert failed.usage == run.result.usage
+    assert (failed.usage.output_tokens, failed.usage.exact) == (1, False)
+
+
+def _stop_at(kind: type[AnyEvent]) -> Callable[[Run, AnyEvent], None]:
+    def act(run: Run, event: AnyEvent) -> None:
+        if isinstance(event, kind):
+            run.cancel()
+
+    return act
+
+
+@pytest.mark.parametrize("behaviour", ["stalled", "drip"])
+async def test_stopping_a_run_in_mid_call_closes_the_connection(wire: WireServer, behaviour: str) -> None:
+    run = await ended(asking(wire, behaviour, retries=2), meanwhile=_stop_at(NodeStreaming))
+
+    assert isinstance(run.events[-1], RunCancelled)
+    assert (run.result.status, run.result.outputs, run.result.error) == ("cancelled", {}, "")
+    assert run.of(NodeRetrying) == []
+    assert run.result.usage.exact is False
+    await wire.call_abandoned()
+    assert len(wire.requests) == 1
+
+
+async def test_stopping_a_run_before_the_first_word_closes_the_connection(wire: WireServer) -> None:
+    run = start(deciding(wire, "silent"), {"text": "x"})
+    await wire.request_arrived()
+
+    run.cancel()
+
+    assert (await run.result()).status == "cancelled"
+    await wire.call_abandoned()
+
+
+async def test_stopping_a_run_in_a_loop_keeps_the_turns_that_ended(wire: WireServer) -> None:
+    wire.turns["stalled"] = ["plain", "plain"]
+    seen: list[NodeStreaming] = []
+
+    def stop_in_third_turn(run: Run, event: AnyEvent) -> None:
+        if isinstance(event, NodeStreaming) and event.path == "loop[2].draft":
+            seen.append(event)
+            run.cancel()
+
+    run = await ended(looping(wire, "stalled", max_iterations=5), meanwhile=stop_in_third_turn)
+
+    (loop,) = run.of(LoopCompleted)
+    assert len(seen) == 1
+    assert (loop.exit_reason, loop.iterations_run) == ("cancelled", 2)
+    assert [iteration.result for iteration in run.result.loops["loop"].iterations] == [REPLY, REPLY]
+    await wire.call_abandoned()
+
+
+async def test_stopping_a_run_ends_the_wait_that_a_server_asked_for(wire: WireServer) -> None:
+    run = await ended(asking(wire, "rate-limited", retries=5), meanwhile=_stop_at(NodeRetrying))
+
+    (retry,) = run.of(NodeRetrying)
+    assert retry.delay_s == RETRY_AFTER_S
+    assert run.result.status == "cancelled"
+    assert len(wire.requests) == 1

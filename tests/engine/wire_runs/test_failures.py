@@ -1,0 +1,168 @@
+"""Everything that can go wrong on the wire, as the person sees it who started the run: event, sentence, what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.models.base import Usage
+from engine.runner.events import NodeFailed, NodeRetrying, NodeStreaming, RunFailed
+from tests.engine.wire.behaviours import BRIEF_RETRY_AFTER_S, PARTIAL_REPLY, REPLY, RETRY_AFTER_S
+from tests.engine.wire.server import WireServer
+from tests.engine.wire_runs.kit import asking, deciding, ended, looping, warm_client
+
+__all__ = ["warm_client"]
+
+# What the server does, what is wrong, what to do about it; HOST and VARIABLE stand for the test server's.
+FINAL = [
+    (
+        "unauthorized",
+        "asks for a key, and there is none for it.",
+        "Put a valid key into the environment variable VARIABLE or into the system keyring (see `loopwright models`).",
+    ),
+    (
+        "forbidden",
+        "does not allow this: Your country is not supported.",
+        "Ask the provider what the account may do, or choose another model.",
+    ),
+    (
+        "not-found",
+        "does not know the model 'not-found'.",
+        "Check the model's name; `loopwright models` lists those that are known.",
+    ),
+    ("quota", "says that the account has no credit left.", "Top it up with the provider, or choose another model."),
+]
+PASSING = [
+    (
+        "rate-limited",
+        f"takes no more requests for now and asks to wait {RETRY_AFTER_S} s.",
+        "Wait a little, run fewer calls side by side, or raise the limit with the provider.",
+    ),
+    (
+        "server-error",
+        "reported a failure of its own: Something broke.",
+        "Try again later, or choose another model.",
+    ),
+    (
+        "not-json",
+        "answered with something that is no reply of a model.",
+        "Check that the address is that of a model server, and try again.",
+    ),
+    (
+        "html",
+        "answered with something that is no reply of a model.",
+        "Check that the address is that of a model server, and try again.",
+    ),
+    (
+        "reset",
+        "closed the connection before it had answered.",
+        "Check the network, and that the server runs at the address given.",
+    ),
+    (
+        "cut",
+        "broke off in the middle of its reply.",
+        "Try again; if it happens again, check the network, or choose another model.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "sentence", "remedy"), FINAL + PASSING)
+async def test_a_failure_ends_the_run_with_a_sentence_and_what_to_do(
+    wire: WireServer, behaviour: str, sentence: str, remedy: str
+) -> None:
+    run = await ended(asking(wire, behaviour))
+
+    variable = "LOOPWRIGHT_KEY_" + wire.host.replace(".", "_").replace(":", "_")
+    (failed,) = run.of(RunFailed)
+    (node,) = run.of(NodeFailed)
+    assert failed.error == f"“Draft” failed: The server at {wire.host} {sentence}"
+    assert failed.remedy == remedy.replace("VARIABLE", variable)
+    assert failed.node == node.path == "draft"
+    assert (node.error, node.remedy) == (f"The server at {wire.host} {sentence}", failed.remedy)
+    assert (run.result.error, run.result.remedy, run.result.outputs) == (failed.error, failed.remedy, {})
+
+
+@pytest.mark.parametrize("behaviour", [row[0] for row in FINAL])
+async def test_what_will_not_pass_is_not_tried_again(wire: WireServer, behaviour: str) -> None:
+    run = await ended(asking(wire, behaviour, retries=3))
+
+    assert run.of(NodeRetrying) == []
+    assert len(wire.requests) == 1
+
+
+@pytest.mark.parametrize("behaviour", ["server-error", "not-json", "html", "reset", "cut", "briefly-limited"])
+async def test_what_may_pass_is_tried_again_until_it_has(wire: WireServer, behaviour: str) -> None:
+    wire.turns["plain"] = [behaviour, behaviour]
+
+    run = await ended(asking(wire, "plain", retries=2))
+
+    retries = run.of(NodeRetrying, "draft")
+    assert [retry.attempt for retry in retries] == [1, 2]
+    assert all(retry.error.startswith(f"The server at {wire.host} ") for retry in retries)
+    assert run.result.outputs == {"out": REPLY}
+    assert len(wire.requests) == 3
+
+
+async def test_a_failure_that_does_not_pass_ends_the_run_after_the_last_retry(wire: WireServer) -> None:
+    run = await ended(asking(wire, "server-error", retries=2))
+
+    assert [retry.attempt for retry in run.of(NodeRetrying)] == [1, 2]
+    assert len(wire.requests) == 3
+    assert run.result.status == "failed"
+
+
+async def test_the_wait_that_a_server_asks_for_is_kept(wire: WireServer) -> None:
+    wire.turns["plain"] = ["briefly-limited"]
+
+    run = await ended(asking(wire, "plain", retries=1))
+
+    (retry,) = run.of(NodeRetrying)
+    assert retry.delay_s == BRIEF_RETRY_AFTER_S
+    assert run.result.status == "completed"
+
+
+async def test_a_stream_that_breaks_off_is_made_anew_and_what_had_come_is_charged(wire: WireServer) -> None:
+    wire.turns["stream"] = ["cut"]
+
+    run = await ended(asking(wire, "stream", retries=1))
+
+    pieces = run.of(NodeStreaming, "draft")
+    restart = [piece.tokens for piece in pieces].index(1, 1)
+    assert "".join(piece.text for piece in pieces[:restart]) == PARTIAL_REPLY
+    assert "".join(piece.text for piece in pieces[restart:]) == REPLY
+    assert run.result.outputs == {"out": REPLY}
+    assert run.result.usage.exact is False
+    assert run.result.usage.output_tokens == 5 + restart
+    assert run.result.usage.input_tokens > Usage(11, 5).input_tokens
+
+
+async def test_what_had_come_of_a_failed_run_is_charged_too(wire: WireServer) -> None:
+    run = await ended(asking(wire, "cut"))
+
+    (failed,) = run.of(NodeFailed)
+    assert failed.usage == run.result.usage
+    assert (failed.usage.exact, failed.usage.output_tokens) == (False, 2)
+    assert run.result.cost_usd is None
+
+
+async def test_a_failure_may_be_gone_around(wire: WireServer) -> None:
+    run = await ended(asking(wire, "server-error", on_error="continue", error_value="nothing"))
+
+    assert run.result.status == "completed"
+    assert run.result.outputs == {"out": "nothing"}
+
+
+async def test_a_router_whose_model_fails_ends_the_run(wire: WireServer) -> None:
+    run = await ended(deciding(wire, "server-error"))
+
+    assert run.result.error.startswith(f"“check” failed: The server at {wire.host} reported a failure")
+    assert run.result.node == "check"
+
+
+async def test_a_failure_in_a_loop_names_its_turn_and_keeps_the_turns_before(wire: WireServer) -> None:
+    wire.turns["server-error"] = ["plain", "plain"]
+
+    run = await ended(looping(wire, "server-error", max_iterations=4))
+
+    loop = run.result.loops["loop"]
+    assert run.result.node == "loop[2].draft"
+    assert (loop.exit_reason, [iteration.result for iteration in loop.iterations]) == ("error", [REPLY, REPLY])
