@@ -1,0 +1,15 @@
+"""What the program's exit codes mean; scripts rely on them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    FAILED = 1
+    REFUSED = 2
+    """Wrong use, or a document, an input or a model name with which nothing can be started."""
+    INTERRUPTED = 130

@@ -1,0 +1,121 @@
+"""The program `loopwright`: its commands, and the one place where every error becomes a sentence and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from engine.cli.exit_codes import ExitCode
+from engine.cli.graph_command import graph_command
+from engine.cli.models_command import models_app
+from engine.cli.nodes_command import nodes_command
+from engine.cli.output import err, give_up_stdout, prepare_streams
+from engine.cli.run_command import run_command
+from engine.cli.templates_command import templates_command
+from engine.cli.validate_command import validate_command
+from engine.errors import EngineError
+
+PROGRAM = "loopwright"
+DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
+
+app = typer.Typer(name=PROGRAM, add_completion=False, context_settings={"help_option_names": ["--help", "-h"]})
+app.command("run")(run_command)
+app.command("validate")(validate_command)
+app.command("graph")(graph_command)
+app.command("nodes")(nodes_command)
+app.command("templates")(templates_command)
+app.add_typer(models_app, name="models")
+
+
+@app.callback(invoke_without_command=True)
+def program(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
+) -> None:
+    """Run workflows in which a language model improves its own work.
+
+    Exit codes: 0 done, 1 the run failed, 2 wrong use or a document with problems, 130 interrupted.
+
+    Example: loopwright run self-refine
+    """
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"{PROGRAM} {version_of(PROGRAM)}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        # Rich writes the help itself and gives back nothing.
+        sys.stdout.write(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program.
+
+    Args:
+        arguments: What follows the program's name; None for the process's own.
+
+    Returns:
+        The exit code. Nothing is raised, whatever happens.
+    """
+    prepare_streams()
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            return _say(_bug(error), ExitCode.FAILED)
+        # An error without a file's name is that of standard output.
+        give_up_stdout()
+        if error.errno not in {errno.EPIPE, errno.EINVAL}:
+            return _say(f"The output cannot be written: {error.strerror}.", ExitCode.FAILED)
+        return ExitCode.FAILED
+    return code
+
+
+def _dispatch(arguments: Sequence[str] | None) -> int:
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(
+            args=None if arguments is None else list(arguments), prog_name=PROGRAM, standalone_mode=False
+        )
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        called = context.command_path if context is not None else PROGRAM
+        message = error.format_message().rstrip()
+        stop = "" if message.endswith((".", "?", "!")) else "."
+        return _say(f"{message}{stop} See '{called} --help'.", ExitCode.REFUSED)
+    except EngineError as error:
+        return _say(str(error), ExitCode.REFUSED)
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("Interrupted.", ExitCode.INTERRUPTED)
+    except OSError:
+        raise
+    except Exception as error:
+        return _say(_bug(error), ExitCode.FAILED)
+    return int(code or ExitCode.DONE)
+
+
+def _say(sentence: str, code: ExitCode) -> int:
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()
+    err().line(sentence)
+    return code
+
+
+def _bug(error: Exception) -> str:
+    # Not the error's own text: it may hold anything, a key even.
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"The program has a fault ({type(error).__name__} in {os.path.basename(place.filename)}, line {place.lineno}). "  # noqa: PTH119
+        f"Set {DEBUG_VARIABLE}=1 and run it again for the details."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""The facts of a node type as its declaration states them, for commands and reference pages: ports, fields, limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from engine.nodes.spec import AnySpec, NodeConfig, Port
+
+_LIMITS: Final = (
+    ("minimum", "at least {}"),
+    ("exclusiveMinimum", "more than {}"),
+    ("maximum", "at most {}"),
+    ("exclusiveMaximum", "less than {}"),
+    ("minLength", "at least {} characters"),
+    ("maxLength", "at most {} characters"),
+    ("minItems", "at least {} entries"),
+    ("maxItems", "at most {} entries"),
+    ("pattern", "matches {}"),
+)
+
+
+_KINDS: Final = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "array": "list",
+    "object": "object",
+    "null": "empty",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFacts:
+    """A setting of a node type.
+
+    Attributes:
+        name: Its key in `config`.
+        title: What people call it.
+        kind: What values it takes, in words: `text or empty`, `one of a, b`.
+        limits: What a value must keep to, in words; empty where there is nothing.
+        default: Its default as JSON; empty where a value must be given.
+        help: What it does.
+    """
+
+    name: str
+    title: str
+    kind: str
+    limits: str
+    default: str
+    help: str
+
+
+def usual_ports(spec: AnySpec) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """The input and output ports that a node of this type has with its default settings."""
+    config = spec.config()
+    return spec.inputs(config), spec.all_outputs(config)
+
+
+def config_schema(spec: AnySpec) -> dict[str, Any]:
+    """The JSON Schema of the type's `config`."""
+    return spec.config.model_json_schema()
+
+
+def port_to_json(port: Port) -> dict[str, Any]:
+    """A port as a JSON object."""
+    return {
+        "name": port.name,
+        "type": str(port.type),
+        "help": port.help,
+        "required": port.required,
+        "many": port.many,
+        "branch": port.branch,
+    }
+
+
+def port_notes(port: Port) -> str:
+    """What is special about a port, in words."""
+    notes = (("required", port.required), ("takes several edges", port.many), ("branch", port.branch))
+    return ", ".join(word for word, holds in notes if holds)
+
+
+def spec_to_json(spec: AnySpec) -> dict[str, Any]:
+    """All facts of a node type as a JSON object."""
+    inputs, outputs = usual_ports(spec)
+    return {
+        "type": spec.type,
+        "title": spec.title,
+        "category": str(spec.category),
+        "help": spec.help,
+        "inputs": [port_to_json(port) for port in inputs],
+        "outputs": [port_to_json(port) for port in outputs],
+        "config_schema": config_schema(spec),
+    }
+
+
+def fields(model: type[BaseModel]) -> list[FieldFacts]:
+    """The settings of a node type, or the parameters of a tool: its own first, those that every node has after them.
+
+    The settings of each entry of a list follow the list itself (`branches[].name`).
+    """
+    schema = model.model_json_schema()
+    properties = schema.get("properties", {})
+    own = {name: field for name, field in properties.items() if name not in NodeConfig.model_fields}
+    facts: list[FieldFacts] = []
+    for name, field in {**own, **properties}.items():
+        declared = model.model_fields[name]
+        default = "" if declared.is_required() else _as_json(declared.get_default(call_default_factory=True))
+        facts.append(_field(name, field, schema, default))
+        facts += _entry_fields(name, field, schema)
+    return facts
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(to_jsonable_python(value), ensure_ascii=False)
+
+
+def _entry_fields(name: str, field: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[FieldFacts]:
+    for entry in _shapes(field.get("items", {}), schema):
+        for inner, inner_field in entry.get("properties", {}).items():
+            default = _as_json(inner_field["default"]) if "default" in inner_field else ""
+            yield _field(f"{name}[].{inner}", inner_field, schema, default)
+
+
+def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], default: str) -> FieldFacts:
+    shapes = list(_shapes(field, schema))
+    limits = [words.format(shape[key]) for shape in shapes for key, words in _LIMITS if key in shape]
+    return FieldFacts(
+        name,
+        field.get("title", name),
+        " or ".join(dict.fromkeys(map(_kind, shapes))),
+        ", ".join(dict.fromkeys(limits)),
+        default,
+        field.get("description", ""),
+    )
+
+
+def _shapes(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The alternatives of a field's schema, references followed."""
+    if "$ref" in field:
+        yield from _shapes(schema["$defs"][field["$ref"].rpartition("/")[2]], schema)
+    elif "anyOf" in field:
+        for alternative in field["anyOf"]:
+            yield from _shapes(alternative, schema)
+    else:
+        yield field
+
+
+def _kind(shape: Mapping[str, Any]) -> str:
+    if "enum" in shape:
+        return f"one of {', '.join(map(str, shape['enum']))}"
+    if "const" in shape:
+        return str(shape["const"])
+    return _KINDS.get(shape.get("type", ""), "any value")

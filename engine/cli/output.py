@@ -1,0 +1,129 @@
+"""How everything is written: texts for people, JSON for machines, on streams that may be a terminal, a pipe or gone.
+
+Texts of models, documents and files are foreign: whatever could steer a terminal is written as an escape that can be
+read, and nothing of them is ever taken for Rich's markup.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, the start of every escape sequence among them; tab and newline stay
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
+    "\u2028\u2029\ud800-\udfff]"  # line breaks of another kind; half characters, which no encoding can write
+)
+
+
+def harmless(text: str) -> str:
+    """The text with everything that could steer a terminal as an escape that can be read: backslash, x, 1b."""
+    return _HARMFUL.sub(
+        lambda found: found[0].encode("unicode_escape").decode("ascii"),
+        text.replace("\r\n", "\n"),
+    )
+
+
+def one_line(text: str, width: int) -> str:
+    """The text harmless and on one line, its end left out where it is longer than `width` characters (at least 4)."""
+    # Only the beginning is looked at: the text may have a megabyte.
+    line = " ".join(harmless(text[: width * 4]).split())
+    return line if len(line) <= width and len(text) <= width * 4 else f"{line[: width - 3]}..."
+
+
+class Screen:
+    """A stream that people read. Colours and widths are those of a terminal; into a pipe goes plain text.
+
+    Args:
+        stream: Where to write.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    @cached_property
+    def console(self) -> Console:
+        """Rich's view of the stream, with everything off that would read meaning into a text."""
+        from rich.console import Console
+
+        return Console(file=self._stream, markup=False, emoji=False, highlight=False)
+
+    @property
+    def interactive(self) -> bool:
+        """Whether it is a terminal on which a picture can be drawn again and again."""
+        return self._stream.isatty() and self.console.is_terminal and not self.console.is_dumb_terminal
+
+    def line(self, text: str = "", *, style: str = "") -> None:
+        """Write a text, made harmless, and a newline. A long line is not broken: terminals do that better."""
+        from rich.text import Text
+
+        self.console.print(Text(harmless(text), style=style), soft_wrap=True)
+
+    def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Write columns below their heads. On a terminal the last columns wrap; into a pipe a row is one line."""
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for number, head in enumerate(heads):
+            table.add_column(head, no_wrap=number == 0, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(harmless(cell)) for cell in row))
+        if self.interactive:
+            self.console.print(table)
+            return
+        unbounded = Console(file=io.StringIO(), width=1_000_000, color_system=None, force_terminal=False)
+        with unbounded.capture() as captured:
+            unbounded.print(table)
+        for line in captured.get().splitlines():
+            self.line(line.rstrip())
+
+
+def out() -> Screen:
+    """Standard output."""
+    return Screen(sys.stdout)
+
+
+def err() -> Screen:
+    """Standard error."""
+    return Screen(sys.stderr)
+
+
+def write_json(value: Any) -> None:
+    """Write a value to standard output as one line of JSON, at once.
+
+    Everything outside of ASCII is escaped, so that each text survives any encoding, half characters too.
+    """
+    sys.stdout.write(json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def prepare_streams() -> None:
+    """Make both streams take every character, and exist even where the caller has closed them."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def give_up_stdout() -> None:
+    """Send what is still in the buffer of standard output nowhere: its reader has gone, or its disk is full."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

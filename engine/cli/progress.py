@@ -1,0 +1,117 @@
+"""How far a run is, folded from its events: what the views of the command line show. It draws nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.models.base import Usage
+from engine.runner.events import (
+    AnyEvent,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeCompleted,
+    NodeFailed,
+    NodeRetrying,
+    NodeSkipped,
+    NodeStarted,
+    NodeStreaming,
+    RunStarted,
+)
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+_KEPT_CHARACTERS: Final = 400
+
+
+@dataclass(slots=True)
+class LoopProgress:
+    """A loop: it is in iteration `current` (from 1) of at most `total`, and `completed` have ended."""
+
+    current: int = 0
+    total: int = 0
+    completed: int = 0
+
+
+@dataclass(slots=True)
+class NodeAtWork:
+    """A node that has begun and not ended: its type, and the last words of its model or of what hinders it."""
+
+    node_type: str
+    words: str = ""
+
+
+@dataclass(slots=True)
+class Progress:
+    """The state of a run.
+
+    Attributes:
+        workflow: The workflow's name.
+        models: The models that it may call.
+        started: When it began, in seconds since the epoch.
+        loops: The loops by path without indices (`outer.inner`): a nested loop has one bar, whichever time it runs.
+        totals: How many iterations each loop might run at the most, by its full path (`outer[1].inner`).
+        at_work: The nodes at work, by path.
+        usage: The tokens used so far.
+        cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
+    """
+
+    workflow: str = ""
+    models: tuple[str, ...] = ()
+    started: float = 0.0
+    loops: dict[str, LoopProgress] = field(default_factory=dict[str, LoopProgress])
+    totals: dict[str, int] = field(default_factory=dict[str, int])
+    at_work: dict[str, NodeAtWork] = field(default_factory=dict[str, NodeAtWork])
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+
+    def take(self, event: AnyEvent) -> None:
+        """Go on by one event."""
+        match event:
+            case RunStarted():
+                self.workflow, self.models, self.started = event.workflow, event.models, event.time
+            case NodeStarted() if event.node_type != "loop":  # a loop has its bar
+                self.at_work[event.path] = NodeAtWork(event.node_type)
+            case NodeStreaming():
+                self._say(event.path, event.text, joined=True)
+            case NodeRetrying():
+                self._say(event.path, f"again in {event.delay_s:.1f} s: {event.error}", joined=False)
+            case NodeCompleted() | NodeFailed():
+                self.at_work.pop(event.path, None)
+                if event.node_type != "loop":  # what a loop used, its nodes have told
+                    self._count(event.usage, event.cost_usd)
+            case NodeSkipped():
+                self.at_work.pop(event.path, None)
+            case LoopIterationStarted() | LoopIterationCompleted() | LoopCompleted():
+                self._turn(event)
+            case _:
+                pass
+
+    def _say(self, path: str, words: str, *, joined: bool) -> None:
+        node = self.at_work.get(path)
+        if node is not None:
+            node.words = (node.words + words if joined else words)[-_KEPT_CHARACTERS:]
+
+    def _count(self, usage: Usage | None, cost_usd: float | None) -> None:
+        if usage is not None:
+            self.usage += usage
+            self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+
+    def _turn(self, event: LoopIterationStarted | LoopIterationCompleted | LoopCompleted) -> None:
+        name = without_indices(event.path)
+        loop = self.loops.setdefault(name, LoopProgress())
+        match event:
+            case LoopIterationStarted():
+                loop.current, loop.total, loop.completed = event.index + 1, event.total, event.index
+                self.totals[event.path] = event.total
+            case LoopIterationCompleted():
+                loop.completed = event.index + 1
+            case LoopCompleted():
+                if "." in name:
+                    self.loops.pop(name)
+
+
+def without_indices(path: str) -> str:
+    """The path of a node whatever the iteration: `outer[1].draft` is `outer.draft`."""
+    return _INDEX.sub("", path)

@@ -1,0 +1,191 @@
+"""The reference pages, made from the declarations: `python -m engine.cli.reference FOLDER`.
+
+A page for each node type (ports, settings, defaults, limits), one for each command (from Typer's own parameters), and a
+list of both. Nothing stands in them that is not declared in one place already.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+from engine.cli.exit_codes import ExitCode
+from engine.cli.node_facts import fields, port_notes, usual_ports
+from engine.cli.output import err, out, prepare_streams
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import AnySpec, Port
+from engine.tools.registry import builtin_tools
+
+_MARK = "<!-- Made by `make docs` from the program's own declarations; edit those instead. -->"
+
+
+def pages() -> dict[str, str]:
+    """All reference pages: path inside the folder to content."""
+    found = {f"nodes/{spec.type}.md": _node_page(spec) for spec in builtin_registry()}
+    commands = {f"commands/{name.replace(' ', '-')}.md": (name, command) for name, command in _commands()}
+    found |= {path: _command_page(name, command) for path, (name, command) in commands.items()}
+    overview = [
+        "# Reference",
+        "",
+        "## Node types",
+        "",
+        *(f"- [{spec.title}](nodes/{spec.type}.md): {spec.help}" for spec in builtin_registry()),
+        "",
+        "## Tools",
+        "",
+        *(f"- [{tool.title}](tools.md): {tool.help}" for tool in builtin_tools().values()),
+        "",
+        "## Commands",
+        "",
+        *(
+            f"- [loopwright {name}]({path}): {_paragraphs(command.help)[0]}"
+            for path, (name, command) in commands.items()
+        ),
+    ]
+    return {"README.md": _page(overview), "tools.md": _tools_page(), **found}
+
+
+def write_pages(folder: Path) -> int:
+    """Write all pages, and remove those that were made before and are no longer.
+
+    Returns:
+        How many pages there are.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    made = pages()
+    for name, text in made.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="\n")
+    for file in folder.rglob("*.md"):
+        if file.relative_to(folder).as_posix() not in made and file.read_text(encoding="utf-8").startswith(_MARK):
+            file.unlink()
+    return len(made)
+
+
+def _page(lines: Iterable[str]) -> str:
+    return "\n".join([_MARK, "", *lines]) + "\n"
+
+
+def _node_page(spec: AnySpec) -> str:
+    inputs, outputs = usual_ports(spec)
+    lines = [f"# {spec.title} (`{spec.type}`)", "", spec.help, "", f"Category: {spec.category}.", ""]
+    for title, ports in (("Input ports", inputs), ("Output ports", outputs)):
+        lines += [f"## {title}", "", *_ports(ports), ""]
+    lines += [
+        "The ports are those of the default settings; names in texts, branches and `on_error` add further ones.",
+        "",
+        "## Settings",
+        "",
+    ]
+    lines += _field_table(spec.config)
+    return _page(lines)
+
+
+def _tools_page() -> str:
+    lines = ["# Tools", "", "What a node of the type `tool` can call; each parameter is an input port of it.", ""]
+    for tool in builtin_tools().values():
+        lines += [f"## {tool.title} (`{tool.name}`)", "", tool.help, "", f"Gives: {tool.output_type}.", ""]
+        lines += [*_field_table(tool.parameters), ""]
+    return _page(lines[:-1])
+
+
+def _field_table(model: type[BaseModel]) -> list[str]:
+    rows = [
+        (
+            f"`{field.name}`",
+            field.title,
+            ", ".join(filter(None, (field.kind, field.limits))),
+            f"`{field.default}`" if field.default else "",
+            field.help,
+        )
+        for field in fields(model)
+    ]
+    return _table(("Key", "Title", "Takes", "Default", "What it does"), rows)
+
+
+def _ports(ports: Sequence[Port]) -> list[str]:
+    if not ports:
+        return ["None."]
+    rows = [(f"`{port.name}`", str(port.type), port_notes(port), port.help) for port in ports]
+    return _table(("Port", "Type", "Notes", "What it is"), rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    lines += [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
+    return lines
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _commands() -> Iterator[tuple[str, Any]]:
+    """Every command with its full name, groups before what is in them."""
+    from engine.cli.main import app
+
+    def walk(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
+        for name, command in group.commands.items():
+            full = f"{prefix} {name}".strip()
+            yield full, command
+            if hasattr(command, "commands"):
+                yield from walk(full, command)
+
+    return walk("", typer.main.get_command(app))
+
+
+def _command_page(name: str, command: Any) -> str:
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    context = typer.Context(command, info_name=f"loopwright {name}")
+    usage = " ".join(["loopwright", name, *command.collect_usage_pieces(context)])
+    lines = [f"# loopwright {name}", ""]
+    for paragraph in _paragraphs(command.help):
+        example = paragraph.removeprefix("Example: ")
+        lines += [paragraph, ""] if example == paragraph else ["```sh", example, "```", ""]
+    lines += ["## Usage", "", "```text", usage, "```", ""]
+    if arguments:
+        rows = [(f"`{parameter.metavar or parameter.name}`", parameter.help or "") for parameter in arguments]
+        lines += ["## Arguments", "", *_table(("Argument", "What it is"), rows), ""]
+    if options:
+        lines += ["## Options", "", *_table(("Option", "Default", "What it does"), map(_option_row, options)), ""]
+    return _page(lines[:-1])
+
+
+def _option_row(option: Any) -> tuple[str, str, str]:
+    names = ", ".join(f"`{name}`" for name in option.opts)
+    metavar = "" if option.is_flag else f" `{option.metavar or option.name.upper()}`"
+    usual = "" if option.is_flag or option.default is None else f"`{option.default}`"
+    return names + metavar, usual, option.help or ""
+
+
+def _paragraphs(help_text: str | None) -> list[str]:
+    return [" ".join(part.split()) for part in inspect.cleandoc(help_text or "").split("\n\n")]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages into the folder that is named."""
+    prepare_streams()
+    if len(arguments) != 1:
+        err().line("Name the folder: python -m engine.cli.reference FOLDER")
+        return ExitCode.REFUSED
+    try:
+        count = write_pages(Path(arguments[0]))
+    except (OSError, ValueError) as error:
+        err().line(f"The pages cannot be written to {arguments[0]}: {error}.")
+        return ExitCode.FAILED
+    out().line(f"{count} pages in {arguments[0]}")
+    return ExitCode.DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""Which workflow file a person means: a path, or the bare name of a bundled template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.bundled import templates_folder
+from engine.document.files import load
+from engine.document.model import FILE_SUFFIX, Workflow
+from engine.document.problems import DocumentError
+from engine.document.wording import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A workflow and where it came from.
+
+    Attributes:
+        path: Its file.
+        workflow: What the file says.
+        bundled: Whether it came with the program.
+    """
+
+    path: Path
+    workflow: Workflow
+    bundled: bool
+
+
+def template_files() -> list[Path]:
+    """The bundled templates, by name.
+
+    Raises:
+        EngineError: The installation has lost them.
+    """
+    return sorted(templates_folder().glob(f"*{FILE_SUFFIX}"))
+
+
+def template_name(file: Path) -> str:
+    """How a template is called on the command line: `self-refine`."""
+    return file.name.removesuffix(FILE_SUFFIX)
+
+
+def open_source(name: str) -> Source:
+    """Open a workflow by its path, or a template by its name where no such file exists.
+
+    Raises:
+        DocumentError: There is no such file or template, or it cannot be opened.
+        EngineError: The installation has lost its templates.
+    """
+    path = Path(name)
+    if _exists(path):
+        workflow = load(name)
+        return Source(path, workflow, _is_template(path))
+    templates = {template_name(file): file for file in template_files()}
+    found = templates.get(name.removesuffix(FILE_SUFFIX))
+    if found is not None:
+        return Source(found, load(found), bundled=True)
+    if "/" in name or "\\" in name:
+        load(name)
+    raise DocumentError(
+        f'There is neither a file nor a bundled template "{shown(name)}".',
+        f"Check the path; the bundled templates are: {', '.join(templates) or 'none'}.",
+    )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        # What cannot even be asked for is told by whoever opens it.
+        return True
+
+
+def _is_template(path: Path) -> bool:
+    return path.resolve().parent == templates_folder().resolve()

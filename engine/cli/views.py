@@ -1,0 +1,153 @@
+"""The views of a run that need no terminal: a line an event for people, a JSON object an event for machines.
+
+A view is given every event in order. `engine.cli.live` has the one that draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, Self
+
+from engine.cli.output import Screen, one_line, write_json
+from engine.cli.progress import Progress
+from engine.cli.words import money, seconds, stop_sentence, tokens
+from engine.runner.events import (
+    AnyEvent,
+    BudgetWarning,
+    LoopCompleted,
+    LoopIterationCompleted,
+    NodeCompleted,
+    NodeFailed,
+    NodeRetrying,
+    RunStarted,
+)
+from engine.values import to_text
+
+PREVIEW_CHARACTERS = 100
+
+NoteOf = Callable[[str], str]
+"""What a person should know before trusting the model of that name; empty for most."""
+
+
+class View(Protocol):
+    """Something that shows a run while it goes."""
+
+    async def __aenter__(self) -> Self:
+        """Begin to show."""
+        ...
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop showing, and leave the terminal as it was."""
+        ...
+
+    def take(self, event: AnyEvent) -> None:
+        """Show one event; `OSError` means that nobody can see it any more."""
+        ...
+
+
+class QuietView:
+    """Shows nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def take(self, event: AnyEvent) -> None:
+        """Show nothing."""
+
+
+class EventView(QuietView):
+    """Writes each event to standard output as one line of JSON, at once."""
+
+    def take(self, event: AnyEvent) -> None:
+        """Write the event."""
+        write_json(event.to_json())
+
+
+class LineView(QuietView):
+    """Writes a plain line for each finished node, each iteration, and whatever a person should know.
+
+    Args:
+        screen: Where to write.
+        progress: The run's state, already that after the event.
+        note_of: What is to be said of a model.
+    """
+
+    def __init__(self, screen: Screen, progress: Progress, note_of: NoteOf) -> None:
+        self._screen = screen
+        self._progress = progress
+        self._note_of = note_of
+
+    def take(self, event: AnyEvent) -> None:
+        """Write what the event says, where it says something."""
+        if isinstance(event, NodeCompleted) and event.node_type != "loop":
+            self._screen.line(_node_line(event))
+        line = event_line(event, self._progress, self._note_of)
+        if line:
+            self._screen.line(line)
+
+
+def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
+    """What is worth a line that stays, in every view for people; empty for all other events."""
+    lines: list[str] = []
+    match event:
+        case RunStarted():
+            lines = [_start_line(event, note_of)]
+        case LoopIterationCompleted():
+            lines = [_iteration_line(event, progress), *_told(event.path, event.warnings)]
+        case LoopCompleted():
+            total = progress.totals.get(event.path)
+            stop = stop_sentence(event.exit_reason, event.iterations_run, total)
+            lines = _told(event.path, (stop, *event.warnings))
+        case NodeCompleted():
+            lines = _told(event.path, (event.error, *event.warnings))
+        case NodeFailed() if event.node_type != "loop":  # a loop fails because a node in it has
+            lines = _told(event.path, (f"failed: {event.error}",))
+        case NodeRetrying():
+            lines = _told(event.path, (f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}",))
+        case BudgetWarning():
+            lines = [f"{event.path or 'The run'}: most of the budget is spent ({_spent(event)})."]
+        case _:
+            pass
+    return "\n".join(lines)
+
+
+def _told(path: str, sentences: Iterable[str]) -> list[str]:
+    return [f"{path}: {sentence}" for sentence in sentences if sentence]
+
+
+def _spent(event: BudgetWarning) -> str:
+    if event.unit == "tokens":
+        return f"{event.spent:,.0f} of {event.limit:,.0f} tokens"
+    return f"{money(event.spent)} of {money(event.limit)}"
+
+
+def model_line(models: tuple[str, ...], note_of: NoteOf) -> str:
+    """The models in use, each with what should be known of it."""
+    return ", ".join(f"{model} ({note})" if (note := note_of(model)) else model for model in models)
+
+
+def _start_line(event: RunStarted, note_of: NoteOf) -> str:
+    models = model_line(event.models, note_of)
+    return f"Running {event.workflow or 'the workflow'}{' with ' if models else ''}{models}."
+
+
+def _node_line(event: NodeCompleted) -> str:
+    figures = [seconds(event.duration_s)]
+    if event.usage is not None:
+        figures += [tokens(event.usage), money(event.cost_usd)]
+    return f"{event.path}: done ({', '.join(figures)})"
+
+
+def _iteration_line(event: LoopIterationCompleted, progress: Progress) -> str:
+    figures = [seconds(event.duration_s)]
+    if event.branch is not None:
+        figures.append(f"branch {event.branch}")
+    if event.similarity is not None:
+        figures.append(f"similarity {event.similarity:.3f}")
+    if event.score is not None:
+        figures.append(f"score {event.score:g}")
+    where = f"{event.path} {event.index + 1}/{progress.totals.get(event.path, '?')}"
+    return f"{where} ({', '.join(figures)}): {one_line(to_text(event.result), PREVIEW_CHARACTERS)}"

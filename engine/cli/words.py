@@ -1,0 +1,67 @@
+"""Numbers, values and reasons in words, the same in every view and report."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from engine.models.base import Usage
+from engine.values import Value
+
+_REASONS: Final = {
+    "max_iterations": "the count was reached",
+    "evaluator_done": "the evaluator chose 'done'",
+    "stable_output": "the result no longer changed",
+    "until": "its 'until' expression became true",
+    "condition": "its condition was not met",
+    "disabled": "it is disabled",
+    "error": "an error ended it",
+    "cancelled": "it was cancelled",
+    "budget": "the budget was spent",
+    "timeout": "its time was up",
+}
+
+
+def money(cost_usd: float | None) -> str:
+    """A price: `?` for an unknown one, `$0` for a local model's."""
+    if cost_usd is None:
+        return "$?"
+    if cost_usd == 0:
+        return "$0"
+    if cost_usd < 0.0001:
+        return "under $0.0001"
+    return f"${cost_usd:.4f}" if cost_usd < 1 else f"${cost_usd:,.2f}"
+
+
+def tokens(usage: Usage) -> str:
+    """How many tokens, `about` where a number in it is an estimate."""
+    count = f"{usage.total_tokens:,} token{'' if usage.total_tokens == 1 else 's'}"
+    return count if usage.exact else f"about {count}"
+
+
+def seconds(duration_s: float) -> str:
+    """A duration: `3.2 s`, `4 min 05 s`."""
+    if duration_s < 60:
+        return f"{duration_s:.1f} s"
+    minutes, rest = divmod(round(duration_s), 60)
+    return f"{minutes} min {rest:02d} s"
+
+
+def written(value: Value) -> str:
+    """A value for people: a text as it is, anything else as indented JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def stop_sentence(exit_reason: str, iterations_run: int, total: int | None) -> str:
+    """Say why a loop stopped (`Stopped after 3 of 3 iterations: the count was reached.`).
+
+    Args:
+        exit_reason: The loop's exit reason.
+        iterations_run: How many iterations ran.
+        total: How many it might have run at the most; None where no iteration began.
+    """
+    reason = _REASONS.get(exit_reason, exit_reason)
+    if total is None:
+        return f"Ran no iteration: {reason}."
+    noun = "iteration" if total == 1 else "iterations"
+    return f"Stopped after {iterations_run} of {total} {noun}: {reason}."

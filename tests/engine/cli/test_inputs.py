@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import InputError
+from engine.cli.inputs import MAX_FILE_BYTES, declared_inputs, parse_inputs
+from engine.document.structure import to_workflow
+from tests.engine.cli.kit import document, echo
+
+
+def workflow(kind: str = "text", default: Any = None) -> Any:
+    return to_workflow(echo(kind, default), "w")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("text", "42", "42"),
+        ("text", "", ""),
+        ("text", "a=b", "a=b"),
+        ("any", "[1]", "[1]"),
+        ("number", "-4.5e1", -45.0),
+        ("number", "7", 7),
+        ("boolean", "true", True),
+        ("list", '["a", 1]', ["a", 1]),
+        ("json", '{"a": null}', {"a": None}),
+        ("json", '"text"', "text"),
+    ],
+)
+def test_a_value_is_read_by_the_declared_type(kind: str, text: str, value: Any):
+    assert parse_inputs(workflow(kind), [f"value={text}"]) == {"value": value}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("number", "four"),
+        ("number", "true"),
+        ("number", "NaN"),
+        ("number", "1e999"),
+        ("number", "9" * 5000),
+        ("boolean", "1"),
+        ("boolean", "yes"),
+        ("list", '{"a": 1}'),
+        ("list", "[" * 100_000),
+        ("json", "plain text"),
+        ("json", "[Infinity]"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_an_example(kind: str, text: str):
+    with pytest.raises(InputError, match=r'The input "value" takes .*, not ".*"\. Write it like'):
+        parse_inputs(workflow(kind), [f"value={text}"])
+
+
+def test_a_value_comes_from_a_file(tmp_path: Path):
+    file = tmp_path / "in.txt"
+    file.write_bytes(b"\xef\xbb\xbfh\xc3\xa9llo\n")
+    assert parse_inputs(workflow(), [f"value=@{file}"]) == {"value": "héllo\n"}
+
+
+def test_a_file_is_read_by_the_declared_type(tmp_path: Path):
+    file = tmp_path / "in.json"
+    file.write_text("[1, 2]")
+    assert parse_inputs(workflow("list"), [f"value=@{file}"]) == {"value": [1, 2]}
+
+
+def test_a_doubled_at_sign_is_a_text_that_begins_with_one():
+    assert parse_inputs(workflow(), ["value=@@home"]) == {"value": "@home"}
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(InputError, match=r'The file "no/such" for the input "value" cannot be read: No such file'):
+        parse_inputs(workflow(), ["value=@no/such"])
+
+
+def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path):
+    (tmp_path / "in").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="it is not UTF-8 text"):
+        parse_inputs(workflow(), [f"value=@{tmp_path / 'in'}"])
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path):
+    with (tmp_path / "in").open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    with pytest.raises(InputError, match="it has more than 10 MB"):
+        parse_inputs(workflow(), [f"value=@{tmp_path / 'in'}"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="it is no ordinary file"):
+        parse_inputs(workflow(), [f"value=@{tmp_path / 'pipe'}"])
+
+
+def test_a_folder_and_a_path_that_cannot_be_are_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="cannot be read"):
+        parse_inputs(workflow(), [f"value=@{tmp_path}"])
+    with pytest.raises(InputError, match="cannot be read"):
+        parse_inputs(workflow(), ["value=@a\0b"])
+
+
+def test_an_unknown_name_gives_the_list_of_inputs():
+    with pytest.raises(InputError) as caught:
+        parse_inputs(workflow("number", 5), ["valeu=1"])
+    assert caught.value.message == 'The workflow has no input "valeu".'
+    assert caught.value.remedy == 'The inputs are: value (number, default "5").'
+
+
+def test_a_missing_value_gives_the_list_of_inputs():
+    with pytest.raises(InputError) as caught:
+        parse_inputs(workflow(), [])
+    assert caught.value.message == 'No value is given for the input "value".'
+    assert caught.value.remedy == "Add -i value=VALUE. The inputs are: value (text, required)."
+
+
+def test_a_workflow_without_inputs_says_so():
+    empty = to_workflow(document([{"id": "r", "type": "output"}], []), "w")
+    with pytest.raises(InputError, match="It has no inputs"):
+        parse_inputs(empty, ["a=1"])
+
+
+def test_a_value_given_twice_is_refused():
+    with pytest.raises(InputError, match='"value" is given twice'):
+        parse_inputs(workflow(), ["value=1", "value=2"])
+
+
+def test_an_option_without_a_sign_is_refused():
+    with pytest.raises(InputError, match='"value" gives no value'):
+        parse_inputs(workflow(), ["value"])
+
+
+def test_a_default_makes_an_input_optional():
+    assert parse_inputs(workflow("text", "hello"), []) == {}
+
+
+def test_an_input_is_called_by_its_name_and_described():
+    source = document(
+        [{"id": "a", "type": "input", "config": {"name": "topic", "description": "What it is about."}}], []
+    )
+    (declared,) = declared_inputs(to_workflow(source, "w"))
+    assert declared.to_json() == {
+        "name": "topic",
+        "type": "text",
+        "required": True,
+        "default": None,
+        "description": "What it is about.",
+    }
+
+
+def test_an_input_with_settings_that_cannot_be_read_is_left_out():
+    source = document([{"id": "a", "type": "input", "config": {"type": "colour"}}], [])
+    assert declared_inputs(to_workflow(source, "w")) == []
+
+
+@given(st.sampled_from(["text", "number", "boolean", "list", "json", "any"]), st.text(max_size=40))
+def test_no_value_gives_anything_but_a_value_or_an_input_error(kind: str, text: str):
+    given = [f"value={text.lstrip('@')}"]
+    with contextlib.suppress(InputError):
+        assert set(parse_inputs(workflow(kind), given)) == {"value"}

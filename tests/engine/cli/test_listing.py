@@ -1,0 +1,180 @@
+"""`nodes`, `templates` and `models`: what there is."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import keyring.backend
+import pytest
+
+from engine.bundled import templates_folder
+from engine.nodes.registry import builtin_registry
+from tests.engine.cli.kit import Program
+
+TYPES = [spec.type for spec in builtin_registry()]
+
+
+def test_nodes_lists_every_type(program: Program):
+    ended = program("nodes")
+    assert ended.code == 0
+    assert [line.split()[0] for line in ended.out.splitlines()[1:]] == TYPES
+
+
+def test_nodes_as_json_has_ports_and_a_json_schema(program: Program):
+    listed = {node["type"]: node for node in program("nodes", "--json").json["nodes"]}
+    assert list(listed) == TYPES
+    llm = listed["llm"]
+    assert llm["inputs"] == [
+        {
+            "name": "input",
+            "type": "any",
+            "help": "What the prompt calls {{input}}.",
+            "required": True,
+            "many": True,
+            "branch": False,
+        }
+    ]
+    assert [port["name"] for port in llm["outputs"]] == ["output", "usage"]
+    assert llm["config_schema"]["properties"]["temperature"]["title"] == "Temperature"
+
+
+@pytest.mark.parametrize("node_type", TYPES)
+def test_a_type_is_shown_with_all_its_settings(program: Program, node_type: str):
+    described = program("nodes", node_type, "--json").json
+    shown = program("nodes", node_type)
+    assert shown.code == 0
+    for name in described["config_schema"]["properties"]:
+        assert f"\n{name} " in shown.out
+
+
+def test_limits_and_defaults_of_a_setting_are_shown(program: Program):
+    shown = program("nodes", "loop").out
+    (row,) = [line for line in shown.splitlines() if line.startswith("stability_threshold")]
+    assert row.split("  ")[1:3] == ["number, at least 0, at most 1", " "] or "number, at least 0, at most 1" in row
+    assert "0.95" in row
+
+
+def test_the_settings_of_a_lists_entries_are_shown(program: Program):
+    assert "\nbranches[].when " in program("nodes", "router").out
+
+
+def test_an_unknown_type_gets_a_suggestion(program: Program):
+    ended = program("nodes", "ruter")
+    assert ended.code == 2
+    assert ended.out == ""
+    assert ended.err.startswith('There is no node type "ruter". Did you mean "router"? The types are: input, ')
+
+
+def test_templates_are_listed_with_their_inputs(program: Program):
+    listed = program("templates", "--json").json["templates"]
+    assert [Path(template["file"]).name for template in listed] == sorted(
+        file.name for file in templates_folder().glob("*.loop.json")
+    )
+    shown = program("templates")
+    assert shown.code == 0
+    for template in listed:
+        assert template["description"]
+        assert all(not declared["required"] for declared in template["inputs"])
+        assert template["name"] in shown.out
+
+
+class MemoryKeyring(keyring.backend.KeyringBackend):
+    priority = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.kept[service, username]
+
+
+@pytest.fixture
+def ring(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryKeyring]:
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "LOOPWRIGHT_MODEL"):
+        monkeypatch.delenv(variable, raising=False)
+    before = keyring.get_keyring()
+    ring = MemoryKeyring()
+    keyring.set_keyring(ring)
+    yield ring
+    keyring.set_keyring(before)
+
+
+def ready(program: Program, name: str) -> object:
+    (model,) = [model for model in program("models", "--json").json["models"] if model["name"].startswith(name)]
+    return model["available"]
+
+
+def test_models_says_for_which_providers_there_is_a_key_and_never_the_key(
+    program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-123")
+    assert ready(program, "anthropic/") is True
+    assert ready(program, "openai/gpt") is False
+    assert ready(program, "ollama_chat/") is None
+    for arguments in (["models"], ["models", "--json"]):
+        ended = program(*arguments)
+        assert ended.code == 0
+        assert "sk-secret-123" not in ended.out + ended.err
+
+
+def test_models_names_the_built_in_one_honestly_and_as_the_default(program: Program, ring: MemoryKeyring):
+    ended = program("models")
+    assert "tiny: good for trying the program, not for good answers" in ended.out
+    assert ended.out.endswith("Where nothing names a model: embedded:smollm2-135m\n")
+    assert program("models", "--json").json["default"] == "embedded:smollm2-135m"
+
+
+def test_a_key_is_kept_and_removed(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("sk-secret-456\n"))
+    ended = program("models", "set-key", "openai")
+    assert (ended.code, ended.out) == (0, "The key for openai is in the keyring.\n")
+    assert list(ring.kept.values()) == ["sk-secret-456"]
+    assert ready(program, "openai/gpt") is True
+    assert program("models", "remove-key", "openai").code == 0
+    assert ring.kept == {}
+
+
+def test_a_key_is_asked_for_hidden_on_a_terminal(
+    program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "sk-secret-789")
+    assert program("models", "set-key", "host:localhost:8080").code == 0
+    assert ring.kept == {("loopwright", "host:localhost:8080"): "sk-secret-789"}
+
+
+def test_an_empty_key_is_refused(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    ended = program("models", "set-key", "openai")
+    assert ended.code == 2
+    assert "The key for openai is empty" in ended.err
+    assert ring.kept == {}
+
+
+@pytest.mark.parametrize("command", ["set-key", "remove-key"])
+def test_a_provider_that_is_not_known_is_refused(program: Program, ring: MemoryKeyring, command: str):
+    ended = program("models", command, "opneai")
+    assert ended.code == 2
+    assert ended.err.startswith('There is no provider "opneai". The providers are: openai, ')
+
+
+def test_json_is_ascii(program: Program):
+    for command in ("nodes", "templates", "models"):
+        out = program(command, "--json").out
+        assert out.isascii()
+        assert isinstance(json.loads(out), dict)

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.cli import main as main_module
+from engine.errors import EngineError
+from tests.engine.cli.kit import PROGRAM, Program, environment, process, refine, write
+
+COMMANDS = ["run", "validate", "graph", "nodes", "templates", "models"]
+SLOW = ("litellm", "networkx", "numpy", "celpy", "httpx", "keyring", "jsonschema_rs", "Levenshtein", "pydantic")
+
+
+def test_alone_it_shows_its_help(program: Program):
+    ended = program()
+    assert ended.code == 0
+    assert "Usage: loopwright [OPTIONS] COMMAND [ARGS]..." in ended.out
+    assert all(f" {command} " in ended.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "models set-key", "models remove-key"])
+def test_every_command_has_help_with_an_example(program: Program, command: str):
+    ended = program(*command.split(), "--help")
+    assert ended.code == 0
+    assert f"Example: loopwright {command}" in " ".join(ended.out.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_speak_to_machines(program: Program, command: str):
+    assert "--json" in program(command, "--help").out
+
+
+def test_the_version_is_the_packages(program: Program):
+    from importlib.metadata import version
+
+    assert program("--version").out == f"loopwright {version('loopwright')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["rum"], "No such command 'rum'. Did you mean 'run'? See 'loopwright --help'."),
+        (["run"], "Missing argument 'FILE'. See 'loopwright run --help'."),
+        (["nodes", "--bad"], "No such option: --bad. See 'loopwright nodes --help'."),
+        (
+            ["run", "x", "--budget-usd", "inf"],
+            "Invalid value for '--budget-usd': This is no amount of money. See 'loopwright run --help'.",
+        ),
+        (
+            ["run", "x", "--folder", "/no/such/folder"],
+            "Invalid value for '--folder': dir '/no/such/folder' does not exist. See 'loopwright run --help'.",
+        ),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_exit_code_2(program: Program, arguments: list[str], sentence: str):
+    ended = program(*arguments)
+    assert (ended.code, ended.out, ended.err) == (2, "", sentence + "\n")
+
+
+def test_help_loads_nothing_slow():
+    code = f"""
+import sys
+from engine.cli.main import main
+assert main(["--help"]) == 0
+sys.exit(str([name for name in {SLOW!r} if name in sys.modules]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "[]"
+
+
+def test_the_reports_of_an_error_are_harmless(program: Program):
+    ended = program("validate", "no\x1b[2J\nsuch")
+    assert ended.code == 2
+    assert "\x1b" not in ended.out + ended.err
+
+
+class TestFaults:
+    """A fault of the program itself."""
+
+    @pytest.fixture(autouse=True)
+    def fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken() -> int:
+            raise self.error
+
+        monkeypatch.delenv("LOOPWRIGHT_DEBUG", raising=False)
+        monkeypatch.setattr(main_module.app.registered_commands[3], "callback", broken)
+
+    error: BaseException = KeyError("sk-secret")
+
+    def test_is_one_sentence_without_the_errors_own_text(self, program: Program):
+        ended = program("nodes")
+        assert ended.code == 1
+        assert ended.err.startswith("The program has a fault (KeyError in test_main.py, line ")
+        assert ended.err.endswith("). Set LOOPWRIGHT_DEBUG=1 and run it again for the details.\n")
+        assert ended.err.count("\n") == 1
+        assert "sk-secret" not in ended.err
+
+    def test_is_told_in_full_when_asked_for(self, program: Program, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("LOOPWRIGHT_DEBUG", "1")
+        assert "Traceback (most recent call last)" in program("nodes").err
+
+    def test_with_a_file_is_not_taken_for_the_output(self, program: Program):
+        self.error = PermissionError(13, "Permission denied", "some/file")
+        assert program("nodes").err.startswith("The program has a fault (PermissionError")
+
+    def test_an_error_of_the_engine_is_its_sentence_and_what_to_do(self, program: Program):
+        self.error = EngineError("It is broken.", "Mend it.")
+        ended = program("nodes")
+        assert (ended.code, ended.err) == (2, "It is broken. Mend it.\n")
+
+    def test_ctrl_c_is_exit_code_130(self, program: Program):
+        self.error = KeyboardInterrupt()
+        assert program("nodes").code == 130
+
+
+def test_output_that_nobody_reads_any_more_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*PROGRAM, "nodes", "--json"], stdout=writing, stderr=subprocess.PIPE, env=environment(), check=False
+    )
+    os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_finds_no_room_is_told():
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*PROGRAM, "nodes"], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
+    assert done.stderr == b"The output cannot be written: No space left on device.\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+def test_closed_streams_are_no_error():
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$0" "$@" >&- 2>&-', *PROGRAM, "nodes"], env=environment(), capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, {"LC_ALL": "POSIX"}]
+)
+def test_no_character_is_too_much_for_an_old_locale(locale: dict[str, str], tmp_path: Path):
+    source = refine()
+    source["nodes"][2]["type"] = "Größe 界 \ud83d"
+    file = write(tmp_path, source)
+    done = process("validate", file, env=environment(**locale))
+    assert done.returncode == 2
+    assert b"There is no node type" in done.stdout
+    assert b"Traceback" not in done.stderr
+    assert process("--help", env=environment(**locale)).returncode == 0

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.cli.output import Screen, harmless, one_line, write_json
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+
+
+def test_sequences_that_steer_a_terminal_are_shown_and_not_obeyed():
+    assert harmless("a\x1b]0;title\x07b\x9b2J\rc\x00") == "a\\x1b]0;title\\x07b\\x9b2J\\rc\\x00"
+
+
+def test_signs_that_turn_the_direction_of_writing_are_shown():
+    assert harmless("user\u202egnp.exe") == "user\\u202egnp.exe"
+
+
+def test_half_characters_are_shown():
+    assert harmless("\ud83d!") == "\\ud83d!"
+
+
+def test_ordinary_text_stays_as_it_is():
+    text = "Ünï\tcode 👩‍🔬 \n [bold]not markup[/bold] :smile:"
+    assert harmless(text) == text
+    assert harmless("a\r\nb") == "a\nb"
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_no_text_leaves_a_control_character_or_fails_to_encode(text: str):
+    shown = harmless(text)
+    assert not [sign for sign in shown if (ord(sign) < 32 and sign not in "\t\n") or 127 <= ord(sign) < 160]
+    shown.encode("utf-8")
+
+
+def test_a_long_text_on_one_line_says_that_it_goes_on():
+    assert one_line("a  b\nc", 10) == "a b c"
+    assert one_line("word " * 50, 20) == "word word word wo..."
+    assert one_line(" " * 1000 + "x", 10) == "..."
+
+
+def test_a_pipe_gets_no_colours_and_no_broken_lines():
+    stream = io.StringIO()
+    screen = Screen(stream)
+    screen.line("x" * 500, style="bold red")
+    screen.table(("A", "B"), [("1", "word " * 100), ("2", "y")])
+    assert stream.getvalue() == f"{'x' * 500}\nA  B\n1  {('word ' * 100).rstrip()}\n2  y\n"
+    assert not screen.interactive
+
+
+def test_a_terminal_gets_colours(plain_terminal: None):
+    stream = Terminal()
+    screen = Screen(stream)
+    screen.line("red", style="red")
+    assert stream.getvalue() == "\x1b[31mred\x1b[0m\n"
+    assert screen.interactive
+
+
+def test_no_color_is_respected(plain_terminal: None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    Screen(stream).line("red", style="red")
+    assert stream.getvalue() == "red\n"
+
+
+def test_a_terminal_that_cannot_move_its_cursor_is_not_drawn_on(plain_terminal: None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TERM", "dumb")
+    assert not Screen(Terminal()).interactive
+
+
+def test_a_table_wraps_on_a_terminal(plain_terminal: None):
+    stream = Terminal()
+    Screen(stream).table(("A", "B"), [("name", "word " * 30)])
+    assert len(stream.getvalue().splitlines()) > 3
+
+
+def test_markup_in_a_cell_stays_text():
+    stream = io.StringIO()
+    Screen(stream).table(("A",), [("[red]x[/red] :smile:",)])
+    assert "[red]x[/red] :smile:" in stream.getvalue()
+
+
+def test_json_is_one_line_of_ascii_and_keeps_half_characters(capsys: pytest.CaptureFixture[str]):
+    write_json({"a": "é\ud83d\n"})
+    written = capsys.readouterr().out
+    assert written.isascii()
+    assert written.count("\n") == 1
+    assert json.loads(written) == {"a": "é\ud83d\n"}

@@ -1,0 +1,219 @@
+"""The program in a process of its own: signals, pipes and terminals."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.cli.kit import PROGRAM, drafts, echo, environment, process, refine, write
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
+
+FOR_EVER = 3600
+
+
+def slow(folder: Path, *before: str, iterations: int = 3) -> list[str]:
+    """Arguments of a run that says `before` and then never answers."""
+    script = write(folder, drafts(*before, {"text": "never", "delay_s": FOR_EVER}), "script.json")
+    return ["run", str(write(folder, refine(iterations))), "--model", f"scripted:{script}"]
+
+
+@contextmanager
+def started(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([*PROGRAM, *arguments], env=environment(), **options) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def wait_for(stream: Any, words: bytes) -> bytes:
+    """Read lines up to the one that holds the words."""
+    read = b""
+    for line in stream:
+        read += line
+        if words in line:
+            return read
+    raise AssertionError(f"{words!r} never came, but: {read!r}")
+
+
+def test_ctrl_c_cancels_and_what_was_finished_is_in_the_json(tmp_path: Path):
+    arguments = slow(tmp_path, "One.")
+    with started(*arguments, "--events", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        wait_for(running.stdout, b'"path": "loop[1].draft"')
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    *told, result = [json.loads(line) for line in out.splitlines()]
+    assert told[-1]["type"] == "run.cancelled"
+    assert result["status"] == "cancelled"
+    loop = result["loops"]["loop"]
+    assert [each["result"] for each in loop["iterations"]] == ["One."]
+    assert loop["exit_reason"] == "cancelled"
+    assert err == b"The run was cancelled.\n"
+
+
+def test_ctrl_c_shows_people_what_was_finished(tmp_path: Path):
+    with started(*slow(tmp_path, "One."), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as running:
+        wait_for(running.stdout, b"loop 1/3")
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert b"loop: Stopped after 1 of 3 iterations: it was cancelled." in out
+    assert b"Cancelled after " in out
+    assert err == b"The run was cancelled.\n"
+
+
+def test_a_second_ctrl_c_ends_a_program_that_hangs():
+    code = """
+import os, signal, sys, time
+from engine.cli.interrupt import Interrupts
+stopped = []
+with Interrupts(lambda: stopped.append(1)):
+    os.kill(os.getpid(), signal.SIGINT)
+    print(stopped, flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    print("not reached", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (130, b"[1]\n")
+
+
+def test_ctrl_c_works_as_before_after_a_run():
+    from engine.cli.interrupt import Interrupts
+
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts(lambda: None):
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_reader_that_goes_away_stops_the_run_quietly(tmp_path: Path):
+    arguments = slow(tmp_path, "One.")
+    reading, writing = os.pipe()
+    with started(*arguments, "--events", stdout=writing, stderr=subprocess.PIPE) as running:
+        os.close(writing)
+        with os.fdopen(reading, "rb", buffering=0) as stream:
+            assert b"run.started" in stream.readline()
+        err = running.stderr.read() if running.stderr else b""
+        assert running.wait(30) == 1
+    assert err == b""
+
+
+def read_terminal(descriptor: int, until: bytes) -> bytes:
+    """What a terminal shows, up to these bytes, or to its end."""
+    shown = b""
+    while until not in shown:
+        assert select.select([descriptor], [], [], 30)[0], f"{until!r} never came, but: {shown!r}"
+        try:
+            piece = os.read(descriptor, 65536)
+        except OSError:
+            return shown
+        if not piece:
+            return shown
+        shown += piece
+    return shown
+
+
+@contextmanager
+def on_terminal(*arguments: str, **changes: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    import pty
+
+    main_end, program_end = pty.openpty()
+    try:
+        with subprocess.Popen(
+            [*PROGRAM, *arguments],
+            env=environment(COLUMNS="100", LINES="40", **changes),
+            stdin=program_end,
+            stdout=program_end,
+            stderr=program_end,
+            start_new_session=True,
+        ) as running:
+            os.close(program_end)
+            try:
+                yield running, main_end
+            finally:
+                running.kill()
+    finally:
+        os.close(main_end)
+
+
+def test_a_terminal_shows_the_bar_the_node_and_the_last_words_and_is_left_in_order(tmp_path: Path):
+    reply = {"stream": ["The moon ", "pulls."], "chunk_delay_s": FOR_EVER}
+    script = write(tmp_path, drafts("One.", reply), "script.json")
+    arguments = ["run", str(write(tmp_path, refine())), "--model", f"scripted:{script}"]
+    with on_terminal(*arguments) as (running, terminal):
+        shown = read_terminal(terminal, b"The moon")
+        assert b"2/3" in shown
+        assert b"loop[1].draft" in shown
+        assert b"\x1b[?25l" in shown
+        running.send_signal(signal.SIGINT)
+        rest = read_terminal(terminal, b"The run was cancelled.")
+        assert running.wait(30) == 130
+    assert b"\x1b[?25h" in rest
+    assert b"it was cancelled" in rest
+
+
+def test_a_model_cannot_steer_the_terminal(tmp_path: Path):
+    reply = {"stream": ["\x1b]0;owned\x07\x1b[2J", "x"], "chunk_delay_s": 0.3}
+    script = write(tmp_path, drafts(reply), "script.json")
+    with on_terminal("run", str(write(tmp_path, refine(1))), "--model", f"scripted:{script}") as (running, terminal):
+        shown = read_terminal(terminal, b"Done: ")
+        assert running.wait(30) == 0
+    assert b"\x1b]0;" not in shown
+    assert b"\x1b[2J" not in shown
+    assert b"\\x1b]0;owned\\x07" in shown
+
+
+def test_no_color_gives_a_live_view_without_colours(tmp_path: Path):
+    script = write(tmp_path, drafts("One."), "script.json")
+    arguments = ["run", str(write(tmp_path, refine(1))), "--model", f"scripted:{script}"]
+    with on_terminal(*arguments, NO_COLOR="1") as (running, terminal):
+        shown = read_terminal(terminal, b"Done: ")
+        assert running.wait(30) == 0
+    assert b"\x1b[3" not in shown
+    assert b"One." in shown
+
+
+def test_a_pipe_gets_lines_without_escapes(tmp_path: Path):
+    script = write(tmp_path, drafts("One.", "Two."), "script.json")
+    done = process("run", write(tmp_path, refine(2)), "--model", f"scripted:{script}")
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
+    assert b"loop[1].draft: done" in done.stdout
+    assert b"loop 2/2" in done.stdout
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}])
+def test_an_old_locale_shows_every_character_somehow(tmp_path: Path, locale: dict[str, str]):
+    arguments = ["run", write(tmp_path, echo("text", "Größe 界 \ud83d 👩‍🔬"))]
+    done = process(*arguments, env=environment(**locale))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\ud83d" in done.stdout
+    result = json.loads(process(*arguments, "--json", env=environment(**locale)).stdout)
+    assert result["outputs"] == {"result": "Größe 界 \ud83d 👩‍🔬"}
+
+
+def test_an_old_locale_has_a_live_view_too(tmp_path: Path):
+    script = write(tmp_path, drafts("Größe 界"), "script.json")
+    arguments = ["run", str(write(tmp_path, refine(1))), "--model", f"scripted:{script}"]
+    with on_terminal(*arguments, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0") as (running, terminal):
+        shown = read_terminal(terminal, b"Done: ")
+        assert running.wait(30) == 0
+    assert b"Gr\\xf6\\xdfe" in shown
+
+
+def test_a_value_comes_from_the_command_line_in_any_encoding(tmp_path: Path):
+    done = process("run", write(tmp_path, echo()), "-i", b"value=caf\xe9".decode("utf-8", "surrogateescape"), "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["outputs"] == {"result": "caf\udce9"}

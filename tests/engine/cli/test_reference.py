@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.cli.reference import main, pages, write_pages
+
+COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
+
+
+def test_the_committed_reference_is_what_the_declarations_give():
+    found = {file.relative_to(COMMITTED).as_posix(): file.read_text("utf-8") for file in COMMITTED.rglob("*.md")}
+    assert found == pages(), "run `make docs`"
+
+
+def test_there_is_a_page_for_each_node_type_and_each_command():
+    names = set(pages())
+    assert {"README.md", "tools.md", "nodes/llm.md", "nodes/loop.md", "commands/run.md"} <= names
+    assert "commands/models-set-key.md" in names
+
+
+def test_a_page_tells_ports_limits_defaults_and_help():
+    loop = pages()["nodes/loop.md"]
+    assert "| `input` | any | required, takes several edges | What the first iteration starts from. |" in loop
+    assert (
+        "| `stability_threshold` | Similarity to stop at | number, at least 0, at most 1 | `0.95` | 1 means identical."
+        in loop
+    )
+
+
+def test_a_command_page_has_its_example_and_its_options():
+    run = pages()["commands/run.md"]
+    assert "```sh\nloopwright run self-refine" in run
+    assert "| `--max-iterations-cap` `N` | `50` | The most iterations that a loop may ask for. |" in run
+
+
+def test_pages_of_types_that_are_gone_are_removed_and_nothing_else(tmp_path: Path):
+    write_pages(tmp_path)
+    stale = tmp_path / "nodes" / "gone.md"
+    stale.write_text((tmp_path / "nodes" / "llm.md").read_text("utf-8"), "utf-8")
+    own = tmp_path / "notes.md"
+    own.write_text("mine", "utf-8")
+    assert write_pages(tmp_path) == len(pages())
+    assert not stale.exists()
+    assert own.read_text("utf-8") == "mine"
+
+
+def test_it_is_called_as_a_module(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "engine.cli.reference", str(tmp_path)], capture_output=True, check=True, text=True
+    )
+    assert done.stdout == f"{len(pages())} pages in {tmp_path}\n"
+    assert (tmp_path / "README.md").read_text("utf-8") == pages()["README.md"]
+
+
+def test_a_folder_that_cannot_be_written_and_a_missing_one_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "file").write_text("")
+    assert main([str(tmp_path / "file")]) == 1
+    assert "The pages cannot be written to" in capsys.readouterr().err
+    assert main([]) == 2
+    assert "Name the folder" in capsys.readouterr().err

@@ -1,0 +1,336 @@
+"""`loopwright run` and `loopwright validate` in this process, with scripted models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.bundled import templates_folder
+from tests.engine.cli.kit import Program, document, drafts, echo, refine, write
+
+USAGE = {"usage": {"input_tokens": 10, "output_tokens": 5}}
+
+
+@pytest.fixture(autouse=True)
+def no_model_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
+
+
+def replies(*texts: str) -> list[dict[str, Any]]:
+    return [{"text": text, **USAGE} for text in texts]
+
+
+def scripted(folder: Path, *texts: str) -> str:
+    return f"scripted:{write(folder, drafts(*replies(*texts)), 'script.json')}"
+
+
+def test_a_run_shows_each_iteration_why_the_loop_stopped_and_the_result(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, "One.", "Two.", "Three.")
+    ended = program("run", write(tmp_path, refine()), "--model", model)
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert lines[0] == f"Running Sample with {model} (scripted: its replies come from a file)."
+    assert [line.partition("): ")[2] for line in lines if line.startswith("loop ")] == ["One.", "Two.", "Three."]
+    assert [line[:9] for line in lines if line.startswith("loop ")] == ["loop 1/3 ", "loop 2/3 ", "loop 3/3 "]
+    assert "loop: Stopped after 3 of 3 iterations: the count was reached." in lines
+    assert lines[-5:-2] == ["", "answer:", "Three."]
+    assert lines[-1].startswith("Done: ")
+    assert lines[-1].endswith(", 45 tokens, $0.")
+
+
+def test_json_is_one_object_alone_on_standard_output(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, "One.", "Two é\x1b[2J.")
+    ended = program("run", write(tmp_path, refine(2)), "--model", model, "--json")
+    assert ended.code == 0
+    assert ended.out.count("\n") == 1
+    assert ended.out.isascii()
+    assert "loop 2/2" in ended.err
+    assert "\x1b" not in ended.err
+    result = ended.json
+    assert {"status", "outputs", "loops", "usage", "cost_usd", "run_id", "error"} <= set(result)
+    assert result["status"] == "completed"
+    assert result["outputs"] == {"answer": "Two é\x1b[2J."}
+    loop = result["loops"]["loop"]
+    assert (loop["iterations_run"], loop["exit_reason"], loop["cost_usd"]) == (2, "max_iterations", 0.0)
+    assert [(each["index"], each["result"]) for each in loop["iterations"]] == [(0, "One."), (1, "Two é\x1b[2J.")]
+    assert {"index", "input", "result", "feedback", "branch", "similarity"} <= set(loop["iterations"][0])
+    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (20, 10)
+
+
+def test_half_characters_survive_in_json_and_are_visible_to_people(program: Program, tmp_path: Path):
+    file = write(tmp_path, echo("text", "half \ud83d"))
+    assert program("run", file, "--json").json["outputs"] == {"result": "half \ud83d"}
+    assert "result:\nhalf \\ud83d\n" in program("run", file).out
+
+
+def test_events_are_one_object_a_line_and_nothing_else(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, "One.")
+    ended = program("run", write(tmp_path, refine(1)), "--model", model, "--events")
+    assert (ended.code, ended.err) == (0, "")
+    told = [json.loads(line) for line in ended.out.splitlines()]
+    assert [event["seq"] for event in told] == list(range(len(told)))
+    assert (told[0]["type"], told[-1]["type"]) == ("run.started", "run.completed")
+
+
+def test_events_and_json_together_end_with_the_result(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, "One.")
+    ended = program("run", write(tmp_path, refine(1)), "--model", model, "--events", "--json")
+    *told, result = [json.loads(line) for line in ended.out.splitlines()]
+    assert told[-1]["type"] == "run.completed"
+    assert result["outputs"] == {"answer": "One."}
+
+
+def test_a_failed_run_is_exit_code_1_and_a_sentence(program: Program, tmp_path: Path):
+    error = {"error": {"kind": "authentication", "message": "The key was refused."}}
+    script = write(tmp_path, drafts({"text": "One.", **USAGE}, error), "script.json")
+    ended = program("run", write(tmp_path, refine()), "--model", f"scripted:{script}", "--json")
+    assert ended.code == 1
+    assert "The run failed at loop[1].draft: " in ended.err
+    assert "The key was refused." in ended.err
+    result = ended.json
+    assert (result["status"], result["node"]) == ("failed", "loop[1].draft")
+    assert "The key was refused." in result["error"]
+    assert [each["result"] for each in result["loops"]["loop"]["iterations"]] == ["One."]
+
+
+def test_a_failed_run_shows_what_it_took(program: Program, tmp_path: Path):
+    script = write(tmp_path, drafts({"text": "One.", **USAGE}), "script.json")
+    ended = program("run", write(tmp_path, refine()), "--model", f"scripted:{script}")
+    assert ended.code == 1
+    assert ended.out.splitlines()[-1].startswith("Failed after ")
+    assert "loop: Stopped after 1 of 3 iterations: an error ended it." in ended.out
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "value"),
+    [
+        ("number", "value=4.5", 4.5),
+        ("list", "value=[1]", [1]),
+        ("boolean", "value=true", True),
+        ("text", "value=4", "4"),
+    ],
+)
+def test_inputs_have_the_declared_type(program: Program, tmp_path: Path, kind: str, option: str, value: Any):
+    ended = program("run", write(tmp_path, echo(kind)), "-i", option, "--json")
+    assert ended.json["outputs"] == {"result": value}
+
+
+def test_a_result_that_is_no_text_is_shown_as_json(program: Program, tmp_path: Path):
+    assert 'result:\n{\n  "a": 1\n}\n' in program("run", write(tmp_path, echo("json")), "-i", 'value={"a":1}').out
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], 'No value is given for the input "value". Add -i value=VALUE. The inputs are: value (number, required).'),
+        (["-i", "v=1"], 'The workflow has no input "v". The inputs are: value (number, required).'),
+        (["-i", "value=x"], 'The input "value" takes a number, not "x". Write it like 42 or 0.5.'),
+        (["-i", "value=1", "-i", "value=2"], 'The input "value" is given twice. Give each input once.'),
+    ],
+)
+def test_bad_inputs_are_exit_code_2(program: Program, tmp_path: Path, given: list[str], sentence: str):
+    file = write(tmp_path, echo("number"))
+    ended = program("run", file, *given)
+    assert (ended.code, ended.out, ended.err) == (2, "", sentence + "\n")
+    refused = program("run", file, *given, "--json")
+    assert (refused.code, refused.json["status"]) == (2, "refused")
+    assert f"{refused.json['error']} {refused.json['remedy']}" == sentence
+
+
+def test_an_unknown_model_is_exit_code_2_with_a_hint(program: Program, tmp_path: Path):
+    ended = program("run", write(tmp_path, echo("text", "x")), "--model", "gpt-4o")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("There is no model 'gpt-4o'. Did you mean openai/gpt-4o?")
+
+
+def test_a_model_that_the_document_names_wrongly_is_exit_code_2(program: Program, tmp_path: Path):
+    ended = program("run", write(tmp_path, {**refine(), "settings": {"model": "nonsense"}}))
+    assert ended.code == 2
+    assert "There is no model 'nonsense'." in ended.err
+
+
+def test_a_missing_script_is_exit_code_2(program: Program, tmp_path: Path):
+    ended = program("run", write(tmp_path, refine()), "--model", f"scripted:{tmp_path}/none.json")
+    assert ended.code == 2
+    assert "none.json" in ended.err
+
+
+def test_a_document_with_problems_is_exit_code_2_with_all_of_them(program: Program, tmp_path: Path):
+    source = refine()
+    source["nodes"][2]["type"] = "llmm"
+    source["nodes"][1]["config"]["max_iterations"] = "many"
+    file = write(tmp_path, source)
+    ended = program("run", file, "--json")
+    assert ended.code == 2
+    places = {(problem["node"], problem["field"]) for problem in ended.json["problems"]}
+    assert {("draft", "type"), ("loop", "max_iterations")} <= places
+    assert ended.err.count("error: ") == len(ended.json["problems"])
+    assert ended.err.splitlines()[-1].startswith(f"{file} does not run: {len(ended.json['problems'])} errors.")
+
+
+def test_warnings_of_a_document_are_shown_and_it_runs(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, "One.")
+    source = refine(1)
+    source["nodes"][2]["config"]["colour"] = "red"
+    ended = program("run", write(tmp_path, source), "--model", model)
+    assert ended.code == 0
+    assert 'warning: node "draft", field "colour"' in ended.err
+
+
+def test_the_cap_of_iterations_is_an_option(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, *(["x"] * 60))
+    file = write(tmp_path, refine(60))
+    assert program("run", file, "-m", model, "--json").json["loops"]["loop"]["iterations_run"] == 50
+    raised = program("run", file, "-m", model, "--json", "--max-iterations-cap", 60)
+    assert raised.json["loops"]["loop"]["iterations_run"] == 60
+    assert program("validate", file, "--max-iterations-cap", 60).out == f"{file}: no problems\n"
+
+
+def test_the_budget_of_tokens_is_an_option(program: Program, tmp_path: Path):
+    source = refine()
+    source["nodes"][2]["config"]["max_tokens"] = 5
+    model = scripted(tmp_path, "One.", "Two.", "Three.")
+    result = program("run", write(tmp_path, source), "-m", model, "--budget-tokens", 30, "--json").json
+    assert result["loops"]["loop"]["exit_reason"] == "budget"
+
+
+def test_the_budget_in_dollars_and_a_model_of_unknown_price(program: Program, tmp_path: Path):
+    script = {**drafts(*replies("One.")), "price": "unknown"}
+    model = f"scripted:{write(tmp_path, script, 'script.json')}"
+    file = write(tmp_path, refine(1))
+    refused = program("run", file, "-m", model, "--budget-usd", 1)
+    assert refused.code == 1
+    assert "nobody knows what the model" in refused.err
+    allowed = program("run", file, "-m", model, "--budget-usd", 1, "--allow-unknown-price")
+    assert allowed.code == 0
+    assert allowed.out.splitlines()[-1].endswith(", 15 tokens, $?.")
+
+
+def reader(path: str) -> dict[str, Any]:
+    return document(
+        [
+            {"id": "read", "type": "tool", "config": {"tool": "read_file", "arguments": {"path": path}}},
+            {"id": "result", "type": "output"},
+        ],
+        ["read.output > result.value"],
+    )
+
+
+def test_file_tools_may_read_the_folder_of_the_workflow(program: Program, tmp_path: Path):
+    (tmp_path / "note.txt").write_text("hello")
+    assert program("run", write(tmp_path, reader("note.txt")), "--json").json["outputs"] == {"result": "hello"}
+
+
+def test_file_tools_read_another_folder_where_that_is_said(program: Program, tmp_path: Path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "note.txt").write_text("there")
+    (tmp_path / "note.txt").write_text("here")
+    file = write(tmp_path, reader("note.txt"))
+    assert program("run", file, "--json", "--folder", tmp_path / "other").json["outputs"] == {"result": "there"}
+
+
+def test_file_tools_of_a_bundled_template_have_no_folder(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write(tmp_path, reader("reader.loop.json"), "reader.loop.json")
+    monkeypatch.setattr("engine.cli.sources.templates_folder", lambda: tmp_path)
+    for name in ("reader", "reader.loop.json", tmp_path / "reader.loop.json"):
+        ended = program("run", name)
+        assert ended.code == 1
+        assert "folder" in ended.err
+
+
+@pytest.mark.parametrize("template", sorted(file.name for file in templates_folder().glob("*.loop.json")))
+def test_every_bundled_template_is_found_by_its_name_and_has_no_problems(program: Program, template: str):
+    name = template.removesuffix(".loop.json")
+    assert program("validate", name, template).out == f"{name}: no problems\n{template}: no problems\n"
+
+
+def test_a_file_goes_before_a_template_of_the_same_name(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, echo("text", "mine"), "self-refine")
+    assert program("run", "self-refine", "--json").json["outputs"] == {"result": "mine"}
+
+
+def test_a_name_that_is_neither_file_nor_template_is_exit_code_2(program: Program):
+    ended = program("run", "self-refin")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith('There is neither a file nor a bundled template "self-refin". Check the path; ')
+
+
+def test_a_path_that_is_not_there_is_told_as_a_file(program: Program):
+    ended = program("run", "no/such.loop.json")
+    assert ended.code == 2
+    assert ended.err.startswith("no/such.loop.json: The file cannot be opened: there is no such file or folder.")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000, ".", "/dev/null", ""])
+def test_a_path_that_cannot_be_a_workflow_is_one_sentence(program: Program, name: str):
+    ended = program("run", name)
+    assert ended.code == 2
+    assert ended.err.count("\n") == 1
+    assert "fault" not in ended.err
+
+
+def test_validate_tells_every_problem_of_every_file(program: Program, tmp_path: Path):
+    good = write(tmp_path, refine(), "good.loop.json")
+    source = refine(99)
+    source["edges"].append({"from": "draft.output", "to": "answer.value"})
+    source["nodes"][0]["config"]["colour"] = "red"
+    bad = write(tmp_path, source, "bad.loop.json")
+    broken = tmp_path / "broken.loop.json"
+    broken.write_text("{")
+    ended = program("validate", good, bad, broken)
+    assert ended.code == 2
+    lines = ended.out.splitlines()
+    assert lines[0] == f"{good}: no problems"
+    assert any(line.startswith(f"{bad}: error: ") and "draft.output -> answer.value" in line for line in lines)
+    assert any(line.startswith(f"{bad}: warning: ") and 'field "colour"' in line for line in lines)
+    assert any(line.startswith(f"{bad}: warning: ") and 'field "max_iterations"' in line for line in lines)
+    assert lines[-1] == f"{broken}: 1 error"
+    told = program("validate", good, bad, broken, "--json")
+    assert told.code == 2
+    assert told.json["ok"] is False
+    assert [Path(each["file"]).name for each in told.json["files"]] == [
+        "good.loop.json",
+        "bad.loop.json",
+        "broken.loop.json",
+    ]
+    assert {problem["place"] for problem in told.json["files"][1]["problems"]} >= {
+        'node "task", field "colour"',
+        'node "loop", field "max_iterations"',
+    }
+
+
+def test_validate_passes_a_file_with_warnings_alone(program: Program, tmp_path: Path):
+    ended = program("validate", write(tmp_path, refine(99)))
+    assert ended.code == 0
+    assert ended.out.endswith(": 1 warning\n")
+
+
+def test_validate_tells_a_file_that_is_not_there(program: Program):
+    ended = program("validate", "no/such.loop.json", "--json")
+    assert ended.code == 2
+    (problem,) = ended.json["files"][0]["problems"]
+    assert problem["code"] == "cannot-open"
+    assert "there is no such file" in problem["message"]
+
+
+def test_a_text_of_a_model_is_never_markup(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, "[red]x[/red] [/] \x1b]0;title\x07 :smile:")
+    ended = program("run", write(tmp_path, refine(1)), "-m", model)
+    assert ended.code == 0
+    assert "[red]x[/red] [/] \\x1b]0;title\\x07 :smile:" in ended.out
+    assert "\x1b" not in ended.out
+
+
+def test_what_a_person_should_know_is_said_once_more_at_the_end(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, "One.", "Two.")
+    flagged = refine(2, until="size(output) > 1000", on_max_iterations="return_with_flag")
+    ended = program("run", write(tmp_path, flagged), "-m", model)
+    assert (ended.code, ended.err) == (0, "Warning: loop: It did not stop by itself within 2 iterations.\n")

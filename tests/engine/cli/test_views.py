@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from engine.cli.live import LiveView, picture
+from engine.cli.output import Screen
+from engine.cli.progress import Progress
+from engine.cli.views import EventView, LineView
+from engine.models.base import Usage
+from tests.engine.cli.kit import Events
+
+TINY = {"embedded:smollm2-135m": "tiny: good for trying the program, not for good answers"}
+
+
+def note_of(name: str) -> str:
+    return TINY.get(name, "")
+
+
+def two_iterations_of_three() -> list[Any]:
+    make = Events()
+    return [
+        make("RunStarted", workflow="Sample", inputs={}, models=("embedded:smollm2-135m",)),
+        make("NodeStarted", "loop", node_type="loop", inputs={}),
+        make("LoopIterationStarted", "loop", index=0, total=3, input_preview=""),
+        make("NodeStarted", "loop[0].draft", node_type="llm", inputs={}),
+        make.node("loop[0].draft", Usage(10, 20)),
+        make.iteration("loop", 0, "First\nresult \x1b[2J", branch="continue", similarity=0.5, score=3.0),
+        make("LoopIterationStarted", "loop", index=1, total=3, input_preview=""),
+        make("NodeStarted", "loop[1].draft", node_type="llm", inputs={}),
+        make("NodeStreaming", "loop[1].draft", text="The moon ", tokens=2),
+        make("NodeStreaming", "loop[1].draft", text="pulls\x1b[2J", tokens=3),
+    ]
+
+
+def folded(events: list[Any]) -> Progress:
+    progress = Progress()
+    for event in events:
+        progress.take(event)
+    return progress
+
+
+def drawn(progress: Progress, width: int = 100, **console: Any) -> str:
+    from rich.console import Console
+
+    screen = Console(file=io.StringIO(), width=width, markup=False, emoji=False, highlight=False, **console)
+    with screen.capture() as captured:
+        screen.print(picture(progress, note_of, 1012.0, width))
+    return captured.get()
+
+
+def lines(events: list[Any]) -> list[str]:
+    stream = io.StringIO()
+    progress = Progress()
+    view = LineView(Screen(stream), progress, note_of)
+    for event in events:
+        progress.take(event)
+        view.take(event)
+    return stream.getvalue().splitlines()
+
+
+def test_the_picture_shows_the_loop_the_node_its_last_words_and_the_figures():
+    rows = drawn(folded(two_iterations_of_three())).splitlines()
+    assert rows[0].split() == ["loop", "━" * 8, "2/3"]
+    assert [row.rstrip() for row in rows[1:]] == [
+        "loop[1].draft  The moon pulls\\x1b[2J",
+        "12.0 s   30 tokens   $0",
+        "embedded:smollm2-135m (tiny: good for trying the program, not for good answers)",
+    ]
+
+
+def test_the_bar_is_as_full_as_iterations_have_ended():
+    events = two_iterations_of_three()
+    assert folded(events[:5]).loops["loop"].completed == 0
+    assert folded(events).loops["loop"].completed == 1
+    bar = drawn(folded(events), legacy_windows=True)
+    assert "2/3" in bar
+
+
+def test_an_unknown_price_is_a_question_mark_from_then_on():
+    make = Events()
+    progress = folded([make.node("a", Usage(1, 1), None), make.node("b", Usage(1, 1), 0.5)])
+    assert progress.cost_usd is None
+    assert "4 tokens   $?" in drawn(progress)
+
+
+def test_the_end_of_a_long_stream_is_shown_in_one_row():
+    make = Events()
+    progress = folded(
+        [
+            make("NodeStarted", "draft", node_type="llm", inputs={}),
+            make("NodeStreaming", "draft", text="beginning " + "界" * 300 + " the very end", tokens=1),
+        ]
+    )
+    row = drawn(progress, width=40).splitlines()[0]
+    assert row.startswith("draft ")
+    assert row.rstrip().endswith("the very end")
+    assert "beginning" not in row
+
+
+def test_a_retry_is_shown_in_place_of_the_stream():
+    make = Events()
+    progress = folded(
+        [
+            make("NodeStarted", "draft", node_type="llm", inputs={}),
+            make("NodeStreaming", "draft", text="half", tokens=1),
+            make("NodeRetrying", "draft", attempt=2, delay_s=3.0, error="Too many requests."),
+        ]
+    )
+    assert "draft  again in 3.0 s: Too many requests." in drawn(progress)
+
+
+def test_more_nodes_than_there_is_room_for_are_counted():
+    make = Events()
+    progress = folded([make("NodeStarted", f"n{i}", node_type="llm", inputs={}) for i in range(9)])
+    assert "and 3 more at work" in drawn(progress)
+
+
+def test_what_has_ended_is_no_longer_at_work():
+    make = Events()
+    started = [make("NodeStarted", name, node_type="llm", inputs={}) for name in "abc"]
+    ended = [
+        make.node("a"),
+        make("NodeFailed", "b", node_type="llm", error="x", remedy="", duration_s=1.0, usage=Usage(2, 3)),
+        make("NodeSkipped", "c", node_type="llm", reason="dead"),
+    ]
+    progress = folded([*started, *ended])
+    assert progress.at_work == {}
+    assert progress.usage == Usage(2, 3)
+
+
+def test_a_nested_loop_has_one_bar_which_goes_when_it_ends():
+    make = Events()
+    begun = [
+        make("LoopIterationStarted", "outer", index=1, total=2, input_preview=""),
+        make("LoopIterationStarted", "outer[1].inner", index=0, total=4, input_preview=""),
+    ]
+    assert list(folded(begun).loops) == ["outer", "outer.inner"]
+    ended = make(
+        "LoopCompleted",
+        "outer[1].inner",
+        iterations_run=1,
+        exit_reason="until",
+        converged=True,
+        returned=0,
+        cost_usd=0.0,
+        duration_s=1.0,
+    )
+    assert list(folded([*begun, ended]).loops) == ["outer"]
+
+
+def test_a_line_for_each_finished_node_and_each_iteration():
+    assert lines(two_iterations_of_three()) == [
+        "Running Sample with embedded:smollm2-135m (tiny: good for trying the program, not for good answers).",
+        "loop[0].draft: done (1.5 s, 30 tokens, $0)",
+        "loop 1/3 (1.0 s, branch continue, similarity 0.500, score 3): First result \\x1b[2J",
+    ]
+
+
+def test_a_line_for_whatever_a_person_should_know():
+    make = Events()
+    told = [
+        make("LoopIterationStarted", "loop", index=0, total=1, input_preview=""),
+        make.iteration("loop", 0, {"b": 1, "a": 2}, warnings=("The branch could not be read.",)),
+        make(
+            "LoopCompleted", "loop", iterations_run=1, exit_reason="max_iterations", converged=False, returned=0,
+            cost_usd=0.0, duration_s=1.0, warnings=("Not converged.",),
+        ),
+        make.node("a", error="It broke.", warnings=("Careful.",)),
+        make("NodeFailed", "b", node_type="llm", error="Down.", remedy="Up.", duration_s=1.0),
+        make("NodeRetrying", "c", attempt=2, delay_s=2.0, error="Busy."),
+        make("BudgetWarning", "", unit="usd", spent=0.9, limit=1.0),
+        make("BudgetWarning", "loop", unit="tokens", spent=900.0, limit=1000.0),
+    ]  # fmt: skip
+    assert lines(told) == [
+        'loop 1/1 (1.0 s): {"a":2,"b":1}',
+        "loop: The branch could not be read.",
+        "loop: Stopped after 1 of 1 iteration: the count was reached.",
+        "loop: Not converged.",
+        "a: done (1.5 s)",
+        "a: It broke.",
+        "a: Careful.",
+        "b: failed: Down.",
+        "c: attempt 2 in 2.0 s: Busy.",
+        "The run: most of the budget is spent ($0.9000 of $1.00).",
+        "loop: most of the budget is spent (900 of 1,000 tokens).",
+    ]
+
+
+def test_each_event_is_one_line_of_json_at_once(capsys: pytest.CaptureFixture[str]):
+    for event in two_iterations_of_three()[:2]:
+        EventView().take(event)
+        assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(event.to_json()))
+
+
+async def test_the_live_view_draws_the_bar_and_wipes_it_away(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = Terminal()
+    progress = Progress()
+    async with LiveView(Screen(stream), progress, note_of) as view:
+        for event in two_iterations_of_three():
+            progress.take(event)
+            view.take(event)
+    written = stream.getvalue()
+    assert "2/3" in written
+    assert "loop 1/3 (1.0 s, branch continue, similarity 0.500, score 3): First result \\x1b[2J" in written
+    assert written.rindex("\x1b[?25h") > written.rindex("2/3")
+    assert "\x1b[2J" not in written
