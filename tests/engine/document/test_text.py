@@ -215,8 +215,9 @@ def test_a_value_that_is_no_json_is_not_written(value: object) -> None:
 def test_a_value_that_holds_itself_is_not_written() -> None:
     endless: list[object] = []
     endless.append(endless)
-    with pytest.raises(DocumentError, match="more than 200 deep"):
-        dumps(Workflow(settings={"x": endless}))
+    with pytest.raises(DocumentError, match="more than 200 deep") as caught:
+        dumps(Workflow(settings={"x": endless, "y": endless}))
+    assert [problem.field for problem in caught.value.problems] == ["settings.x.0"]
 
 
 def test_keys_that_stand_twice_are_refused_with_their_places() -> None:
