@@ -112,7 +112,7 @@ async def _checked_addresses(url: httpx.URL, network: Network) -> list[str]:
     if not addresses or not all(network.permits(address) for address in addresses):
         raise ToolError(
             f"The host {shown(host)} is not on the public internet.",
-            "Allow private addresses for this run if it is meant to reach your own network.",
+            "Start the run with --allow-private-addresses if it is meant to reach your own network.",
         )
     return addresses[:_MOST_ADDRESSES_TRIED]
 

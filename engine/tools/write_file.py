@@ -13,8 +13,8 @@ import secrets
 import stat
 import threading
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -39,12 +39,8 @@ _MOST_VERSIONS = 999
 _one_append_at_a_time = threading.Lock()
 
 
-class WriteMode(StrEnum):
-    """What happens to a file that is already there."""
-
-    NEW = "new"
-    OVERWRITE = "overwrite"
-    APPEND = "append"
+WriteMode = Literal["new", "overwrite", "append"]
+"""What happens to a file that is already there. An enumeration class would only be a reference in the JSON Schema."""
 
 
 class WriteFileParameters(Parameters):
@@ -62,7 +58,7 @@ class WriteFileParameters(Parameters):
         max_length=MAX_FILE_BYTES,
     )
     mode: WriteMode = Field(
-        default=WriteMode.NEW,
+        default="new",
         title="If the file is there",
         description="new: take the next free name (draft-2.md) instead; overwrite: replace it; append: add at its end.",
     )
@@ -90,9 +86,9 @@ def _write(folder: Path, path: str, text: str, mode: WriteMode) -> Value:
         explained(f"The file {shown(path)} cannot be written"),
         open_parent(folder, tuple(folders), create=True) as parent,
     ):
-        if mode is WriteMode.APPEND:
+        if mode == "append":
             _append(parent, name, content, path)
-        elif mode is WriteMode.OVERWRITE:
+        elif mode == "overwrite":
             _replace(parent, name, content)
         else:
             name = _claim_free_name(parent, name, path)

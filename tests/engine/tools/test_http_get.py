@@ -305,7 +305,7 @@ async def test_addresses_inside_are_refused_however_they_are_written(web: WebSer
     before = len(web.asked)
     error = await failure(web.url("/text", host=host), ToolContext())
     assert "not on the public internet" in error.message
-    assert "Allow private addresses" in error.remedy
+    assert "--allow-private-addresses" in error.remedy
     assert len(web.asked) == before
 
 

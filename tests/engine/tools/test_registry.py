@@ -48,7 +48,9 @@ def test_every_tool_declares_what_a_form_needs(tool: AnyTool) -> None:
     for name, field in tool.parameters.model_fields.items():
         assert field.title, name
         assert field.description, name
-    assert tool.parameters.model_json_schema()["additionalProperties"] is False
+    schema = tool.parameters.model_json_schema()
+    assert schema["additionalProperties"] is False
+    assert all("type" in parameter for parameter in schema["properties"].values())
     with pytest.raises(ValidationError):
         tool.parameters.model_validate({"no_such_parameter": 1})
 
