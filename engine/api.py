@@ -9,7 +9,7 @@ from engine.document.problems import Problem
 from engine.nodes.loop import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.check import check
-from engine.runner.background import submit
+from engine.runner.background import run_and_wait
 from engine.runner.events import AnyEvent
 from engine.runner.options import RunOptions
 from engine.runner.result import RunError, RunResult
@@ -75,9 +75,4 @@ def run_blocking(
 
     Ctrl+C stops the run, then raises KeyboardInterrupt. Raises what `run` raises.
     """
-    future = submit(run(workflow, inputs, options, on_event=on_event))
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+    return run_and_wait(run(workflow, inputs, options, on_event=on_event))

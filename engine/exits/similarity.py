@@ -1,8 +1,8 @@
 """How alike two results are, from 0 to 1.
 
-1 − edit distance / length of the longer, with the Levenshtein distance of unit costs (V. I. Levenshtein, 1966), computed by
-python-Levenshtein's bit-parallel algorithm (Hyyrö, 2003). It is bounded so that a comparison stays a matter of
-milliseconds.
+1 − edit distance / length of the longer, with the Levenshtein distance of unit costs (V. I. Levenshtein, 1966),
+computed by python-Levenshtein's bit-parallel algorithm (Hyyrö, 2003). It is bounded so that a comparison stays a
+matter of milliseconds.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ COMPARED_LENGTH = 10_000
 def similarity(first: Value, second: Value) -> float:
     """How alike two results are: 1.0 for equal ones, 0.0 for texts that share nothing.
 
-    A value that is no text is compared as compact JSON with sorted keys. What both texts share at their start and end is set
-    aside, which changes no distance; of what is left, 10,000 characters each are compared, and the difference in length of
-    what was cut off counts as distance, so that texts which differ only in a long tail are never called alike. Up to 10,000
-    characters the figure is exact. Two empty texts are equal.
+    A value that is no text is compared as compact JSON with sorted keys. What both texts share at their start and
+    end is set aside, which changes no distance; of what is left, 10,000 characters each are compared, and the
+    difference in length of what was cut off counts as distance, so that texts which differ only in a long tail are
+    never called alike. Up to 10,000 characters the figure is exact. Two empty texts are equal.
     """
     one, other = _as_text(first), _as_text(second)
     if one == other:

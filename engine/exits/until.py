@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.errors import EngineError
 from engine.exits.base import EndedIteration
+from engine.exits.verdict import is_true
 from engine.expr import Expression
 
 UNTIL = "until"
@@ -19,12 +19,6 @@ class Until:
         """`until` when it is.
 
         Raises:
-            EngineError: The expression fails, or gives something that is neither true nor false.
+            NodeError: The expression fails, or gives something that is neither true nor false.
         """
-        verdict = self._expression.evaluate(iteration.scope)
-        if not isinstance(verdict, bool):
-            raise EngineError(
-                f"The loop's expression {self._expression.text!r} gave {verdict!r}, which is neither true nor false.",
-                "Write a condition, such as size(output) < 500.",
-            )
-        return UNTIL if verdict else None
+        return UNTIL if is_true("until", self._expression, iteration.scope) else None

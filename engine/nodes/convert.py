@@ -9,6 +9,7 @@ import json
 from typing import Final
 
 from engine.errors import EngineError
+from engine.nodes.json_text import parse_json
 from engine.nodes.spec import PortType
 from engine.values import Value, to_text
 
@@ -71,16 +72,12 @@ def _fits(value: Value, target: PortType) -> bool:
 
 def _parsed(text: str, target: PortType) -> Value:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise ConversionError(
             f"The text {_shown(text)} is not {_ARTICLE[target]}.",
             "Put a Transform between the two nodes, or ask the model for a structured reply.",
         ) from error
-
-
-def _refuse_constant(name: str) -> Value:
-    raise ValueError(name)
 
 
 def _shown(value: Value) -> str:

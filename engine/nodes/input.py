@@ -12,7 +12,6 @@ from engine.nodes.spec import (
     FieldProblem,
     NodeConfig,
     NodeContext,
-    NodeError,
     NodeSpec,
     Outputs,
     Port,
@@ -56,11 +55,8 @@ def _check(config: InputConfig) -> list[FieldProblem]:
 
 
 async def _run(context: NodeContext[InputConfig]) -> Outputs:
-    name = context.config.name or context.path
-    try:
-        return {"value": convert(context.services.parameter(name), context.config.type)}
-    except ConversionError as error:
-        raise NodeError(f'The value given for the input "{name}" does not fit: {error.message}') from error
+    # The run has made the value fit the declared type before it began; a JSON text read twice would be another value.
+    return {"value": context.services.parameter(context.config.name or context.path)}
 
 
 SPEC = NodeSpec(

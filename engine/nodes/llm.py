@@ -14,6 +14,7 @@ from engine.nodes.schema import SchemaError, compile_schema
 from engine.nodes.spec import (
     Category,
     FieldProblem,
+    ModelChoice,
     NamedText,
     NodeContext,
     NodeError,
@@ -40,7 +41,7 @@ class LlmConfig(ModelFields):
     prompt: str = Field(
         default="",
         title="Prompt",
-        description="What the model is asked. {{input}} puts in the input; a prompt without it gets the input after it.",
+        description="What the model is asked. {{input}} puts in the input; without it, the input comes last.",
         json_schema_extra={"widget": "prompt"},
     )
     reply_schema: dict[str, Any] | None = Field(
@@ -56,6 +57,7 @@ class _Prepared:
     system: Template
     prompt: Template
     names_input: bool
+    choice: ModelChoice
 
 
 def _texts(config: LlmConfig) -> tuple[NamedText, ...]:
@@ -93,7 +95,8 @@ def _check(config: LlmConfig) -> list[FieldProblem]:
 
 
 def _prepare(config: LlmConfig) -> _Prepared:
-    return _Prepared(compile_template(config.system), compile_template(config.prompt), uses(_texts(config), "input"))
+    system, prompt = compile_template(config.system), compile_template(config.prompt)
+    return _Prepared(system, prompt, uses(_texts(config), "input"), config.choice)
 
 
 def _messages(context: NodeContext[LlmConfig]) -> list[Message]:
@@ -102,8 +105,8 @@ def _messages(context: NodeContext[LlmConfig]) -> list[Message]:
     if not prepared.names_input and "input" in context.inputs:
         given = to_text(context.inputs["input"])
         prompt = f"{prompt}\n\n{given}" if prompt else given
-    if context.iteration_note:
-        prompt = f"{prompt}\n\n{context.iteration_note}"
+    if context.iteration_note is not None:
+        prompt = context.iteration_note.added_to(prompt)
     messages = [Message("user", prompt)]
     if context.config.system:
         messages.insert(0, Message("system", prepared.system.render(context.scope)))
@@ -124,7 +127,7 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
         output = asked.value
     else:
         reply = await context.complete(
-            config.choice,
+            context.prepared.choice,
             _messages(context),
             temperature=config.temperature,
             max_tokens=config.max_tokens,

@@ -1,6 +1,6 @@
 """The `loop` node: where the part that runs again and again begins.
 
-Only its declaration; `engine.run.loop` runs it. Its other end is the `exit` node.
+Only its declaration; `engine.runner.loop` runs it. Its other end is the `exit` node.
 """
 
 from __future__ import annotations
@@ -87,15 +87,16 @@ class LoopConfig(NodeConfig):
     until: str = Field(
         default="",
         title="Or as soon as",
-        description="A CEL expression, checked first after each iteration: size(output) < 500, nodes.critique == 'fine'.",
+        description="A CEL expression, checked first after each iteration: size(output) < 500, nodes.check == 'fine'.",
         json_schema_extra={"widget": "expression", "group": "more"},
     )
     on_max_iterations: Literal["return_last", "return_best", "return_with_flag", "fail"] = Field(
         default="return_last",
         title="If the count comes first",
         description=(
-            "When another condition was asked for and not met in time. return_last: the last result. return_best: the one "
-            "with the highest score. return_with_flag: the last one, with a warning. fail: the run ends."
+            "When another condition was asked for and not met in time. return_last: the last result. "
+            "return_best: the one with the highest score. return_with_flag: the last one, with a warning. "
+            "fail: the run ends."
         ),
         json_schema_extra={"group": "more"},
     )
@@ -148,7 +149,10 @@ class LoopConfig(NodeConfig):
     on_budget: Literal["return_last", "return_best", "fail"] = Field(
         default="return_last",
         title="If the budget ends",
-        description="return_last: the last whole iteration's result. return_best: the one with the highest score. fail: the run ends.",
+        description=(
+            "return_last: the last whole iteration's result. return_best: the one with the highest score. "
+            "fail: the run ends."
+        ),
         json_schema_extra={"group": "more"},
     )
 
@@ -156,8 +160,8 @@ class LoopConfig(NodeConfig):
 def _texts(config: LoopConfig) -> tuple[NamedText, ...]:
     after = frozenset({"loop", "nodes"})
     texts = (
-        NamedText("until", TextKind.EXPRESSION, config.until, ITERATION_NAMES, after),
-        NamedText("score", TextKind.EXPRESSION, config.score, ITERATION_NAMES, after),
+        NamedText("until", TextKind.EXPRESSION, config.until, ITERATION_NAMES, ports=False, namespaces=after),
+        NamedText("score", TextKind.EXPRESSION, config.score, ITERATION_NAMES, ports=False, namespaces=after),
         NamedText("condition", TextKind.EXPRESSION, config.condition),
     )
     return tuple(text for text in texts if text.text.strip())
@@ -175,7 +179,22 @@ def _check(config: LoopConfig) -> list[FieldProblem]:
                     "Write an expression into Score, or choose return_last.",
                 )
             )
+    if config.on_max_iterations != "return_last" and not asks_for_more_than_the_count(config):
+        problems.append(
+            FieldProblem(
+                "no-effect",
+                "on_max_iterations",
+                "It has no effect: the loop is asked for nothing but the count.",
+                "Choose another condition to stop at, or return_last.",
+                Severity.WARNING,
+            )
+        )
     return problems
+
+
+def asks_for_more_than_the_count(config: LoopConfig) -> bool:
+    """Whether another condition than the count was asked for, so that the count can come first."""
+    return config.exit_condition != "max_iterations" or config.until.strip() != ""
 
 
 def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldProblem | None:
@@ -185,7 +204,7 @@ def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldPr
     return FieldProblem(
         "iterations-clamped",
         "max_iterations",
-        f"{max_iterations} iterations lie outside 1 to {cap}; the loop runs at most {min(max(max_iterations, 1), cap)}.",
+        f"{max_iterations} lies outside 1 to {cap}; at most {min(max(max_iterations, 1), cap)} iterations are run.",
         f"Choose a number from 1 to {cap}.",
         Severity.WARNING,
     )

@@ -15,7 +15,7 @@ class ModelFields(NodeConfig):
     model: str | None = Field(
         default=None,
         title="Model",
-        description="Which model answers, by its full name (openai/gpt-4o-mini). Empty: the workflow's, else the program's.",
+        description="Which model answers, by its full name (openai/gpt-4o-mini). Empty: the workflow's own.",
         json_schema_extra={"widget": "model"},
     )
     api_base: str | None = Field(

@@ -1,7 +1,7 @@
 """Which node types there are.
 
-The built-in types are listed here and nowhere else. Loading a plugin executes it, so nothing is loaded because a document
-was opened: types from elsewhere are added by whoever starts the program, through `Registry.with_types`.
+The built-in types are listed here and nowhere else. Loading a plugin executes it, so nothing is loaded because a
+document was opened: types from elsewhere are added by whoever starts the program, through `Registry.with_types`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The `router` node: picks exactly one branch and passes its input on there, unchanged.
 
-In a loop that is controlled by an evaluator, the router whose branch `done` leads to the exit decides whether the loop goes
-on. A verdict that cannot be read is never taken for `done`.
+In a loop that is controlled by an evaluator, the router whose branch `done` leads to the exit decides whether the
+loop goes on. A verdict that cannot be read is never taken for `done`.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class RouterConfig(ModelFields):
     mode: Literal["model", "rules"] = Field(
         default="model",
         title="Decided by",
-        description="model: a model decides by the criteria. rules: the first rule that is true decides; no model is asked.",
+        description="model: a model decides by the criteria. rules: the first true rule decides, without a model.",
     )
     criteria: str = Field(
         default="",
         title="Criteria",
-        description="By what the model decides, in plain words. {{input}} may be named; the value is shown in any case.",
+        description="By what the model decides, in plain words. It is shown the value in any case.",
         json_schema_extra={"widget": "prompt", "shown_when": {"mode": "model"}},
     )
     branches: list[Branch] = Field(
@@ -227,7 +227,7 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
 
 
 def fallback_branch(names: Sequence[str]) -> str | None:
-    """What a verdict that cannot be read counts as: `continue`, else the only branch that is not `done`; never `done`."""
+    """What an unreadable verdict counts as: `continue`, else the only branch that is not `done`; never `done`."""
     if CONTINUE in names:
         return CONTINUE
     others = [name for name in names if name != DONE]
@@ -264,8 +264,8 @@ def _question(config: RouterConfig, criteria: str, value: str) -> list[Message]:
 def read_verdict(text: str, names: Sequence[str]) -> tuple[str, str]:
     """Branch and reason in a model's reply.
 
-    A JSON object is read as one; a reply that is nothing but a branch's name, give or take case and punctuation around it,
-    counts too. A name somewhere in a sentence does not ("not done").
+    A JSON object is read as one; a reply that is nothing but a branch's name, give or take case and punctuation
+    around it, counts too. A name somewhere in a sentence does not ("not done").
 
     Raises:
         UnreadableReplyError: Neither is there.

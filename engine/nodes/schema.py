@@ -1,8 +1,7 @@
-"""JSON Schema, as far as nodes need it: compiled once, with patterns that cannot hang and references that reach nothing.
+"""JSON Schema for nodes: compiled once, with patterns that cannot hang and references that reach nothing outside.
 
 Checking is `jsonschema_rs`'s; it is imported on first use.
 """
-
 from __future__ import annotations
 
 import json
@@ -58,9 +57,14 @@ def compile_schema(schema: dict[str, Any]) -> Schema:
         if isinstance(error, SchemaError):
             raise
         raise SchemaError(
-            f"The JSON Schema cannot be used: {_short(str(error).splitlines()[0])}.",
+            f"The JSON Schema cannot be used: {_short(_reason(error))}.",
             "See json-schema.org for what a schema may say.",
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what is wrong, without what the library says around an error of ours."""
+    return str(error).partition("\n")[0].rpartition("ValueError: ")[2].rstrip(".")
 
 
 @lru_cache(maxsize=64)

@@ -1,13 +1,13 @@
 """What a node type is: one declaration from which everything else is made.
 
-Palette, form, canvas card, validation, `loopwright nodes`, JSON Schema and reference page all read a `NodeSpec`. This module
-knows neither how a graph is run nor which node types there are.
+Palette, form, canvas card, validation, `loopwright nodes`, JSON Schema and reference page all read a `NodeSpec`.
+This module knows neither how a graph is run nor which node types there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
@@ -17,6 +17,7 @@ from engine.document.problems import Severity
 from engine.errors import EngineError
 from engine.expr import Scope
 from engine.models.base import Message, Reply, Request, Usage
+from engine.nodes.iteration_note import IterationNote
 from engine.values import Value
 
 
@@ -94,7 +95,9 @@ class NodeConfig(BaseModel):
     on_error: Literal["fail", "continue", "branch"] = Field(
         default="fail",
         title="On error",
-        description="fail: the run ends. continue: it goes on with the value below. branch: a port 'error' gives the message.",
+        description=(
+            "fail: the run ends. continue: it goes on with the value below. branch: a port 'error' gives the message."
+        ),
         json_schema_extra={"group": "more"},
     )
     error_value: Any = Field(
@@ -127,7 +130,8 @@ class NamedText:
         field: Dotted path of the config field.
         kind: Template or expression.
         text: The text itself.
-        names: Bare names that it may use beside the node's input ports.
+        names: Bare names that it may use.
+        ports: Whether it may use the node's input ports too.
         namespaces: Which of `loop`, `nodes`, `state` it may use.
     """
 
@@ -135,6 +139,7 @@ class NamedText:
     kind: TextKind
     text: str
     names: frozenset[str] = frozenset()
+    ports: bool = True
     namespaces: frozenset[str] = frozenset({"loop"})
 
 
@@ -187,7 +192,7 @@ class Services(Protocol):
         """The value given to the run for that input; raises KeyError where none was given."""
         ...
 
-    async def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Reply:
+    def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Awaitable[Reply]:
         """Make one model call within the budget, streaming its text into the run's events."""
         ...
 
@@ -205,10 +210,10 @@ class NodeContext(Generic[ConfigT]):
         config: The node's settings.
         prepared: What the node type's `prepare` made of them, once a run.
         inputs: Values by input port; a port that nothing live reached is not in it.
-        scope: Names for templates and expressions: every input port (null where nothing live reached it), and `loop` in a
-            body.
+        scope: Names for templates and expressions: every input port (null where nothing live reached it), and `loop`
+            in a body.
         services: What the run offers.
-        iteration_note: What the first model node of a loop's body is told about its iteration; empty elsewhere.
+        iteration_note: What the first model node of a loop's body is told about its iteration; None elsewhere.
         usage: Tokens used so far, failed attempts included.
         cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
         calls: The model calls made so far.
@@ -221,13 +226,13 @@ class NodeContext(Generic[ConfigT]):
     inputs: Mapping[str, Value]
     scope: Scope
     services: Services
-    iteration_note: str = ""
+    iteration_note: IterationNote | None = None
     usage: Usage | None = None
     cost_usd: float | None = 0.0
-    calls: list[ModelCall] = field(default_factory=list["ModelCall"])
-    warnings: list[str] = field(default_factory=list[str])
+    calls: tuple[ModelCall, ...] = ()
+    warnings: tuple[str, ...] = ()
 
-    async def complete(
+    def complete(
         self,
         choice: ModelChoice,
         messages: Iterable[Message],
@@ -236,7 +241,7 @@ class NodeContext(Generic[ConfigT]):
         max_tokens: int | None = None,
         schema: dict[str, Value] | None = None,
         seed: int | None = None,
-    ) -> Reply:
+    ) -> Awaitable[Reply]:
         """Make one model call.
 
         Raises:
@@ -244,11 +249,11 @@ class NodeContext(Generic[ConfigT]):
             BudgetError: It does not fit into what is left of the budget; no call was made.
         """
         request = Request(tuple(messages), temperature, max_tokens, schema, seed, self.path)
-        return await self.services.complete(self, choice, request)
+        return self.services.complete(self, choice, request)
 
     def warn(self, message: str) -> None:
         """Put a warning into the history of this node."""
-        self.warnings.append(message)
+        self.warnings = (*self.warnings, message)
 
 
 def primary_output(outputs: Outputs) -> Value:

@@ -5,13 +5,13 @@ A reply that does not fit is asked for once more with the error. What a model wr
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.models.base import Message
+from engine.nodes.json_text import parse_json
 from engine.nodes.schema import SchemaError, compile_schema
 from engine.nodes.spec import NodeContext
 from engine.values import Value
@@ -79,8 +79,8 @@ def read(text: str, schema: dict[str, Value]) -> Value:
     failure = "there is no JSON in it."
     for candidate in _candidates(text):
         try:
-            value = json.loads(candidate, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
+            value = parse_json(candidate)
+        except ValueError:
             continue
         try:
             errors = compile_schema(schema).errors(value)
@@ -100,7 +100,3 @@ def _candidates(text: str) -> Iterator[str]:
         start, end = text.find(opening), text.rfind(closing)
         if 0 <= start < end:
             yield text[start : end + 1]
-
-
-def _refuse_constant(name: str) -> Value:
-    raise ValueError(name)

@@ -1,7 +1,7 @@
 """The `tool` node: one call of a registered tool.
 
-The tool's declared parameters are the node's input ports; a parameter that nothing is connected to takes its value from the
-settings, else from the tool's own default.
+The tool's declared parameters are the node's input ports; a parameter that nothing is connected to takes its value
+from the settings, else from the tool's own default.
 """
 
 from __future__ import annotations

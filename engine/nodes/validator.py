@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
 from pydantic import Field
 
 from engine.expr import Expression, compile_expression
+from engine.nodes.json_text import parse_json
 from engine.nodes.schema import Schema, SchemaError, compile_schema
 from engine.nodes.spec import (
     Category,
@@ -90,8 +90,8 @@ def _examine(context: NodeContext[ValidatorConfig]) -> tuple[Value, list[Value]]
     if isinstance(prepared, Schema):
         if isinstance(value, str):
             try:
-                value = json.loads(value, parse_constant=_refuse_constant)
-            except (ValueError, RecursionError) as error:
+                value = parse_json(value)
+            except ValueError as error:
                 return value, [f"the text is not JSON ({error})."]
         return value, list(prepared.errors(value))
     verdict = prepared.evaluate(context.scope)
@@ -101,10 +101,6 @@ def _examine(context: NodeContext[ValidatorConfig]) -> tuple[Value, list[Value]]
             "Write a condition, such as size(input) < 500.",
         )
     return value, [] if verdict else [context.config.message or f"not true: {context.config.expression}"]
-
-
-def _refuse_constant(name: str) -> Value:
-    raise ValueError(f"{name} is no JSON value")
 
 
 def _recorded(outputs: Outputs) -> Value:

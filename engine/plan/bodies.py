@@ -1,8 +1,8 @@
 """What lies between a loop and its exit: the part that runs again and again.
 
 A body is everything reachable from the loop's port `body` that also leads to its exit (forward search that stops at the
-exit, backward search that stops at the loop, their intersection), and the side branches that hang on it and lead nowhere:
-a router's `continue` branch that ends in a transform, or a tool that writes a file in every iteration.
+exit, backward search that stops at the loop, their intersection), and the side branches that hang on it and lead
+nowhere: a router's `continue` branch that ends in a transform, or a tool that writes a file in every iteration.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """From a document without errors to its plan.
 
-Each loop's body is lifted out into a synthetic graph of its own: `__loop_input__` stands for the loop, `__loop_output__` for
-its exit, and what comes from outside the body is a constant. It is built once a run, not once an iteration.
+Each loop's body is lifted out into a synthetic graph of its own: `__loop_input__` stands for the loop,
+`__loop_output__` for its exit, and what comes from outside the body is a constant. It is built once a run, not once
+an iteration.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class _Level:
         }
 
     def _synthetic_graph(self) -> Graph:
-        """The level as a graph: a nested loop's body is folded into the loop, this loop's ends are the synthetic ones."""
+        """The level as a graph: nested bodies are folded into their loops, this loop's ends are the synthetic ones."""
         own = (node for node in self.structure.order if self.structure.parent.get(node) == self.loop)
         graph = make_graph(own, ())
         if self.body is not None:

@@ -1,8 +1,8 @@
 """The plan: what a run follows. Immutable, with every name turned into a position.
 
-A `GraphPlan` is one level of a workflow: the whole of it, or the body of a loop as a graph of its own, with `__loop_input__`
-in the loop's place and `__loop_output__` in the exit's. Values lie in slots: one for each output port, one for what the
-iteration starts from, one for each value that comes from outside the body.
+A `GraphPlan` is one level of a workflow: the whole of it, or the body of a loop as a graph of its own, with
+`__loop_input__` in the loop's place and `__loop_output__` in the exit's. Values lie in slots: one for each output
+port, one for what the iteration starts from, one for each value that comes from outside the body.
 """
 
 from __future__ import annotations

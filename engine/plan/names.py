@@ -16,6 +16,8 @@ LOOP_MEMBERS: Final = frozenset(
 )
 """What `loop.…` has in a body."""
 
+_NUMBERS: Final = frozenset({"index", "iteration", "max_iterations"})
+
 _LATER: Final = {
     "item": "`item` has a value only in an iterator.",
     "index": "`index` has a value only in an iterator; in a loop it is `loop.index`.",
@@ -46,22 +48,26 @@ def _fault(path: tuple[str, ...], text: NamedText, resolved: Resolved, structure
         return _loop_fault(path[1:], own_loop, structure)
     if root == "nodes" and root in text.namespaces:
         return _node_fault(path[1:], resolved.id, structure)
-    if root in text.names or root in resolved.inputs:
+    if root in text.names or (text.ports and root in resolved.inputs):
         return ""
     if root in _LATER:
         return _LATER[root]
-    names = sorted({*text.names, *resolved.inputs, *text.namespaces})
+    ports = resolved.inputs if text.ports else ()
+    names = sorted({*text.names, *ports, *text.namespaces})
     return f"here there is {', '.join(names)}."
 
 
 def _loop_fault(members: tuple[str, ...], loop: str | None, structure: Structure) -> str:
     if loop is None:
         return "`loop` has a value only between a Loop and its Exit."
-    if not members or members[0] not in LOOP_MEMBERS:
+    name = members[0] if members else ""
+    if name not in LOOP_MEMBERS:
         return f"`loop` has {', '.join(sorted(LOOP_MEMBERS))}."
-    if members[0] == "parent":
+    if name in _NUMBERS and len(members) > 1:
+        return f"`loop.{name}` is a number and has nothing in it."
+    if name == "parent":
         return _loop_fault(members[1:], structure.parent.get(loop), structure)
-    if members[0] == "last":
+    if name == "last":
         return _node_fault(members[1:], loop, structure)
     return ""
 

@@ -1,7 +1,7 @@
 """Which exit ends which loop.
 
-An exit names its loop. Where a file leaves that out, loops and exits pair like brackets: along every path, an exit ends the
-loop that was opened last and is not ended yet.
+An exit names its loop. Where a file leaves that out, loops and exits pair like brackets: along every path, an exit
+ends the loop that was opened last and is not ended yet.
 """
 
 from __future__ import annotations

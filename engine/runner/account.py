@@ -1,7 +1,7 @@
 """What a run may spend and has spent, as a tree: the run, its loops, their iterations.
 
-A charge counts at every level. A model call that would not fit at some level is not made; calls side by side reserve what
-they may cost, so that together they cannot overrun.
+A charge counts at every level. A model call that would not fit at some level is not made; calls side by side reserve
+what they may cost, so that together they cannot overrun.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ class BudgetError(EngineError):
 
     Attributes:
         path: The loop whose budget it is; empty for the run's.
+        node: Path of the node whose call it was.
     """
 
     def __init__(self, message: str, remedy: str, path: str) -> None:
         super().__init__(message, remedy)
         self.path = path
+        self.node = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Estimate:
 
 
 def estimate(request: Request, price: Price | None) -> Estimate:
-    """What a call may use at the most: its texts at three bytes a token, which overrates most, and the longest reply."""
+    """What a call may use at the most: its texts, at three bytes a token (most need fewer), and the longest reply."""
     size = sum(len(message.text.encode("utf-8", "surrogatepass")) for message in request.messages)
     tokens_in = -(-size // _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE * len(request.messages)
     tokens_out = reply_tokens(request)

@@ -20,9 +20,9 @@ _LONGEST_DELAY_S: Final = 3600.0
 
 
 async def make_attempts(
-    level: Level, path: str, config: NodeConfig, attempt: Callable[[], Awaitable[Outputs]]
+    level: Level, path: str, config: NodeConfig, attempt: Callable[[], Awaitable[Outputs]], timeout_s: float | None
 ) -> Outputs:
-    """Attempt a node's work as often as its settings allow.
+    """Attempt a node's work as often as its settings allow, each attempt within `timeout_s` seconds.
 
     Raises:
         EngineError: The last attempt failed; never anything else, whatever a node type raises.
@@ -30,9 +30,9 @@ async def make_attempts(
     failed = 0
     while True:
         try:
-            if config.timeout_s is None:
+            if timeout_s is None:
                 return await attempt()
-            return await _within_time(config.timeout_s, attempt)
+            return await _within_time(timeout_s, attempt)
         except BudgetError:
             raise
         except EngineError as error:
@@ -57,11 +57,12 @@ async def _within_time(timeout_s: float, attempt: Callable[[], Awaitable[Outputs
                 # One that the node raised by itself has nothing to do with its time limit.
                 raise _unexpected(error) from error
     except TimeoutError as error:
-        raise NodeError(
-            f"It took longer than its time limit of {timeout_s:g} s.",
-            "Raise 'Time limit in seconds', or find out what takes so long.",
-            retryable=True,
-        ) from error
+        raise out_of_time(timeout_s) from error
+
+
+def out_of_time(timeout_s: float) -> NodeError:
+    """The error for work that took longer than its time limit."""
+    return NodeError(f"It took longer than its time limit of {timeout_s:g} s.", "Raise the time limit.", retryable=True)
 
 
 def _unexpected(error: Exception) -> NodeError:
@@ -81,7 +82,7 @@ def _may_pass(error: EngineError) -> bool:
 
 
 def _delay(first_s: float, failed: int, error: EngineError) -> float:
-    """Seconds before the next attempt: doubled each time, with jitter of a quarter; at least what the provider asks for."""
+    """Seconds before the next attempt: doubled each time, with jitter; at least what a provider asks for."""
     delay = first_s * 2 ** (failed - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret hangs on it
     asked = error.retry_after if isinstance(error, ModelError) and error.retry_after is not None else 0.0
     return min(max(delay, asked), _LONGEST_DELAY_S)

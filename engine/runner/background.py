@@ -1,6 +1,7 @@
 """One event loop in a thread of its own, for callers that have none.
 
-All of them share it: model clients keep their connections from run to run, and a new loop a call would leak descriptors.
+All of them share it: model clients keep their connections from run to run, and a new loop a call would leak
+descriptors.
 """
 
 from __future__ import annotations
@@ -8,18 +9,37 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 ResultT = TypeVar("ResultT")
+
+_LONGEST_END_S: Final = 10.0
+"""How long an interrupted run may take to end before it is left to itself."""
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
 
-def submit(coroutine: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
-    """Run a coroutine in the background loop, which is made on first use and ends with the process."""
-    return asyncio.run_coroutine_threadsafe(coroutine, _background_loop())
+def run_and_wait(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine in the background loop, which is made on first use and ends with the process.
+
+    What interrupts the waiting (Ctrl+C) cancels the coroutine, and goes on once that has come to its end.
+    """
+    ended = threading.Event()
+    future = asyncio.run_coroutine_threadsafe(_telling(coroutine, ended), _background_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        ended.wait(_LONGEST_END_S)
+        raise
+
+
+async def _telling(coroutine: Coroutine[Any, Any, ResultT], ended: threading.Event) -> ResultT:
+    try:
+        return await coroutine
+    finally:
+        ended.set()
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:

@@ -1,7 +1,7 @@
 """Where a run's events go: into its log, and from there to whoever reads along.
 
-The run appends and goes on; it waits for no reader. An async reader holds a place in the log, a callback has a thread of its
-own, so that one which is slow or raises neither stops nor slows the run.
+The run appends and goes on; it waits for no reader. An async reader holds a place in the log, a callback has a
+thread of its own, so that one which is slow or raises neither stops nor slows the run.
 """
 
 from __future__ import annotations

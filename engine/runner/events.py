@@ -1,7 +1,7 @@
 """What a run tells: the typed events that canvas, command line, history and a user's own callback read.
 
-Whatever can be known about a run is in its events; its state is a fold of them (`engine.runner.result`). Values in events are
-shared, never copied and never changed.
+Whatever can be known about a run is in its events; its state is a fold of them (`engine.runner.result`). Values in
+events are shared, never copied and never changed.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class LoopCompleted(Event):
 
 @dataclass(frozen=True, slots=True)
 class BudgetWarning(Event):
-    """Most of a budget is spent: `spent` of `limit`, in `unit` (`usd` or `tokens`). `path` is the loop's, or the run's."""
+    """Most of a budget is spent, the loop's at `path` or the run's: `spent` of `limit` in `usd` or `tokens` (`unit`)."""
 
     type: ClassVar[str] = "budget.warning"
     unit: str

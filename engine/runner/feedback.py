@@ -1,4 +1,4 @@
-"""What the next iteration of a loop starts from, and what its first model node is told."""
+"""What the next iteration of a loop starts from."""
 
 from __future__ import annotations
 
@@ -39,14 +39,3 @@ def _text(value: Value) -> str:
         f"Only text can be appended for the next iteration, and this is {kind}: {to_text(value)[:60]}.",
         'Choose the feedback mode "replace", or make text of it in a Transform.',
     )
-
-
-def note_for(index: int, total: int, previous: Value, body_input: Value) -> str:
-    """What the first model node of a body is told: which iteration this is, of how many, and what the last one gave."""
-    place = f"This is iteration {index + 1} of {total}."
-    if index == 0:
-        return place
-    given = to_text(previous)
-    if given and given in to_text(body_input):
-        return f"{place} What the iteration before gave stands above; improve on it."
-    return f"{place} The iteration before gave:\n{given}\n\nImprove on it."

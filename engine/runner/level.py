@@ -1,4 +1,4 @@
-"""What the nodes of one level of a run have in common: where they are, what they may spend, what the run offers them."""
+"""What the nodes of one level of a run share: where they are, what they may spend, what the run offers them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.models.base import Model, Price, Reply, Request, Usage
+from engine.nodes.iteration_note import IterationNote
 from engine.nodes.spec import ModelCall, ModelChoice, NodeContext, Outputs
 from engine.plan.config_words import config_faults
 from engine.plan.graph import NodePlan
@@ -119,13 +120,18 @@ class Level:
         account: What this level spends.
         prefix: What stands before a node's id in its path: `loop[2].`.
         frame: The iteration; None outside loops.
-        note: What the first model node is told about the iteration.
+        note: What the first model node is told about the iteration; None where it is told nothing.
     """
 
     __slots__ = ("account", "core", "frame", "note", "prefix")
 
     def __init__(
-        self, core: Core, account: Account, prefix: str = "", frame: LoopFrame | None = None, note: str = ""
+        self,
+        core: Core,
+        account: Account,
+        prefix: str = "",
+        frame: LoopFrame | None = None,
+        note: IterationNote | None = None,
     ) -> None:
         self.core = core
         self.account = account
@@ -137,7 +143,7 @@ class Level:
         """The value given to the run for that input."""
         return self.core.parameters[name]
 
-    async def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Reply:
+    def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Awaitable[Reply]:
         """Make one model call, within the budget of every level.
 
         Raises:
@@ -145,7 +151,13 @@ class Level:
             BudgetError: It does not fit; no call was made.
         """
         bound = self.core.models[choice]
-        price = bound.known_price if bound.is_asked else await bound.price()
+        if self.account.limited or not bound.is_asked:
+            return self._reckoned(context, bound, request)
+        return self._call(context, bound.model, bound.known_price, request)
+
+    async def _reckoned(self, context: NodeContext[Any], bound: BoundModel, request: Request) -> Reply:
+        """Make a call that must fit into a budget, or whose price must first be asked for."""
+        price = await bound.price()
         if not self.account.limited:
             return await self._call(context, bound.model, price, request)
         needed = estimate(request, price)
@@ -170,7 +182,7 @@ class Level:
             raise
         cost = self._charge(context, reply.usage, price, reply.cost_usd)
         duration = time.perf_counter() - started
-        context.calls.append(ModelCall(model.name, request, reply, cost, duration))
+        context.calls = (*context.calls, ModelCall(model.name, request, reply, cost, duration))
         return reply
 
     def _charge(

@@ -40,7 +40,8 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
         return await LoopRun(around, node, inputs["input"], path, account).run()
 
     try:
-        outputs = await make_attempts(level, path, node.config, attempt)
+        # A loop keeps its time limit itself, since it has to tell that it ran out of time.
+        outputs = await make_attempts(level, path, node.config, attempt, None)
     except EngineError as failure:
         outputs = None if isinstance(failure, BudgetError) else outputs_on_error(node, failure)
         if outputs is None:

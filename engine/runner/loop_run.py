@@ -1,7 +1,8 @@
 """One attempt at a loop: its body again and again, each iteration starting from what the one before fed back.
 
-The body is a graph of its own, planned once; every iteration is one pass through it. After each, the exit conditions are
-asked in order. What ends the loop otherwise (an error, the budget, time, a cancelled run) is told just the same.
+The body is a graph of its own, planned once; every iteration is one pass through it. After each, the exit
+conditions are asked in order. What ends the loop otherwise (an error, the budget, time, a cancelled run) is told
+just the same.
 """
 
 from __future__ import annotations
@@ -16,16 +17,21 @@ from engine.exits.base import EndedIteration
 from engine.exits.choose import exit_conditions
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.exits.similarity import similarity
+from engine.exits.verdict import is_true, score_of
 from engine.expr import Namespace, Scope, compile_expression
+from engine.nodes.iteration_note import IterationNote
+from engine.nodes.loop import asks_for_more_than_the_count
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.graph import LoopPlan, NodePlan
 from engine.runner.account import Account, BudgetError
+from engine.runner.attempts import out_of_time
 from engine.runner.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
-from engine.runner.feedback import next_input, note_for
+from engine.runner.feedback import next_input
 from engine.runner.frame import GivenByNodes, LoopFrame
 from engine.runner.level import Level
+from engine.runner.outcome import outcome_of
 from engine.runner.records import IterationRecord, loop_output, record_json
-from engine.runner.scheduler import DEAD, GraphRun
+from engine.runner.scheduler import GraphRun
 from engine.values import Value, to_text
 
 PREVIEW_LENGTH: Final = 200
@@ -43,6 +49,10 @@ class _Ended:
     has_result: bool
 
 
+class _CountCameFirstError(NodeError):
+    """The count came first, and the loop is to fail then."""
+
+
 class LoopRun:
     """One attempt at a loop, from iteration 0."""
 
@@ -50,9 +60,8 @@ class LoopRun:
         assert node.loop is not None
         self.plan: LoopPlan = node.loop
         self.config = self.plan.config
-        self.around = around
         self.level = around.level
-        self.node = node
+        self.enabled = node.enabled
         self.original = given
         self.path = path
         self.account = account
@@ -74,25 +83,42 @@ class LoopRun:
         return named or self.config.exit_condition == "stable_output"
 
     async def run(self) -> Outputs:
-        """Run iterations until something ends the loop."""
+        """Run iterations until something ends the loop, and tell what did.
+
+        Raises:
+            NodeFailure: A node of the body failed.
+            NodeError: The loop itself failed, or ran out of time.
+            BudgetError: The budget is spent, and there is nothing to return or nothing is to be returned.
+        """
+        timeout_s = self.config.timeout_s
         try:
-            if not self.node.enabled:
-                return self._passed_through("disabled")
-            if not self._condition_holds():
-                return self._passed_through("condition")
-            reason = await self._iterate()
-            return self._finish(reason)
+            async with asyncio.timeout(timeout_s):
+                return await self._run_within_limits()
         except BudgetError:
             if not self.ended or self.config.on_budget == "fail":
                 self._tell_completed(BUDGET, None)
                 raise
             return self._returned(BUDGET, self._best() if self.config.on_budget == "return_best" else self.ended[-1])
+        except TimeoutError as error:
+            assert timeout_s is not None, "nodes turn time-outs of their own into errors"
+            self._tell_completed("timeout", None)
+            raise out_of_time(timeout_s) from error
         except asyncio.CancelledError:
-            self._tell_completed(self._why_cancelled(), None)
+            self._tell_completed("cancelled", None)
+            raise
+        except _CountCameFirstError:
+            self._tell_completed(MAX_ITERATIONS, None)
             raise
         except EngineError:
             self._tell_completed("error", None)
             raise
+
+    async def _run_within_limits(self) -> Outputs:
+        if not self.enabled:
+            return self._passed_through("disabled")
+        if not self._condition_holds():
+            return self._passed_through("condition")
+        return self._finish(await self._iterate())
 
     async def _iterate(self) -> str:
         body_input = self.original
@@ -115,97 +141,53 @@ class LoopRun:
         started = time.perf_counter()
         last = self.ended[-1] if self.ended else None
         previous = last.record.result if last is not None else None
+        given = last.given if last is not None else None
         frame = LoopFrame(
-            plan.body,
-            index,
-            plan.max_iterations,
-            self.original,
-            previous,
-            last.given if last is not None else None,
-            self.records,
-            self.level.frame,
+            plan.body, index, plan.max_iterations, self.original, previous, given, self.records, self.level.frame
         )
         account = Account(self.path, self.account)
-        note = note_for(index, plan.max_iterations, previous, body_input) if self.tells_iteration else ""
-        inner = Level(self.level.core, account, f"{self.path}[{index}].", frame, note)
-        run = GraphRun(plan.body, inner)
+        note = IterationNote(index + 1, plan.max_iterations, previous) if self.tells_iteration else None
+        run = GraphRun(plan.body, Level(self.level.core, account, f"{self.path}[{index}].", frame, note))
         assert plan.body.input_slot is not None
         run.values[plan.body.input_slot] = body_input
         for slot, value in self.constants:
             run.values[slot] = value
         await run.run()
-        ended = self._taken_up(run, index, body_input, started)
+        ended = self._taken_up(run, frame, body_input, started)
         emit(LoopIterationCompleted, self.path, *ended.record.fields())
         self.ended.append(ended)
         self.records.append(record_json(ended.record))
         return ended
 
-    def _taken_up(self, run: GraphRun, index: int, body_input: Value, started: float) -> _Ended:
-        """What an iteration came to: result, feedback, verdict, similarity, score."""
-        plan, account = self.plan, run.level.account
-        verdict = self._verdict(run)
-        reached = run.collect(plan.body.result)
-        result: Value = None
-        if reached is not DEAD:
-            result = reached  # pyright: ignore[reportAssignmentType] - a slot holds DEAD or a Value
-        elif self.config.exit_condition == "evaluator" and verdict is not None:
-            result = verdict["value"]
-        warnings: list[str] = []
+    def _taken_up(self, run: GraphRun, frame: LoopFrame, body_input: Value, started: float) -> _Ended:
+        """What an iteration came to, with its similarity and score."""
+        outcome, account = outcome_of(run, self.plan), run.level.account
         record = IterationRecord(
-            index=index,
+            index=frame.index,
             input=body_input,
-            result=result,
-            feedback=self._feedback(run, verdict, result, warnings),
-            branch=_text_or_none(verdict, "selected_branch"),
-            reason=_text_or_none(verdict, "reason"),
+            result=outcome.result,
+            feedback=outcome.feedback,
+            branch=outcome.branch,
+            reason=outcome.reason,
             score=None,
-            similarity=self._similarity(result, has_result=reached is not DEAD),
+            similarity=self._similarity(outcome.result) if outcome.has_result else None,
             usage=account.usage,
             cost_usd=account.cost_usd,
             duration_s=time.perf_counter() - started,
-            warnings=tuple(warnings),
+            warnings=outcome.warnings,
         )
-        frame = run.level.frame
-        assert frame is not None
-        ended = _Ended(record, run.given, frame, reached is not DEAD)
+        ended = _Ended(record, run.given, frame, outcome.has_result)
         if self.score is not None:
-            record.score = self._scored(ended)
+            record.score = score_of(self.score, self._scope(ended))
         return ended
 
-    def _verdict(self, run: GraphRun) -> dict[str, Value] | None:
-        """What the controlling router decided; None without one, or where it was skipped."""
-        if self.plan.evaluator is None:
-            return None
-        outputs = run.given[self.plan.evaluator]
-        if outputs is None:
-            return None
-        recorded = self.plan.body.nodes[self.plan.evaluator].spec.recorded(outputs)
-        return recorded if isinstance(recorded, dict) else None
-
-    def _feedback(self, run: GraphRun, verdict: dict[str, Value] | None, result: Value, warnings: list[str]) -> Value:
-        """What the next iteration starts from: the exit's feedback, a branch's loose end, the router's value, the result."""
-        reached = run.collect(self.plan.body.feedback)
-        if reached is not DEAD:
-            return reached  # pyright: ignore[reportReturnType] - a slot holds DEAD or a Value
-        live = [position for position in self.plan.feedback_ends if run.given[position] is not None]
-        if live:
-            nodes = self.plan.body.nodes
-            if len(live) > 1:
-                names = ", ".join(nodes[position].id for position in live)
-                warnings.append(f"Several branches ended in nodes that lead nowhere ({names}); the first was fed back.")
-            outputs = run.given[live[0]]
-            assert outputs is not None
-            return nodes[live[0]].spec.recorded(outputs)
-        if self.config.exit_condition == "evaluator" and verdict is not None:
-            return verdict["value"]
-        return result
-
-    def _similarity(self, result: Value, *, has_result: bool) -> float | None:
-        if not self.compares or not self.ended or not has_result or not self.ended[-1].has_result:
+    def _similarity(self, result: Value) -> float | None:
+        if not self.compares or not self.ended or not self.ended[-1].has_result:
             return None
         return similarity(self.ended[-1].record.result, result)
 
     def _scope(self, ended: _Ended) -> Scope:
+        """The names of the iteration just ended, for `until` and `score`."""
         return {
             "output": ended.record.result,
             "similarity": ended.record.similarity,
@@ -214,13 +196,6 @@ class LoopRun:
             "nodes": GivenByNodes(self.plan.body, ended.given),
             "loop": ended.frame,
         }
-
-    def _scored(self, ended: _Ended) -> float:
-        assert self.score is not None
-        score = self.score.evaluate(self._scope(ended))
-        if isinstance(score, bool) or not isinstance(score, (int, float)):
-            raise NodeError(f"The score {self.config.score!r} gave {score!r}, which is no number.", "Give a number.")
-        return float(score)
 
     def _reason(self, ended: _Ended) -> str | None:
         record = ended.record
@@ -234,30 +209,23 @@ class LoopRun:
         scope: dict[str, Value | Namespace] = {"input": self.original}
         if self.level.frame is not None:
             scope["loop"] = self.level.frame
-        verdict = compile_expression(self.config.condition).evaluate(scope)
-        if not isinstance(verdict, bool):
-            raise NodeError(
-                f"The condition {self.config.condition!r} gave {verdict!r}, which is neither true nor false.",
-                "Write a condition, such as size(input) > 0.",
-            )
-        return verdict
+        return is_true("condition", compile_expression(self.config.condition), scope)
 
     def _passed_through(self, reason: str) -> Outputs:
         self._tell_completed(reason, None)
         return self._outputs(self.original, reason)
 
     def _finish(self, reason: str) -> Outputs:
-        asked = self.config.exit_condition != "max_iterations" or self.config.until.strip() != ""
         action = self.config.on_max_iterations
-        if reason == MAX_ITERATIONS and asked:
-            message = f"It did not stop by itself within {len(self.ended)} iterations."
-            if action == "fail":
-                raise NodeError(message, "Raise 'At most', or ease the condition.")
-            if action == "return_with_flag":
-                self.warnings.append(message)
-                self.level.core.warnings.append(f"{self.path}: {message}")
-        best = reason == MAX_ITERATIONS and action == "return_best"
-        return self._returned(reason, self._best() if best else self.ended[-1])
+        if reason != MAX_ITERATIONS or not asks_for_more_than_the_count(self.config):
+            return self._returned(reason, self.ended[-1])
+        message = f"It did not stop by itself within {len(self.ended)} iterations."
+        if action == "fail":
+            raise _CountCameFirstError(message, "Raise 'At most', or ease the condition.")
+        if action == "return_with_flag":
+            self.warnings.append(message)
+            self.level.core.warnings.append(f"{self.path}: {message}")
+        return self._returned(reason, self._best() if action == "return_best" else self.ended[-1])
 
     def _best(self) -> _Ended:
         """The iteration with the highest score; of equals, the first."""
@@ -281,16 +249,5 @@ class LoopRun:
     def _tell_completed(self, reason: str, returned: int | None) -> None:
         converged = returned is not None and reason not in _NOT_CONVERGED
         duration = time.perf_counter() - self.started
-        cost = self.account.cost_usd
-        warnings = tuple(self.warnings)
-        fields = (len(self.ended), reason, converged, returned, cost, duration, warnings)
+        fields = (len(self.ended), reason, converged, returned, self.account.cost_usd, duration, tuple(self.warnings))
         self.level.core.bus.emit(LoopCompleted, self.path, *fields)
-
-    def _why_cancelled(self) -> str:
-        limit = self.config.timeout_s
-        return "timeout" if limit is not None and time.perf_counter() - self.started >= limit else "cancelled"
-
-
-def _text_or_none(verdict: dict[str, Value] | None, key: str) -> str | None:
-    value = verdict.get(key) if verdict is not None else None
-    return value if isinstance(value, str) else None

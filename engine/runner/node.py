@@ -47,6 +47,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         try:
             outputs = await _attempted(level, node, context)
         except BudgetError as refused:
+            refused.node = path
             _tell_failed(level, node, context, refused, started)
             raise
         except EngineError as failure:
@@ -58,7 +59,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         duration = time.perf_counter() - started
         if node.result_name is not None:
             core.outputs[node.result_name] = outputs["value"]
-        used = (context.usage, context.cost_usd, duration, False, tuple(context.calls), tuple(context.warnings), error)
+        used = (context.usage, context.cost_usd, duration, False, context.calls, context.warnings, error)
         core.bus.emit(NodeCompleted, path, kind, outputs, *used)
         return outputs
     finally:
@@ -79,7 +80,7 @@ def _attempted(level: Level, node: NodePlan, context: NodeContext[Any]) -> Await
         context.iteration_note = level.note
     run = node.spec.run
     assert run is not None, "loops and exits are run by the engine itself"
-    return make_attempts(level, context.path, node.config, partial(run, context))
+    return make_attempts(level, context.path, node.config, partial(run, context), node.config.timeout_s)
 
 
 def converted(node: NodePlan, inputs: Mapping[str, Value]) -> dict[str, Value]:
@@ -120,7 +121,7 @@ def _tell_failed(level: Level, node: NodePlan, context: NodeContext[Any], error:
         time.perf_counter() - started,
         context.usage,
         context.cost_usd,
-        tuple(context.calls),
+        context.calls,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from engine.document.json_rules import faults
 from engine.errors import EngineError
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.input import InputConfig
@@ -30,6 +31,9 @@ def read_parameters(declared: Mapping[str, InputConfig], given: Mapping[str, Val
     values: dict[str, Value] = {}
     for name, config in declared.items():
         value = given.get(name, config.default)
+        fault = next(iter(faults(value)), None)
+        if fault is not None:
+            raise InputError(f'The value of the input "{name}" is no JSON value: {fault.message}', fault.remedy)
         if value is None and name not in given:
             raise InputError(f'The input "{name}" has no value.', f"Give one with -i {name}=VALUE.")
         try:

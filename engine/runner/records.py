@@ -70,8 +70,8 @@ def loop_output(
     """What comes out of a loop.
 
     Args:
-        mode: `final`: the chosen result. `last_iteration`: what every body node gave in it, by id. `all_iterations`: every
-            result, as one text with a heading each, or as a list where one is no text.
+        mode: `final`: the chosen result. `last_iteration`: what every body node gave in it, by id. `all_iterations`:
+            every result, as one text with a heading each, or as a list where one is no text.
         chosen: The iteration that is returned.
         records: All iterations.
         given: What the body's nodes gave in the chosen one.

@@ -133,6 +133,10 @@ class Run:
         )
         self._started = time.perf_counter()
         self._ended = asyncio.Event()
+        self._begun = False
+        self._stopping = False
+        names = tuple(dict.fromkeys(bound.model.name for bound in models.values()))
+        self._bus.emit(RunStarted, "", workflow.name, parameters, names)
         self._task = asyncio.get_running_loop().create_task(self._main(), name=f"loopwright run {self.run_id}")
 
     def events(self) -> AsyncIterator[AnyEvent]:
@@ -150,7 +154,9 @@ class Run:
 
     def cancel(self) -> None:
         """Stop at once, calls in flight included. What was finished is kept."""
-        self._task.cancel()
+        self._stopping = True
+        if self._begun:  # a task that is cancelled before its first step would not get to tell that it was
+            self._task.cancel()
 
     def pause(self) -> None:
         """Let nodes at work finish, and start no more."""
@@ -166,15 +172,16 @@ class Run:
             self._bus.emit(RunResumed, "")
 
     async def _main(self) -> None:
-        names = tuple(dict.fromkeys(bound.model.name for bound in self._core.models.values()))
-        self._bus.emit(RunStarted, "", self.workflow.name, self._core.parameters, names)
+        self._begun = True
         try:
-            await self._refuse_unknown_prices()
+            if self._stopping:
+                raise asyncio.CancelledError
+            await self._ask_prices()
             await GraphRun(self._plan.graph, Level(self._core, self._account)).run()
         except NodeFailure as failure:
             self._fail(failure.sentence, failure.remedy, failure.path)
         except BudgetError as error:
-            self._fail(error.message, error.remedy, error.path)
+            self._fail(error.message, error.remedy, error.node)
         except EngineError as error:
             self._fail(error.message, error.remedy, "")
         except asyncio.CancelledError:
@@ -190,12 +197,15 @@ class Run:
     def _spent(self) -> tuple[object, object, float]:
         return self._account.usage, self._account.cost_usd, time.perf_counter() - self._started
 
-    async def _refuse_unknown_prices(self) -> None:
-        """A money budget cannot be kept with a model whose price nobody knows."""
-        if self._allow_unknown_price or not self._has_money_budget():
-            return
+    async def _ask_prices(self) -> None:
+        """Ask what the models cost, which also readies them before any node's time limit begins to count.
+
+        Raises:
+            EngineError: There is a money budget, and nobody knows what a model costs.
+        """
+        must_be_known = self._has_money_budget() and not self._allow_unknown_price
         for bound in self._core.models.values():
-            if await bound.price() is None:
+            if await bound.price() is None and must_be_known:
                 raise EngineError(
                     f'The run has a budget in US dollars, and nobody knows what the model "{bound.model.name}" costs.',
                     "State its price under settings.prices, or allow models of unknown price.",

@@ -1,8 +1,9 @@
 """Running one graph: whatever has its inputs runs.
 
-The order is by readiness. A node waits for the nodes that lead to it; when the last of them is through, it either runs or,
-where nothing live reaches a port that it needs, is skipped, and that is handed on. As long as only one node is ready it runs
-in the graph's own task; several at once get a task each. What goes wrong in one cancels the others.
+The order is by readiness. A node waits for the nodes that lead to it; when the last of them is through, it either
+runs or, where nothing live reaches a port that it needs, is skipped, and that is handed on. As long as only one
+node is ready it runs in the graph's own task; several at once get a task each. What goes wrong in one cancels the
+others.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ class GraphRun:
             NodeFailure: A node failed.
             BudgetError: The budget is spent.
         """
-        nodes = self.plan.nodes
-        ready = self._ready
+        nodes, ready, execute = self.plan.nodes, self._ready, self.level.core.execute
         try:
             while ready or self._tasks:
                 if len(ready) == 1 and not self._tasks:
-                    await self._work(nodes[ready.popleft()])
+                    node = nodes[ready.popleft()]
+                    self._hand_on(node, await execute(self, node))
                     continue
                 while ready:
                     self._start(nodes[ready.popleft()])
