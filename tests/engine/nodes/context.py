@@ -1,0 +1,69 @@
+"""A node's surroundings for tests: it runs alone, and its model says what a list has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.models.base import Finish, Reply, Request, Usage
+from engine.nodes.iteration_note import IterationNote
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import ModelChoice, NodeContext, Outputs
+from engine.values import Value
+
+
+@dataclass
+class FakeServices:
+    """What a run offers: parameters, a model that answers from a list, and tools that are noted."""
+
+    replies: list[str | Reply] = field(default_factory=list)
+    parameters: dict[str, Value] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    choices: list[ModelChoice] = field(default_factory=list)
+    tool_calls: list[tuple[str, dict[str, Value]]] = field(default_factory=list)
+
+    def parameter(self, name: str) -> Value:
+        return self.parameters[name]
+
+    async def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Reply:
+        self.requests.append(request)
+        self.choices.append(choice)
+        reply = self.replies.pop(0)
+        context.usage = Usage(3, 2) if context.usage is None else context.usage + Usage(3, 2)
+        return reply if isinstance(reply, Reply) else Reply(reply, Finish.STOP)
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Value]) -> Value:
+        self.tool_calls.append((name, dict(arguments)))
+        return "what the tool gave"
+
+
+@dataclass
+class Ran:
+    """A node that has run, with its surroundings."""
+
+    outputs: Outputs
+    context: NodeContext[Any]
+    services: FakeServices
+
+
+async def run_node(
+    node_type: str,
+    config: Mapping[str, Any],
+    inputs: Mapping[str, Value] | None = None,
+    *replies: str | Reply,
+    services: FakeServices | None = None,
+    note: IterationNote | None = None,
+) -> Ran:
+    """Run one node of that type by itself."""
+    spec = builtin_registry().find(node_type)
+    assert spec is not None
+    assert spec.run is not None
+    services = services or FakeServices(list(replies))
+    settings = spec.config.model_validate(config)
+    given = dict(inputs or {})
+    blank: dict[str, Value] = {port.name: None for port in spec.inputs(settings)}
+    context: NodeContext[Any] = NodeContext(
+        "here", settings, spec.prepare(settings), given, blank | given, services, iteration_note=note
+    )
+    return Ran(await spec.run(context), context, services)

@@ -1,0 +1,172 @@
+"""What every node type promises: walked over the registry, so that a new type is held to it without a new test."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic_core import PydanticUndefined
+
+from engine.document.problems import Severity
+from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
+from engine.nodes.registry import builtin_registry
+from engine.nodes.schema import compile_schema
+from engine.nodes.spec import (
+    ERROR_PORT,
+    AnySpec,
+    Category,
+    FieldProblem,
+    ModelChoice,
+    NamedText,
+    NodeConfig,
+    Port,
+    PortType,
+    TextKind,
+)
+from tests.engine.nodes.strategies import configs
+
+SPECS = list(builtin_registry())
+FIELDS = [pytest.param(spec, name, id=f"{spec.type}.{name}") for spec in SPECS for name in spec.config.model_fields]
+every_type = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.type)
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _is_field(spec: AnySpec, place: str) -> bool:
+    return place.split(".", maxsplit=1)[0] in spec.config.model_fields
+
+
+@every_type
+def test_a_type_says_what_it_is(spec: AnySpec) -> None:
+    assert NAME.fullmatch(spec.type)
+    assert spec.title.strip()
+    assert spec.help.strip().endswith(".")
+    assert "\n" not in spec.help
+    assert re.fullmatch(r"mdi6\.[a-z0-9-]+", spec.icon)
+    assert isinstance(spec.category, Category)
+    assert issubclass(spec.config, NodeConfig)
+    assert len({other.title for other in SPECS}) == len(SPECS)
+
+
+@pytest.mark.parametrize(("spec", "name"), FIELDS)
+def test_a_setting_has_a_title_a_description_and_a_default(spec: AnySpec, name: str) -> None:
+    field = spec.config.model_fields[name]
+
+    assert field.title
+    assert field.title.strip()
+    assert field.description
+    assert field.description.rstrip().endswith((".", "'fine'.", "else", "?"))
+    assert field.default is not PydanticUndefined or field.default_factory is not None
+
+
+@pytest.mark.parametrize(("spec", "name"), FIELDS)
+def test_a_setting_that_shows_only_sometimes_hangs_on_a_value_that_there_is(spec: AnySpec, name: str) -> None:
+    extra = spec.config.model_fields[name].json_schema_extra
+    shown_when = extra.get("shown_when", {}) if isinstance(extra, dict) else {}
+
+    assert isinstance(shown_when, dict)
+    for other, value in shown_when.items():
+        assert getattr(spec.config.model_validate({other: value}), other) == value
+
+
+@every_type
+def test_the_defaults_are_settings_whose_faults_are_told(spec: AnySpec) -> None:
+    config = spec.config()
+
+    for fault in spec.check(config):
+        assert fault.severity in Severity
+        assert fault.message.endswith(".")
+        assert fault.remedy.endswith((".", "else."))
+        assert fault.field is None or _is_field(spec, fault.field)
+
+
+@every_type
+def test_the_settings_have_a_json_schema_that_the_defaults_follow(spec: AnySpec) -> None:
+    schema = spec.config.model_json_schema()
+
+    assert json.loads(json.dumps(schema)) == schema
+    assert set(schema["properties"]) == set(spec.config.model_fields)
+    assert all(part.get("description") and part.get("title") for part in schema["properties"].values())
+    assert compile_schema(schema).errors(json.loads(spec.config().model_dump_json())) == []
+
+
+@every_type
+def test_ports_have_names_types_and_help(spec: AnySpec) -> None:
+    config = spec.config()
+
+    for port in (*spec.inputs(config), *spec.all_outputs(config)):
+        assert NAME.fullmatch(port.name)
+        assert isinstance(port.type, PortType)
+        assert port.help.strip()
+
+
+@every_type
+def test_an_error_port_is_there_where_it_is_asked_for(spec: AnySpec) -> None:
+    without = [port.name for port in spec.all_outputs(spec.config())]
+    with_it = spec.all_outputs(spec.config.model_validate({"on_error": "branch"}))
+
+    assert [port.name for port in with_it] == [*without, "error"]
+    assert with_it[-1] is ERROR_PORT
+
+
+@every_type
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_nothing_that_a_type_tells_of_its_settings_ever_raises(spec: AnySpec, data: st.DataObject) -> None:
+    config = data.draw(configs(spec))
+
+    inputs, outputs = spec.inputs(config), spec.all_outputs(config)
+    texts = spec.texts(config)
+    faults = list(spec.check(config))
+    assert all(isinstance(port, Port) for port in (*inputs, *outputs))
+    assert all(isinstance(text, NamedText) and _is_field(spec, text.field) for text in texts)
+    assert all(isinstance(fault, FieldProblem) and fault.code and fault.message for fault in faults)
+    assert all(fault.field is None or _is_field(spec, fault.field) for fault in faults)
+    assert isinstance(spec.summary(config), str)
+    assert isinstance(spec.model(config), ModelChoice | None)
+
+
+@every_type
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_settings_without_faults_can_be_made_ready_and_have_ports_of_different_names(
+    spec: AnySpec, data: st.DataObject
+) -> None:
+    config = data.draw(configs(spec))
+    if list(spec.check(config)):
+        return
+
+    spec.prepare(config)
+    for ports in (spec.inputs(config), spec.all_outputs(config)):
+        assert len({port.name for port in ports}) == len(ports)
+
+
+@every_type
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_a_faulty_text_is_told_with_its_field(spec: AnySpec, data: st.DataObject) -> None:
+    config = data.draw(configs(spec))
+
+    wrong = {fault.field for fault in spec.check(config) if fault.code in {"bad-template", "bad-expression"}}
+
+    bad = {text.field for text in spec.texts(config) if _is_broken(text)}
+    assert wrong == bad
+
+
+def _is_broken(text: NamedText) -> bool:
+    try:
+        if text.kind is TextKind.TEMPLATE:
+            compile_template(text.text)
+        else:
+            compile_expression(text.text)
+    except (TemplateError, ExpressionError):
+        return True
+    return False
+
+
+@every_type
+def test_what_a_type_gave_can_be_recorded_whatever_it_gave(spec: AnySpec) -> None:
+    for outputs in ({}, {"error": "no"}, {"output": 1}, {"value": "x"}, {"done": "x", "reason": "y"}):
+        json.dumps(spec.recorded(dict(outputs)))

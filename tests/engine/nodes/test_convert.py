@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.nodes.convert import ConversionError, can_ever_fit, convert
+from engine.nodes.spec import PortType
+from engine.values import Value
+
+ANY, TEXT, JSON = PortType.ANY, PortType.TEXT, PortType.JSON
+NUMBER, BOOLEAN, LIST = PortType.NUMBER, PortType.BOOLEAN, PortType.LIST
+
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+OF_TYPE: dict[PortType, list[Value]] = {
+    TEXT: ["", "x", "5", "true", "[1]", '{"a": 1}'],
+    NUMBER: [0, 1, -2.5],
+    BOOLEAN: [True, False],
+    LIST: [[], [1, "a"]],
+    JSON: [{"a": [1]}, [1], 3, True, "x"],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "fitting"),
+    [
+        ("5", NUMBER, 5),
+        (" 2.5e1 ", NUMBER, 25.0),
+        ("true", BOOLEAN, True),
+        ("[1, 2]", LIST, [1, 2]),
+        ('{"a": 1}', JSON, {"a": 1}),
+        ('"x"', JSON, "x"),
+        ("5", TEXT, "5"),
+        (5, TEXT, "5"),
+        (True, TEXT, "true"),
+        ({"b": 1, "a": [None]}, TEXT, '{"a":[null],"b":1}'),
+        (5, JSON, 5),
+        (2.5, NUMBER, 2.5),
+        ([1], LIST, [1]),
+        ("5", ANY, "5"),
+    ],
+)
+def test_a_value_is_made_to_fit_where_nothing_is_lost(value: Value, target: PortType, fitting: Value) -> None:
+    converted = convert(value, target)
+
+    assert (converted, type(converted)) == (fitting, type(fitting))
+
+
+@pytest.mark.parametrize("target", list(PortType))
+def test_nothing_stays_nothing(target: PortType) -> None:
+    assert convert(None, target) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "message"),
+    [
+        ("five", NUMBER, 'The text "five" is not a number.'),
+        ("", NUMBER, 'The text "" is not a number.'),
+        ("yes", BOOLEAN, 'The text "yes" is not true or false.'),
+        ("a, b", LIST, 'The text "a, b" is not a list.'),
+        ("{'a': 1}", JSON, "The text \"{'a': 1}\" is not JSON."),
+        ("true", NUMBER, '"true" is not a number.'),
+        (True, NUMBER, '"true" is not a number.'),
+        (1, BOOLEAN, '"1" is not true or false.'),
+        ({"a": 1}, LIST, '"{\\"a\\":1}" is not a list.'),
+        ("NaN", NUMBER, 'The text "NaN" is not a number.'),
+        ("-Infinity", JSON, 'The text "-Infinity" is not JSON.'),
+        ("1e999", NUMBER, 'The text "1e999" is not a number.'),
+        ("[1e999]", JSON, 'The text "[1e999]" is not JSON.'),
+        ("9" * 5000, NUMBER, f'The text "{"9" * 57}…" is not a number.'),
+        ("[" * 100_000, LIST, f'The text "{"[" * 57}…" is not a list.'),
+        ("[" * 500 + "]" * 500, LIST, f'The text "{"[" * 57}…" is not a list.'),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_and_a_way_out_with_it(value: Value, target: PortType, message: str) -> None:
+    with pytest.raises(ConversionError) as caught:
+        convert(value, target)
+
+    assert caught.value.message == message
+    assert caught.value.remedy.startswith("Put a Transform between the two nodes")
+
+
+@pytest.mark.parametrize("source", list(OF_TYPE))
+@pytest.mark.parametrize("target", list(OF_TYPE))
+def test_an_edge_is_refused_exactly_where_no_value_can_ever_pass(source: PortType, target: PortType) -> None:
+    def passes(value: Value) -> bool:
+        try:
+            convert(value, target)
+        except ConversionError:
+            return False
+        return True
+
+    assert can_ever_fit(source, target) is any(passes(value) for value in OF_TYPE[source])
+
+
+@pytest.mark.parametrize("other", list(PortType))
+def test_any_fits_everything(other: PortType) -> None:
+    assert can_ever_fit(ANY, other)
+    assert can_ever_fit(other, ANY)
+
+
+@given(values)
+def test_what_was_json_comes_back_from_its_text(value: Any) -> None:
+    text = convert(value, TEXT) if not isinstance(value, str) else json.dumps(value)
+
+    assert convert(text, JSON) == value
+
+
+@given(values)
+def test_a_value_that_fits_is_left_as_it_is(value: Any) -> None:
+    assert convert(value, ANY) is value
+    if not isinstance(value, str):
+        assert convert(value, JSON) is value
+
+
+@given(st.text())
+def test_a_text_becomes_json_without_loss_or_not_at_all(text: str) -> None:
+    try:
+        value = convert(text, JSON)
+    except ConversionError:
+        return
+
+    assert json.loads(text) == value
+
+
+@given(values, st.sampled_from(list(PortType)))
+def test_whatever_comes_out_is_of_the_type(value: Any, target: PortType) -> None:
+    try:
+        fitting = convert(value, target)
+    except ConversionError:
+        return
+
+    if fitting is not None:
+        kinds = {TEXT: str, NUMBER: int | float, BOOLEAN: bool, LIST: list}
+        assert isinstance(fitting, kinds.get(target, object))
+        assert not (isinstance(fitting, float) and not math.isfinite(fitting))

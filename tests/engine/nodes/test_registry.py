@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.nodes.registry import Registry, builtin_registry
+
+
+def test_the_built_in_types_stand_in_the_palettes_order() -> None:
+    types = [spec.type for spec in builtin_registry()]
+
+    assert types == ["input", "output", "llm", "router", "transform", "validator", "tool", "loop", "exit"]
+
+
+def test_a_type_is_found_by_its_name_alone() -> None:
+    registry = builtin_registry()
+
+    assert {spec.type: registry.find(spec.type) is spec for spec in registry} == dict.fromkeys(
+        [spec.type for spec in registry], True
+    )
+    assert registry.find("LLM") is None
+    assert registry.find("") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("lop", "loop"), ("rooter", "router"), ("transfrom", "transform"), ("llms", "llm"), ("zzzzzz", None), ("", None)],
+)
+def test_a_name_that_is_not_there_suggests_the_nearest(written: str, meant: str | None) -> None:
+    assert builtin_registry().suggestion(written) == meant
+
+
+def test_further_types_stand_behind_and_replace_those_of_the_same_name() -> None:
+    built_in = builtin_registry()
+    found = built_in.find("transform")
+    assert found is not None
+    other, better = replace(found, type="shout"), replace(found, title="Better")
+
+    extended = built_in.with_types([other, better])
+
+    assert [spec.type for spec in extended] == [*(spec.type for spec in built_in), "shout"]
+    assert extended.find("shout") is other
+    assert extended.find("transform") is better
+    assert built_in.find("transform") is found
+
+
+def test_a_registry_may_be_empty() -> None:
+    assert list(Registry([])) == []
+    assert Registry([]).suggestion("llm") is None

@@ -1,0 +1,282 @@
+"""Single nodes at work: what they ask a model, what they give, and what they say when they cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.models.base import Finish, Message, Reply
+from engine.nodes.iteration_note import IterationNote
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import ModelChoice, NodeError, primary_output
+from engine.values import Value
+from tests.engine.nodes.context import FakeServices, run_node
+
+
+def spec_of(node_type: str) -> Any:
+    return builtin_registry().find(node_type)
+
+
+def summary(node_type: str, **config: Any) -> str:
+    spec = spec_of(node_type)
+    return spec.summary(spec.config.model_validate(config))
+
+
+async def test_an_input_gives_the_value_that_the_run_was_given_as_it_is() -> None:
+    services = FakeServices(parameters={"who": '"Ada"', "here": 5})
+
+    assert (await run_node("input", {"name": "who", "type": "json"}, services=services)).outputs == {"value": '"Ada"'}
+    assert (await run_node("input", {}, services=services)).outputs == {"value": 5}
+
+
+def test_a_default_that_does_not_fit_its_type_is_a_problem() -> None:
+    spec = spec_of("input")
+
+    (fault,) = spec.check(spec.config.model_validate({"type": "number", "default": "many"}))
+
+    assert (fault.code, fault.field) == ("bad-default", "default")
+    assert fault.message == 'The default is no number: The text "many" is not a number.'
+    assert list(spec.check(spec.config.model_validate({"type": "number", "default": "5"}))) == []
+
+
+async def test_the_prompt_of_an_llm_is_filled_in_and_the_input_stands_behind_one_that_does_not_name_it() -> None:
+    named = await run_node(
+        "llm", {"system": "Be {{how}}.", "prompt": "On {{input}}."}, {"input": "sea", "how": "short"}, "a"
+    )
+    behind = await run_node("llm", {"prompt": "Shorten."}, {"input": ["x"]}, "a")
+    alone = await run_node("llm", {"prompt": "Hello."}, {}, "a")
+
+    assert named.services.requests[0].messages == (Message("system", "Be short."), Message("user", "On sea."))
+    assert behind.services.requests[0].messages == (Message("user", 'Shorten.\n\n["x"]'),)
+    assert alone.services.requests[0].messages == (Message("user", "Hello."),)
+
+
+async def test_the_note_about_the_iteration_stands_last() -> None:
+    ran = await run_node("llm", {"prompt": "Go."}, {"input": "x"}, "a", note=IterationNote(1, 2, None))
+
+    assert ran.services.requests[0].messages[-1].text == "Go.\n\nx\n\nThis is iteration 1 of 2."
+
+
+@pytest.mark.parametrize(
+    ("note", "prompt", "told"),
+    [
+        (IterationNote(1, 3, None), "Go.", "Go.\n\nThis is iteration 1 of 3."),
+        (IterationNote(1, 3, None), "", "This is iteration 1 of 3."),
+        (
+            IterationNote(2, 3, "a draft"),
+            "Go.",
+            "Go.\n\nThis is iteration 2 of 3. The iteration before gave:\na draft\n\nImprove on it.",
+        ),
+        (
+            IterationNote(3, 3, "a draft"),
+            "Go: a draft",
+            "Go: a draft\n\nThis is iteration 3 of 3. What the iteration before gave stands above; improve on it.",
+        ),
+        (
+            IterationNote(2, 3, {"b": 1, "a": "{{x}}"}),
+            "Go.",
+            'Go.\n\nThis is iteration 2 of 3. The iteration before gave:\n{"a":"{{x}}","b":1}\n\nImprove on it.',
+        ),
+        (
+            IterationNote(2, 3, None),
+            "Go.",
+            "Go.\n\nThis is iteration 2 of 3. The iteration before gave:\n\n\nImprove on it.",
+        ),
+    ],
+)
+def test_a_model_is_told_which_iteration_it_is_and_what_the_last_one_gave(
+    note: IterationNote, prompt: str, told: str
+) -> None:
+    assert note.added_to(prompt) == told
+
+
+@pytest.mark.parametrize(
+    ("finish", "warning"), [(Finish.LENGTH, "cut off"), (Finish.CONTENT_FILTER, "content filter"), (Finish.STOP, "")]
+)
+async def test_a_reply_that_was_cut_is_told(finish: Finish, warning: str) -> None:
+    ran = await run_node("llm", {"prompt": "Go."}, {}, Reply("Hal", finish))
+
+    assert ran.outputs["output"] == "Hal"
+    assert [warning in said for said in ran.context.warnings] == [True] * bool(warning)
+
+
+async def test_the_settings_of_a_call_reach_it() -> None:
+    config = {"model": "openai/x", "api_base": "http://h/v1", "temperature": 0.5, "max_tokens": 7, "seed": 3}
+
+    ran = await run_node("llm", {"prompt": "Go.", **config}, {}, "a")
+
+    (request,) = ran.services.requests
+    assert ran.services.choices == [ModelChoice("openai/x", "http://h/v1")]
+    assert (request.temperature, request.max_tokens, request.seed, request.schema) == (0.5, 7, 3, None)
+    assert request.path == "here"
+
+
+async def test_the_port_usage_is_empty_where_no_model_was_called() -> None:
+    services = FakeServices(["a"])
+    spec = spec_of("llm")
+    ran = await run_node("llm", {"prompt": "Go."}, services=services)
+
+    assert ran.outputs["usage"] == {"input_tokens": 3, "output_tokens": 2, "exact": True, "cost_usd": 0.0}
+    assert [port.name for port in spec.outputs(spec.config())] == ["output", "usage"]
+
+
+async def test_a_structured_reply_is_asked_for_once_more_with_what_was_wrong() -> None:
+    schema: dict[str, Value] = {"type": "object", "required": ["a"]}
+
+    ran = await run_node("llm", {"prompt": "Go.", "reply_schema": schema}, {}, "No.", '{"a": 1}')
+
+    first, second = ran.services.requests
+    assert ran.outputs["output"] == {"a": 1}
+    assert (first.schema, second.schema) == (schema, schema)
+    assert second.messages[len(first.messages) :] == (
+        Message("assistant", "No."),
+        Message("user", "That could not be read: there is no JSON in it. Answer again, with the JSON object alone."),
+    )
+
+
+async def test_a_structured_reply_that_never_fits_fails_and_may_be_tried_again() -> None:
+    with pytest.raises(NodeError) as caught:
+        await run_node("llm", {"prompt": "Go.", "reply_schema": {"required": ["a"]}}, {}, "No.", "{}")
+
+    assert caught.value.retryable
+    assert caught.value.message.endswith('asked twice: the value: "a" is a required property.')
+
+
+async def test_a_router_shows_the_model_criteria_branches_and_the_work() -> None:
+    ran = await run_node(
+        "router", {"criteria": "Is {{input}} good?"}, {"input": "it"}, '{"branch": "done", "reason": "r"}'
+    )
+
+    system, user = ran.services.requests[0].messages
+    assert '"reason": one short sentence, "branch": "done" or "continue"' in system.text
+    assert user.text == (
+        "Criteria:\nIs it good?\n\nBranches:\n- done: the criteria are met\n- continue: the criteria are not met yet"
+        "\n\nThe work:\nit"
+    )
+    assert ran.outputs == {"done": "it", "reason": "r"}
+
+
+async def test_a_router_that_cannot_read_the_verdict_twice_says_so_and_goes_on() -> None:
+    ran = await run_node("router", {"criteria": "?"}, {"input": 5}, "perhaps", "not done")
+
+    assert ran.outputs["continue"] == 5
+    assert len(ran.context.warnings) == 2
+    assert ran.services.requests[1].messages[-1].text.startswith("That could not be read: ")
+
+
+async def test_a_router_without_a_safe_branch_fails_on_a_verdict_that_cannot_be_read() -> None:
+    branches = [{"name": "a"}, {"name": "b"}]
+
+    with pytest.raises(NodeError, match="asked twice") as caught:
+        await run_node("router", {"criteria": "?", "branches": branches}, {"input": 5}, "?", "?")
+
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"),
+    [
+        ({"a": "size(input)"}, 'The rule of the branch "a" gave 1, which is neither true nor false.'),
+        ({"a": "false", "b": "1 > 2"}, "No rule of the router was true."),
+    ],
+)
+async def test_rules_that_decide_nothing_fail(rules: dict[str, str], error: str) -> None:
+    branches = [{"name": name, "when": rule} for name, rule in rules.items()]
+
+    with pytest.raises(NodeError) as caught:
+        await run_node("router", {"mode": "rules", "branches": branches}, {"input": "x"})
+
+    assert caught.value.message == error
+
+
+@pytest.mark.parametrize(
+    ("outputs", "recorded"),
+    [
+        ({"done": "x", "reason": "r"}, {"selected_branch": "done", "value": "x", "reason": "r"}),
+        ({"error": "no"}, {"selected_branch": None, "value": None, "reason": None}),
+    ],
+)
+def test_a_router_is_recorded_with_branch_value_and_reason(outputs: Any, recorded: Any) -> None:
+    assert spec_of("router").recorded(outputs) == recorded
+
+
+@pytest.mark.parametrize(
+    ("config", "value", "outputs"),
+    [
+        ({"json_schema": {"type": "number"}}, "5", {"valid": 5, "errors": []}),
+        ({"json_schema": {"type": "number"}}, 5, {"valid": 5, "errors": []}),
+        (
+            {"json_schema": {"type": "number"}},
+            "five",
+            {
+                "invalid": "five",
+                "errors": ["the text is not JSON (Expecting value: line 1 column 1 (char 0))."],
+            },
+        ),
+        ({}, "NaN", {"invalid": "NaN", "errors": ["the text is not JSON (NaN is no JSON value)."]}),
+        (
+            {},
+            "1e999",
+            {
+                "invalid": "1e999",
+                "errors": ["the text is not JSON (the number is not finite, or too long for a number)."],
+            },
+        ),
+        (
+            {},
+            "[" * 100_000,
+            {
+                "invalid": "[" * 100_000,
+                "errors": ["the text is not JSON (objects and lists stand too deep inside one another)."],
+            },
+        ),
+        ({"mode": "expression", "expression": "size(input) < 3"}, "ab", {"valid": "ab", "errors": []}),
+        (
+            {"mode": "expression", "expression": "size(input) < 3", "message": "too long"},
+            "abc",
+            {"invalid": "abc", "errors": ["too long"]},
+        ),
+        (
+            {"mode": "expression", "expression": "size(input) < 3"},
+            "abc",
+            {"invalid": "abc", "errors": ["not true: size(input) < 3"]},
+        ),
+    ],
+)
+async def test_a_validator_lets_a_value_pass_or_says_why_not(config: Any, value: Value, outputs: Any) -> None:
+    assert (await run_node("validator", config, {"input": value})).outputs == outputs
+
+
+def test_a_validator_is_recorded_with_its_verdict() -> None:
+    recorded = spec_of("validator").recorded
+
+    assert recorded({"valid": 1, "errors": []}) == {"valid": True, "value": 1, "errors": []}
+    assert recorded({"invalid": 1, "errors": ["e"]}) == {"valid": False, "value": 1, "errors": ["e"]}
+
+
+def test_most_types_are_recorded_with_their_output() -> None:
+    assert primary_output({"output": 1, "usage": {}}) == 1
+    assert primary_output({"error": "no"}) is None
+
+
+@pytest.mark.parametrize(
+    ("node_type", "config", "said"),
+    [
+        ("input", {"type": "number"}, "number, required"),
+        ("input", {"default": "x"}, "text, optional"),
+        ("output", {"name": "answer"}, "answer"),
+        ("llm", {}, "default model"),
+        ("llm", {"model": "openrouter/a/b", "temperature": 0.5}, "b · temperature 0.5"),
+        ("llm", {"reply_schema": {}}, "default model · structured"),
+        ("router", {}, "done / continue · default model"),
+        ("router", {"mode": "rules"}, "done / continue · by rules"),
+        ("transform", {}, "template"),
+        ("validator", {}, "JSON Schema"),
+        ("validator", {"mode": "expression"}, "true"),
+        ("loop", {"max_iterations": 3}, "max_iterations · at most 3"),
+        ("exit", {"loop": "outer"}, "outer"),
+    ],
+)
+def test_a_card_says_in_a_line_what_the_node_will_do(node_type: str, config: dict[str, Any], said: str) -> None:
+    assert summary(node_type, **config) == said

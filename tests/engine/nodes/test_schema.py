@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.nodes.schema import SchemaError, compile_schema
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}},
+    "required": ["name"],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "errors"),
+    [
+        ({"name": "Ada", "age": 36}, []),
+        ({"age": 1}, ['the value: "name" is a required property.']),
+        ({"name": "Ada", "age": -1}, ["age: -1 is less than the minimum of 0."]),
+        (None, ['the value: null is not of type "object".']),
+    ],
+)
+def test_what_is_wrong_with_a_value_is_said_with_its_place(value: Any, errors: list[str]) -> None:
+    assert compile_schema(PERSON).errors(value) == errors
+
+
+def test_a_deep_place_is_written_as_a_path() -> None:
+    schema = {"properties": {"list": {"items": {"type": "string"}}}}
+
+    assert compile_schema(schema).errors({"list": ["a", 5]}) == ['list/1: 5 is not of type "string".']
+
+
+def test_no_more_than_twenty_errors_are_told() -> None:
+    assert len(compile_schema({"items": {"type": "string"}}).errors(list(range(1000)))) == 20
+
+
+def test_a_huge_value_is_not_repeated_whole() -> None:
+    (error,) = compile_schema({"type": "integer"}).errors("x" * 1_000_000)
+
+    assert len(error) < 400
+    assert error.endswith("….")
+
+
+def test_a_value_that_cannot_be_checked_is_an_error_and_no_crash() -> None:
+    (error,) = compile_schema({"type": "string"}).errors("\ud800")
+
+    assert error.startswith("the value cannot be checked")
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"type": 5}, "5 is not valid"),
+        ({"type": "strin"}, '"strin"'),
+        ({"pattern": "("}, '"(" is not a "regex"'),
+        ({"required": "name"}, '"name"'),
+        ({"minimum": "a"}, '"a"'),
+        ({"$ref": "#/nowhere"}, "/nowhere"),
+        ({"properties": {"a": []}}, "[]"),
+        ({"pattern": "\ud800"}, "UTF-8"),
+        ({"a": {1, 2}}, "not JSON serializable"),
+    ],
+)
+def test_a_schema_that_is_none_is_refused_with_a_sentence(schema: dict[str, Any], says: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        compile_schema(schema)
+
+    assert caught.value.message.startswith("The JSON Schema cannot be used: ")
+    assert says in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.remedy == "See json-schema.org for what a schema may say."
+
+
+@pytest.mark.parametrize(
+    ("reference", "place"),
+    [
+        ("http://models.example/schema", "http://models.example/schema"),
+        ("https://models.example/s#/a", "https://models.example/s"),
+        ("file:///etc/passwd", "file:///etc/passwd"),
+    ],
+)
+def test_a_reference_to_elsewhere_is_refused_and_not_fetched(
+    reference: str, place: str, loopback_only: list[str]
+) -> None:
+    with pytest.raises(SchemaError) as caught:
+        compile_schema({"$ref": reference})
+
+    assert caught.value.message == (
+        f"The JSON Schema cannot be used: it refers to {place}, and references outside the schema are not followed."
+    )
+    assert loopback_only == []
+
+
+def test_a_reference_inside_the_schema_is_followed() -> None:
+    tree = {"type": "object", "properties": {"left": {"$ref": "#"}}, "additionalProperties": False}
+
+    assert compile_schema(tree).errors({"left": {"left": {}}}) == []
+    assert len(compile_schema(tree).errors({"left": {"right": {}}})) == 1
+
+
+def test_a_schema_of_itself_ends() -> None:
+    assert compile_schema({"$ref": "#"}).errors({"a": 1}) == []
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(a|aa)+$", r"^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_a_pattern_that_would_run_for_ages_elsewhere_ends_at_once(pattern: str) -> None:
+    assert len(compile_schema({"type": "string", "pattern": pattern}).errors("a" * 100_000 + "!")) == 1
+
+
+@pytest.mark.parametrize("pattern", ["a{1000}{1000}{1000}", "(?=a)b", r"(a)\1"])
+def test_a_pattern_that_needs_too_much_is_refused(pattern: str) -> None:
+    with pytest.raises(SchemaError):
+        compile_schema({"pattern": pattern})
+
+
+def test_the_same_schema_is_compiled_once_whatever_the_order_of_its_keys() -> None:
+    assert compile_schema({"type": "object", "minProperties": 1}) is compile_schema(
+        {"minProperties": 1, "type": "object"}
+    )
+
+
+def test_a_schema_too_deep_to_be_written_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(100_000):
+        schema = {"not": schema}
+
+    with pytest.raises(SchemaError):
+        compile_schema(schema)
+    while schema:  # taken apart by hand, since freeing it whole would overflow the stack of some Pythons
+        schema = schema.pop("not")

@@ -1,0 +1,119 @@
+"""A router's verdict: read where it is clear, and never taken for done where it is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.nodes.router import fallback_branch, read_verdict
+from engine.nodes.structured import UnreadableReplyError
+
+BRANCHES = ["done", "continue"]
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ('{"reason": "all there", "branch": "done"}', ("done", "all there")),
+        ('{"branch": "continue"}', ("continue", "")),
+        ('{"branch": "DONE.", "reason": "x"}', ("done", "x")),
+        ('{"branch": " continue ", "reason": null}', ("continue", "")),
+        ('{"branch": "done", "reason": ["a", 1]}', ("done", '["a",1]')),
+        ('{"branch": "done", "reason": "x", "score": 5}', ("done", "x")),
+        ('```json\n{"branch": "continue", "reason": "r"}\n```', ("continue", "r")),
+        ('I think it is done: {"branch": "continue", "reason": "{x}"} ok', ("continue", "{x}")),
+        ('[{"branch": "done"}]', ("done", "")),
+        ("done", ("done", "")),
+        ("Done.", ("done", "")),
+        ("**DONE!**", ("done", "")),
+        ('"continue"', ("continue", "")),
+        ("\n continue \n", ("continue", "")),
+    ],
+)
+def test_a_clear_verdict_is_read(text: str, verdict: tuple[str, str]) -> None:
+    assert read_verdict(text, BRANCHES) == verdict
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not done",
+        "Not done yet.",
+        "It is done",
+        "done, continue",
+        "done or continue?",
+        "not_done",
+        "undone",
+        "d o n e",
+        "true",
+        "{}",
+        '{"branch": "finished"}',
+        '{"branch": "not done"}',
+        '{"branch": ["done"]}',
+        '{"branch": true}',
+        '{"branch": null}',
+        '{"Branch": "done"}',
+        '{"branch": {"branch": "done"}}',
+        '[{"branch": "done"}, {"branch": "continue"}]',
+        '{"branch": "done"',
+        '{"branch": "do',
+        '{"branch": "continue"} {"branch": "done"}',
+        "{'branch': 'done'}",
+        "branch: done",
+        "The branch is {done}.",
+        "\ud800done",
+        "x" * 1_000_000,
+    ],
+    ids=lambda text: text[:40].encode("ascii", "replace").decode(),
+)
+def test_an_unclear_verdict_is_no_verdict(text: str) -> None:
+    with pytest.raises(UnreadableReplyError) as caught:
+        read_verdict(text, BRANCHES)
+
+    assert str(caught.value).endswith(".")
+    assert len(str(caught.value)) < 500
+
+
+def test_a_branch_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(UnreadableReplyError, match=r'^"maybe" is none of done, continue\.$'):
+        read_verdict('{"branch": "maybe"}', BRANCHES)
+
+
+@given(
+    st.lists(st.sampled_from(["not", "done", "Done.", "yet", "continue", "is", "{", "}", "[", '"', ":"]), max_size=6)
+)
+def test_no_sentence_counts_as_done_but_the_word_alone(words: list[str]) -> None:
+    text = " ".join(words)
+    bare = [word for word in (part.strip('.[]{}":').casefold() for part in words) if word]
+    try:
+        branch, _ = read_verdict(text, BRANCHES)
+    except UnreadableReplyError:
+        return
+
+    assert bare == [branch]
+
+
+@given(st.sampled_from(BRANCHES), st.text(st.characters(codec="utf-8"), max_size=50))
+def test_what_the_schema_asks_for_is_always_read(branch: str, reason: str) -> None:
+    assert read_verdict(json.dumps({"reason": reason, "branch": branch}), BRANCHES) == (branch, reason)
+
+
+@pytest.mark.parametrize(
+    ("names", "fallback"),
+    [
+        (["done", "continue"], "continue"),
+        (["continue", "done", "stop"], "continue"),
+        (["done", "again"], "again"),
+        (["again", "done"], "again"),
+        (["done"], None),
+        (["done", "a", "b"], None),
+        (["a", "b"], None),
+        (["a"], None),
+    ],
+)
+def test_what_an_unreadable_verdict_counts_as_is_never_done(names: list[str], fallback: str | None) -> None:
+    assert fallback_branch(names) == fallback
