@@ -1,0 +1,82 @@
+"""What must be true of the events of every run, whatever the workflow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from engine import RunResult
+from engine.runner.events import (
+    AnyEvent,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeCompleted,
+    NodeFailed,
+    NodeSkipped,
+    NodeStarted,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+)
+
+_ENDS = {"completed": RunCompleted, "failed": RunFailed, "cancelled": RunCancelled}
+
+
+def check_story(result: RunResult, events: Sequence[AnyEvent]) -> None:
+    """Assert what holds for the events of any run that has ended with this result."""
+    assert [event.seq for event in events] == list(range(len(events))), "the numbers have a gap"
+    assert {event.run_id for event in events} == {result.run_id}
+    assert isinstance(events[0], RunStarted)
+    assert type(events[-1]) is _ENDS[result.status]
+    ends = [event for event in events if isinstance(event, tuple(_ENDS.values()))]
+    assert len(ends) == 1, "a run ends once"
+    for event in events:
+        json.dumps(event.to_json())
+    json.dumps(result.to_json())
+    _check_nodes(events, result.status)
+    _check_iterations(events)
+    _check_loops(result, events)
+
+
+def _check_nodes(events: Sequence[AnyEvent], status: str) -> None:
+    at_work: set[str] = set()
+    for event in events:
+        if isinstance(event, NodeStarted):
+            assert event.path not in at_work, f"{event.path} was started while it was at work"
+            at_work.add(event.path)
+        elif isinstance(event, (NodeCompleted, NodeFailed)) and event.path in at_work:
+            at_work.remove(event.path)
+        elif isinstance(event, NodeCompleted):
+            raise AssertionError(f"{event.path} was completed without having been started")
+        elif isinstance(event, NodeSkipped):
+            assert event.path not in at_work, f"{event.path} was skipped while it was at work"
+    assert status != "completed" or not at_work, f"never ended: {at_work}"
+
+
+def _check_iterations(events: Sequence[AnyEvent]) -> None:
+    running: dict[str, int] = {}
+    following: dict[str, int] = {}
+    for event in events:
+        if isinstance(event, LoopIterationStarted):
+            assert event.path not in running, f"two iterations of {event.path} at once"
+            assert event.index in {0, following.get(event.path, 0)}, f"{event.path}: iteration {event.index}"
+            running[event.path] = event.index
+        elif isinstance(event, LoopCompleted):
+            running.pop(event.path, None)
+        elif isinstance(event, LoopIterationCompleted):
+            assert running.pop(event.path) == event.index
+            following[event.path] = event.index + 1
+
+
+def _check_loops(result: RunResult, events: Sequence[AnyEvent]) -> None:
+    told: dict[str, LoopCompleted] = {event.path: event for event in events if isinstance(event, LoopCompleted)}
+    for path, event in told.items():
+        kept = result.loops[path]
+        as_kept: dict[str, Any] = {
+            name: getattr(kept, name) for name in ("iterations_run", "exit_reason", "converged", "returned")
+        }
+        assert as_kept == {name: getattr(event, name) for name in as_kept}
+        assert [record.index for record in kept.iterations] == list(range(len(kept.iterations)))

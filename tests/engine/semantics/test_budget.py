@@ -1,0 +1,170 @@
+"""The budget of a run: no call is made that does not fit. A reply of ten tokens costs ten dollars here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from engine.models.base import Usage
+from engine.runner.events import BudgetWarning, NodeStarted
+from tests.engine.semantics.documents import Part, entry, flow, llm, result
+from tests.engine.semantics.kit import play
+from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Answer, FunctionModel, Said, numbered
+
+
+def _dear(answer: Answer | Said = numbered, usage: Usage = TEN_OUT) -> FunctionModel:
+    return FunctionModel(answer, price=DOLLAR_A_TOKEN_OUT, usage=usage)
+
+
+def _ten(node_id: str, prompt: str = "{{input}}", **config: Any) -> Part:
+    """A model node whose call is reckoned to cost ten dollars at the most."""
+    return llm(node_id, prompt, max_tokens=10, **config)
+
+
+def _row(*names: str, **settings: Any) -> Any:
+    chain = " -> ".join(names)
+    return flow(entry(), *(_ten(name) for name in names), result(), edges=f"text -> {chain} -> out", settings=settings)
+
+
+async def test_a_call_that_does_not_fit_is_not_made() -> None:
+    played = await play(_row("a", "b", "c", budget_usd=25), _dear(), ends="failed")
+
+    assert played.model.paths == ["a", "b"]
+    assert played.result.cost_usd == 20
+    assert played.result.node == "c"
+    assert "budget" in played.result.error.lower()
+    assert played.result.remedy
+
+
+async def test_a_call_that_just_fits_is_made() -> None:
+    assert (await play(_row("a", "b", budget_usd=20), _dear())).result.cost_usd == 20
+
+
+async def test_what_a_call_did_not_use_is_free_for_the_next() -> None:
+    played = await play(_row("a", "b", "c", budget_usd=14), _dear(usage=Usage(0, 2)))
+
+    assert played.result.cost_usd == 6
+
+
+async def test_a_call_that_used_more_than_it_was_reckoned_leaves_less_for_the_next() -> None:
+    played = await play(_row("a", "b", budget_usd=25), _dear(usage=Usage(0, 20)), ends="failed")
+
+    assert played.model.paths == ["a"]
+
+
+async def test_the_options_of_a_run_go_before_the_budget_of_the_document() -> None:
+    assert len((await play(_row("a", "b", budget_usd=5), _dear(), budget_usd=100)).model.calls) == 2
+    assert (await play(_row("a", "b", budget_usd=100), _dear(), budget_usd=5, ends="failed")).model.calls == []
+
+
+async def test_a_budget_of_nothing_allows_what_costs_nothing() -> None:
+    assert (await play(_row("a", budget_usd=0), "free")).out == "free"
+    assert (await play(_row("a", budget_usd=0), _dear(), ends="failed")).model.calls == []
+
+
+async def test_tokens_are_a_budget_too() -> None:
+    nodes = [llm(name, max_tokens=400) for name in "abc"]
+    workflow = flow(entry(), *nodes, result(), edges="text -> a -> b -> c -> out", settings={"budget_tokens": 1000})
+
+    played = await play(workflow, FunctionModel(numbered, usage=Usage(10, 400)), ends="failed")
+
+    assert played.model.paths == ["a", "b"]
+    assert played.result.usage == Usage(20, 800)
+    assert "token" in played.result.error.lower()
+
+
+async def test_the_tokens_of_a_prompt_count_against_the_budget_before_the_call() -> None:
+    workflow = flow(
+        entry(), llm("a", max_tokens=1), result(), edges="text -> a -> out", settings={"budget_tokens": 1000}
+    )
+
+    played = await play(workflow, "x", {"text": "many words " * 5000}, ends="failed")
+
+    assert played.model.calls == []
+
+
+@pytest.mark.parametrize("settings", [{"budget_usd": 15}, {"budget_usd": 19.99}])
+async def test_calls_side_by_side_cannot_overrun_the_budget_together(settings: dict[str, Any]) -> None:
+    workflow = flow(
+        entry(), _ten("a"), _ten("b"), result(), edges="text -> a -> out\ntext -> b -> out", settings=settings
+    )
+
+    played = await play(workflow, _dear(), ends="failed")
+
+    assert len(played.model.calls) == 1
+    assert played.result.cost_usd is not None
+    assert played.result.cost_usd <= 10
+
+
+async def test_calls_side_by_side_that_fit_together_are_made_together() -> None:
+    both = asyncio.Barrier(2)
+
+    async def answer(_call: Any) -> str:
+        await both.wait()
+        return "x"
+
+    workflow = flow(
+        entry(), _ten("a"), _ten("b"), result(), edges="text -> a -> out\ntext -> b -> out", settings={"budget_usd": 20}
+    )
+
+    assert (await play(workflow, _dear(answer))).result.cost_usd == 20
+
+
+async def test_calls_side_by_side_cannot_overrun_the_token_budget_together() -> None:
+    nodes = [llm(name, max_tokens=400) for name in "ab"]
+    workflow = flow(
+        entry(), *nodes, result(), edges="text -> a -> out\ntext -> b -> out", settings={"budget_tokens": 600}
+    )
+
+    played = await play(workflow, FunctionModel(numbered, usage=Usage(10, 400)), ends="failed")
+
+    assert len(played.model.calls) == 1
+
+
+async def test_a_money_budget_with_a_model_of_unknown_price_does_not_start() -> None:
+    played = await play(_row("a", budget_usd=5), FunctionModel("x", price=None), ends="failed")
+
+    assert played.model.calls == []
+    assert played.of(NodeStarted) == []
+    assert "fake/model" in played.result.error
+    assert "price" in played.result.remedy
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"), [({"allow_unknown_price": True}, {}), ({}, {"allow_unknown_price": True})]
+)
+async def test_a_user_may_allow_a_model_of_unknown_price(settings: dict[str, Any], more: dict[str, Any]) -> None:
+    workflow = _row("a", "b", budget_usd=5, **settings)
+
+    played = await play(workflow, FunctionModel("x", price=None), **more)
+
+    assert len(played.model.calls) == 2
+    assert played.result.cost_usd is None
+
+
+async def test_a_price_that_the_user_set_counts() -> None:
+    price = {"input_usd_per_million": 0, "output_usd_per_million": 1_000_000}
+    workflow = _row("a", "b", "c", budget_usd=25, model="some/model", prices={"some/model": price})
+
+    played = await play(workflow, FunctionModel("x", name="some/model", price=None, usage=TEN_OUT), ends="failed")
+
+    assert len(played.model.calls) == 2
+    assert played.result.cost_usd == 20
+
+
+async def test_an_unknown_price_is_no_hindrance_without_a_money_budget() -> None:
+    assert (await play(_row("a"), FunctionModel("x", price=None))).out == "x"
+
+
+async def test_a_budget_that_is_nearly_spent_warns_once() -> None:
+    played = await play(_row("a", "b", "c", budget_usd=30), _dear())
+
+    (warning,) = played.of(BudgetWarning)
+    assert (warning.unit, warning.limit, warning.path) == ("usd", 30, "")
+    assert warning.spent in {20, 30}
+
+
+async def test_a_budget_that_is_hardly_touched_warns_of_nothing() -> None:
+    assert (await play(_row("a", budget_usd=1000), _dear())).of(BudgetWarning) == []

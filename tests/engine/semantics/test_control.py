@@ -1,0 +1,282 @@
+"""Stopping, pausing and resuming a run."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from engine import RunError, run
+from engine.runner.events import (
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeCompleted,
+    NodeStarted,
+    RunPaused,
+    RunResumed,
+)
+from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
+from tests.engine.semantics.kit import begin, finish, options, play, settle
+from tests.engine.semantics.models import Call, FunctionModel
+from tests.engine.semantics.virtual_time import virtually
+
+
+class _Gate:
+    """A model whose call at one path waits until it is let through."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.reached = asyncio.Event()
+        self.open = asyncio.Event()
+        self.cancelled = False
+
+    async def __call__(self, call: Call) -> str:
+        if call.path == self.path:
+            self.reached.set()
+            try:
+                await self.open.wait()
+            except asyncio.CancelledError:
+                self.cancelled = True
+                raise
+        return call.path
+
+
+_ROW = flow(
+    entry(), llm("a"), llm("b"), llm("c"), result(), result("early"), edges="text -> a -> b -> c -> out\na -> early"
+)
+
+
+async def test_stop_cancels_the_call_in_flight_and_keeps_what_was_finished() -> None:
+    gate = _Gate("b")
+    started, models = begin(_ROW, gate)
+    await gate.reached.wait()
+
+    started.cancel()
+    played = await finish(started, models)
+
+    assert played.result.status == "cancelled"
+    assert gate.cancelled
+    assert played.model.paths == ["a", "b"]
+    assert played.result.outputs == {"early": "a"}
+    assert played.result.usage.total_tokens == 15
+    assert {"text", "a", "early"} <= played.ran
+
+
+async def test_stop_in_a_loop_keeps_the_iterations_that_were_finished() -> None:
+    gate = _Gate("loop[2].draft")
+    started, models = begin(around(llm("draft"), edges="loop -> draft -> exit"), gate)
+    await gate.reached.wait()
+
+    started.cancel()
+    played = await finish(started, models)
+
+    assert played.result.status == "cancelled"
+    assert gate.cancelled
+    assert played.results == ["loop[0].draft", "loop[1].draft"]
+    assert played.loop.exit_reason == "cancelled"
+    assert played.loop.converged is False
+    assert "out" not in played.result.outputs
+
+
+async def test_stop_ends_every_call_that_is_in_flight() -> None:
+    cancelled: set[str] = set()
+    both = asyncio.Barrier(3)
+
+    async def answer(call: Call) -> str:
+        try:
+            await both.wait()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.add(call.node)
+            raise
+        return ""
+
+    workflow = flow(entry(), llm("a"), llm("b"), result(), edges="text -> a -> out\ntext -> b -> out")
+    started, models = begin(workflow, answer)
+    await both.wait()
+
+    started.cancel()
+    await finish(started, models)
+
+    assert cancelled == {"a", "b"}
+
+
+async def test_a_run_can_be_stopped_before_it_has_done_anything_and_more_than_once() -> None:
+    started, models = begin(_ROW, "x")
+
+    started.cancel()
+    started.cancel()
+    played = await finish(started, models)
+
+    assert played.result.status == "cancelled"
+    assert played.model.calls == []
+
+
+async def test_to_stop_a_run_that_has_ended_changes_nothing() -> None:
+    started, models = begin(_ROW, "x")
+    await started.result()
+
+    started.cancel()
+    started.pause()
+    played = await finish(started, models)
+
+    assert played.result.status == "completed"
+
+
+async def test_a_cancelled_run_raises_with_its_result() -> None:
+    gate = _Gate("b")
+    task = asyncio.create_task(run(_ROW, {"text": "seed"}, options(FunctionModel(gate))))
+    await gate.reached.wait()
+
+    task.cancel()
+    with pytest.raises((RunError, asyncio.CancelledError)):
+        await task
+
+    assert gate.cancelled
+
+
+async def test_pause_lets_running_nodes_finish_and_starts_no_more() -> None:
+    gate = _Gate("a")
+    started, models = begin(_ROW, gate)
+    await gate.reached.wait()
+
+    started.pause()
+    gate.open.set()
+    async with asyncio.timeout(30):
+        async for event in started.events():
+            if isinstance(event, NodeCompleted) and event.path == "a":
+                break
+    await settle()
+    assert models.model.paths == ["a"]
+
+    started.resume()
+    played = await finish(started, models)
+
+    assert played.result.status == "completed"
+    assert played.model.paths == ["a", "b", "c"]
+    kinds = [type(event) for event in played.events if isinstance(event, (RunPaused, RunResumed))]
+    assert kinds == [RunPaused, RunResumed]
+    (resumed,) = played.of(RunResumed)
+    assert all(event.seq > resumed.seq for event in played.of(NodeStarted) if event.path in {"b", "c", "out"})
+
+
+async def test_pause_holds_between_iterations_and_inside_a_body() -> None:
+    gate = _Gate("loop[1].draft")
+    workflow = around(llm("draft"), llm("polish"), edges="loop -> draft -> polish -> exit", max_iterations=3)
+    started, models = begin(workflow, gate)
+    await gate.reached.wait()
+
+    started.pause()
+    gate.open.set()
+    await settle()
+    assert models.model.paths[-1] == "loop[1].draft"
+
+    started.resume()
+    played = await finish(started, models)
+    assert len(played.model.calls) == 6
+
+
+async def test_a_paused_run_can_be_stopped() -> None:
+    gate = _Gate("a")
+    started, models = begin(_ROW, gate)
+    await gate.reached.wait()
+    started.pause()
+    gate.open.set()
+    await settle()
+
+    started.cancel()
+    played = await finish(started, models)
+
+    assert played.result.status == "cancelled"
+    assert played.model.paths == ["a"]
+
+
+async def test_a_run_can_be_paused_and_resumed_without_harm_when_it_is_so_already() -> None:
+    started, models = begin(_ROW, "x")
+    started.resume()
+    started.pause()
+    started.pause()
+    started.resume()
+    started.resume()
+
+    played = await finish(started, models)
+
+    assert played.result.status == "completed"
+    assert len(played.of(RunPaused)) == len(played.of(RunResumed)) <= 1
+
+
+def test_the_pause_between_two_iterations_is_kept_and_none_comes_before_the_first_or_after_the_last() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3, delay_s=60.0)
+
+    async def main() -> tuple[list[float], float]:
+        played = await play(workflow, "x")
+        return [call.time for call in played.model.calls], asyncio.get_running_loop().time()
+
+    times, end = virtually(main())
+
+    assert times == pytest.approx([0.0, 60.0, 120.0])
+    assert end == pytest.approx(120.0)
+
+
+async def test_stop_ends_the_pause_between_two_iterations() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3, delay_s=3600.0)
+    started, models = begin(workflow, "x")
+    async with asyncio.timeout(30):
+        async for event in started.events():
+            if isinstance(event, LoopIterationCompleted):
+                break
+    await settle()
+
+    started.cancel()
+    played = await finish(started, models)
+
+    assert played.result.status == "cancelled"
+    assert len(played.of(LoopIterationStarted)) == 1
+    assert played.of(LoopCompleted)[0].exit_reason == "cancelled"
+
+
+async def _slow(call: Call) -> str:
+    await asyncio.sleep(10.0)
+    return f"draft {call.iteration}"
+
+
+def test_a_loop_that_runs_out_of_time_stops_in_mid_call() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=9, timeout_s=25.0)
+
+    async def main() -> float:
+        started, models = begin(workflow, _slow)
+        played = await finish(started, models)
+        assert played.loop.exit_reason == "timeout"
+        assert played.loop.converged is False
+        assert played.results == ["draft 0", "draft 1"]
+        assert played.model.paths == ["loop[0].draft", "loop[1].draft", "loop[2].draft"]
+        return asyncio.get_running_loop().time()
+
+    assert virtually(main()) == pytest.approx(25.0)
+
+
+def test_a_loop_that_ends_in_time_is_not_touched_by_its_limit() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2, timeout_s=25.0)
+
+    played = virtually(play(workflow, _slow))
+
+    assert played.loop.exit_reason == "max_iterations"
+
+
+def test_the_time_limit_of_an_inner_loop_is_its_own_in_every_outer_iteration() -> None:
+    workflow = flow(
+        entry(),
+        loop("outer", max_iterations=3),
+        loop("inner", max_iterations=2, timeout_s=25.0),
+        llm("draft"),
+        leave("inner_exit", "inner"),
+        transform("after"),
+        leave("outer_exit", "outer"),
+        result(),
+        edges="text -> outer -> inner -> draft -> inner_exit -> after -> outer_exit -> out",
+    )
+
+    played = virtually(play(workflow, _slow))
+
+    assert {played.result.loops[f"outer[{index}].inner"].exit_reason for index in range(3)} == {"max_iterations"}

@@ -1,0 +1,219 @@
+"""What happens when a node fails: retries, time limits, and going on all the same. Waits are in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+import pytest
+
+from engine.models.base import ModelError, ModelErrorKind
+from engine.runner.events import NodeCompleted, NodeFailed, NodeRetrying, NodeSkipped
+from tests.engine.semantics.documents import Part, entry, flow, formula, judge, llm, result, transform
+from tests.engine.semantics.kit import play
+from tests.engine.semantics.models import Call, by_node, verdict
+from tests.engine.semantics.virtual_time import virtually
+
+_OVERLOADED = ModelError(ModelErrorKind.SERVER, "The server is overloaded.", "Wait a little.")
+_WRONG_KEY = ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.", "Check the key.")
+
+
+def _asks(node: Part) -> Any:
+    return flow(entry(), node, result(), edges=f"text -> {node.id} -> out")
+
+
+async def _forever(_call: Call) -> str:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def test_a_failure_that_may_pass_is_tried_again() -> None:
+    played = await play(
+        _asks(llm("draft", retries=2, retry_delay_s=0)), by_node(draft=[_OVERLOADED, _OVERLOADED, "at last"])
+    )
+
+    assert played.out == "at last"
+    retries = played.of(NodeRetrying, "draft")
+    assert len(retries) == 2
+    assert retries[1].attempt == retries[0].attempt + 1
+    assert {event.delay_s for event in retries} == {0}
+    assert "overloaded" in retries[0].error
+
+
+async def test_a_node_that_fails_more_often_than_it_is_tried_again_fails_the_run() -> None:
+    played = await play(_asks(llm("draft", retries=2, retry_delay_s=0)), _OVERLOADED, ends="failed")
+
+    assert len(played.model.calls) == 3
+    assert played.result.node == "draft"
+    assert "overloaded" in played.result.error
+    assert played.result.remedy == "Wait a little."
+    (failed,) = played.of(NodeFailed, "draft")
+    assert failed.remedy == "Wait a little."
+    assert failed.error in played.result.error
+
+
+async def test_a_failure_that_will_not_pass_is_not_tried_again() -> None:
+    played = await play(_asks(llm("draft", retries=5, retry_delay_s=0)), _WRONG_KEY, ends="failed")
+
+    assert len(played.model.calls) == 1
+    assert played.of(NodeRetrying) == []
+
+
+def test_the_wait_before_a_retry_doubles_with_some_jitter() -> None:
+    played = virtually(
+        play(_asks(llm("draft", retries=4, retry_delay_s=2.0)), by_node(draft=[_OVERLOADED] * 4 + ["x"]))
+    )
+
+    times = [call.time for call in played.model.calls]
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    told = [event.delay_s for event in played.of(NodeRetrying)]
+    assert waits == pytest.approx(told)
+    for number, wait in enumerate(waits):
+        assert 2.0 * 2**number * 0.5 <= wait <= 2.0 * 2**number * 1.5
+
+
+@pytest.mark.parametrize("retry_delay_s", [0.0, 1.0])
+def test_the_wait_that_a_provider_asks_for_is_respected(retry_delay_s: float) -> None:
+    limited = ModelError(ModelErrorKind.RATE_LIMIT, "Too many calls.", retry_after=40.0)
+
+    played = virtually(play(_asks(llm("draft", retries=1, retry_delay_s=retry_delay_s)), by_node(draft=[limited, "x"])))
+
+    first, second = played.model.calls
+    assert 40.0 <= second.time - first.time < 45.0
+    (event,) = played.of(NodeRetrying)
+    assert event.delay_s == pytest.approx(second.time - first.time)
+
+
+def test_a_wait_longer_than_the_one_that_a_provider_asks_for_stays() -> None:
+    limited = ModelError(ModelErrorKind.RATE_LIMIT, "Too many calls.", retry_after=1.0)
+
+    played = virtually(play(_asks(llm("draft", retries=1, retry_delay_s=100.0)), by_node(draft=[limited, "x"])))
+
+    assert played.of(NodeRetrying)[0].delay_s >= 50.0
+
+
+def test_an_attempt_that_takes_longer_than_the_time_limit_fails_the_node() -> None:
+    played = virtually(play(_asks(llm("draft", timeout_s=30.0)), _forever, ends="failed"))
+
+    assert played.result.node == "draft"
+    assert "30" in played.result.error
+    assert played.result.remedy
+
+
+def test_every_attempt_has_the_whole_time_limit() -> None:
+    async def answer(call: Call) -> str:
+        if len(calls := times) < 2:
+            calls.append(call.time)
+            await asyncio.Event().wait()
+        await asyncio.sleep(29.0)
+        return "in time"
+
+    times: list[float] = []
+
+    played = virtually(play(_asks(llm("draft", timeout_s=30.0, retries=2, retry_delay_s=0)), answer))
+
+    assert played.out == "in time"
+    assert [call.time for call in played.model.calls] == pytest.approx([0.0, 30.0, 60.0])
+
+
+def test_a_call_that_ran_out_of_time_is_cancelled() -> None:
+    cancelled: list[str] = []
+
+    async def answer(call: Call) -> str:
+        try:
+            return await _forever(call)
+        except asyncio.CancelledError:
+            cancelled.append(call.path)
+            raise
+
+    virtually(play(_asks(llm("draft", timeout_s=1.0)), answer, ends="failed"))
+
+    assert cancelled == ["draft"]
+
+
+async def test_a_failed_node_may_give_a_stated_value_instead() -> None:
+    played = await play(_asks(llm("draft", on_error="continue", error_value="nothing came")), _WRONG_KEY)
+
+    assert played.out == "nothing came"
+    (event,) = played.of(NodeCompleted, "draft")
+    assert "key is wrong" in event.error
+    assert played.of(NodeFailed) == []
+
+
+async def test_a_stated_value_comes_only_after_the_retries() -> None:
+    node = llm("draft", on_error="continue", error_value="nothing came", retries=1, retry_delay_s=0)
+
+    assert (await play(_asks(node), by_node(draft=[_OVERLOADED, "came"]))).out == "came"
+
+
+async def test_a_failed_node_may_give_its_message_at_a_port_of_its_own() -> None:
+    workflow = flow(
+        entry(),
+        llm("draft", on_error="branch"),
+        result("good"),
+        transform("excuse", "sorry: {{input}}"),
+        result("bad"),
+        edges="text -> draft -> good\ndraft.error -> excuse -> bad",
+    )
+
+    failed = await play(workflow, _WRONG_KEY)
+    assert list(failed.result.outputs) == ["bad"]
+    assert failed.result.outputs["bad"].startswith("sorry: ")  # type: ignore[union-attr]
+    assert "key is wrong" in str(failed.result.outputs["bad"])
+    assert {event.path for event in failed.of(NodeSkipped)} == {"good"}
+
+    went_well = await play(workflow, "fine")
+    assert went_well.result.outputs == {"good": "fine"}
+    assert {event.path for event in went_well.of(NodeSkipped)} == {"excuse", "bad"}
+
+
+async def test_a_router_that_fails_may_take_the_error_branch() -> None:
+    workflow = flow(
+        entry(),
+        judge(on_error="branch"),
+        result("good"),
+        result("bad"),
+        edges="text -> check\ncheck.done -> good\ncheck.error -> bad",
+    )
+
+    assert list((await play(workflow, _WRONG_KEY)).result.outputs) == ["bad"]
+    assert list((await play(workflow, verdict("done"))).result.outputs) == ["good"]
+
+
+async def test_a_failure_ends_the_run_and_what_is_at_work_beside_it() -> None:
+    cancelled: list[str] = []
+    started = asyncio.Event()
+
+    async def answer(call: Call) -> Any:
+        if call.node == "bad":
+            await started.wait()
+            return _WRONG_KEY
+        started.set()
+        try:
+            return await _forever(call)
+        except asyncio.CancelledError:
+            cancelled.append(call.node)
+            raise
+
+    workflow = flow(entry(), llm("bad"), llm("other"), result(), edges="text -> bad -> out\ntext -> other -> out")
+
+    played = await play(workflow, answer, ends="failed")
+
+    assert played.result.node == "bad"
+    assert cancelled == ["other"]
+
+
+async def test_a_failing_expression_fails_its_node_with_a_sentence() -> None:
+    played = await play(flow(entry(), formula("sum", "input + 1"), result(), edges="text -> sum -> out"), ends="failed")
+
+    assert played.result.node == "sum"
+    assert "Traceback" not in played.result.error
+    assert played.result.error.count("\n") == 0
+
+
+async def test_a_bug_in_a_model_fails_the_node_and_comes_out_as_a_failed_run() -> None:
+    played = await play(_asks(llm("draft")), RuntimeError("boom"), ends="failed")
+
+    assert played.result.node == "draft"
+    assert played.result.error

@@ -1,0 +1,228 @@
+"""What a run tells, in which order, and to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from engine import start
+from engine.models.base import Usage
+from engine.runner.events import (
+    AnyEvent,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeCompleted,
+    NodeFailed,
+    NodeStarted,
+    NodeStreaming,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+)
+from tests.engine.semantics.documents import around, entry, flow, formula, judge, llm, result, transform
+from tests.engine.semantics.kit import begin, finish, options, play
+from tests.engine.semantics.models import FREE, Call, FakeModels, FunctionModel, by_node, numbered, verdict
+
+_SMALL = flow(entry(), llm("draft"), result(), edges="text -> draft -> out")
+
+
+async def test_a_run_begins_with_its_inputs_and_models_and_ends_with_its_outputs() -> None:
+    workflow = flow(
+        entry(), llm("a", model="m/one"), llm("b"), result(), edges="text -> a -> b -> out", settings={"model": "m/two"}
+    )
+
+    one, two = FunctionModel("x", name="m/one"), FunctionModel("x", name="m/two")
+
+    played = await play(workflow, FakeModels(two, **{"m/one": one}))
+
+    first, last = played.events[0], played.events[-1]
+    assert isinstance(first, RunStarted)
+    assert (first.workflow, first.inputs, set(first.models)) == ("test", {"text": "seed"}, {"m/one", "m/two"})
+    assert isinstance(last, RunCompleted)
+    assert (last.outputs, last.usage, last.cost_usd) == ({"out": "x"}, Usage(20, 10), 0.0)
+    assert {event.path for event in (first, last)} == {""}
+
+
+async def test_every_event_has_a_type_a_number_a_time_and_a_path() -> None:
+    before = time.time()
+    played = await play(around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2), numbered)
+    after = time.time()
+
+    for number, event in enumerate(played.events):
+        told = event.to_json()
+        assert (told["type"], told["run_id"], told["seq"]) == (type(event).type, played.result.run_id, number)
+        assert before <= told["time"] <= after
+    assert [event.time for event in played.events] == sorted(event.time for event in played.events)
+
+
+async def test_the_story_of_a_loop_is_told_in_order() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
+
+    played = await play(workflow, numbered)
+
+    about_the_loop = [
+        (type(event), event.path, getattr(event, "index", None))
+        for event in played.events
+        if event.path.startswith("loop") and not isinstance(event, NodeStreaming)
+    ]
+    in_the_body = [
+        (LoopIterationStarted, "loop", 0),
+        (NodeStarted, "loop[0].draft", None),
+        (NodeCompleted, "loop[0].draft", None),
+        (LoopIterationCompleted, "loop", 0),
+        (LoopIterationStarted, "loop", 1),
+        (NodeStarted, "loop[1].draft", None),
+        (NodeCompleted, "loop[1].draft", None),
+        (LoopIterationCompleted, "loop", 1),
+        (LoopCompleted, "loop", None),
+    ]
+    assert [told for told in about_the_loop if told in in_the_body] == in_the_body
+    assert set(about_the_loop) - set(in_the_body) <= {(NodeStarted, "loop", None), (NodeCompleted, "loop", None)}
+
+
+async def test_a_node_tells_what_it_began_with_and_what_it_gave() -> None:
+    played = await play(_SMALL, "a reply")
+
+    (started,), (completed,) = played.of(NodeStarted, "draft"), played.of(NodeCompleted, "draft")
+    assert (started.node_type, started.inputs) == ("llm", {"input": "seed"})
+    assert completed.outputs["output"] == "a reply"
+    assert (completed.usage, completed.cost_usd, completed.cached, completed.error) == (Usage(10, 5), 0.0, False, "")
+    assert completed.duration_s >= 0
+    (call,) = completed.calls
+    assert (call.request, call.reply.text) == (played.model.calls[0].request, "a reply")
+
+
+async def test_a_node_that_calls_no_model_tells_no_usage() -> None:
+    played = await play(flow(entry(), transform("t"), result(), edges="text -> t -> out"))
+
+    (event,) = played.of(NodeCompleted, "t")
+    assert (event.usage, event.cost_usd, event.calls) == (None, 0.0, ())
+
+
+async def test_the_pieces_of_a_reply_are_told_as_they_come() -> None:
+    model = FunctionModel("one two three", pieces=lambda text: [word + " " for word in text.split()])
+
+    played = await play(_SMALL, model)
+
+    pieces = played.of(NodeStreaming, "draft")
+    assert "".join(piece.text for piece in pieces) == "one two three "
+    assert [piece.tokens for piece in pieces] == [1, 2, 3]
+    (started,), (completed,) = played.of(NodeStarted, "draft"), played.of(NodeCompleted, "draft")
+    assert all(started.seq < piece.seq < completed.seq for piece in pieces)
+
+
+async def test_an_iteration_tells_what_it_started_from_and_came_to() -> None:
+    workflow = around(
+        llm("draft"),
+        judge(),
+        edges="loop -> draft -> check\ncheck.done -> exit",
+        exit_condition="evaluator",
+        score="size(output)",
+        until="similarity == 2.0",
+    )
+
+    played = await play(
+        workflow, by_node(draft=["abcd", "abcdef"], check=[verdict("continue", "c"), verdict("done", "d")])
+    )
+
+    first, second = played.of(LoopIterationCompleted)
+    assert (first.path, first.index, first.input, first.result, first.feedback) == ("loop", 0, "seed", "abcd", "abcd")
+    assert (first.branch, first.reason, first.score, first.similarity) == ("continue", "c", 4, None)
+    assert (second.index, second.input, second.result, second.branch) == (1, "abcd", "abcdef", "done")
+    assert (second.score, second.similarity) == (6, pytest.approx(4 / 6))
+    assert (second.usage, second.cost_usd) == (Usage(20, 10), 0.0)
+    (ended,) = played.of(LoopCompleted)
+    assert (ended.iterations_run, ended.exit_reason, ended.converged, ended.returned) == (2, "evaluator_done", True, 1)
+
+
+async def test_a_failure_tells_where_why_and_what_to_do() -> None:
+    workflow = around(formula("bad", "input.nothing"), edges="loop -> bad -> exit")
+
+    played = await play(workflow, ends="failed")
+
+    assert "loop[0].bad" in {event.path for event in played.of(NodeFailed)}
+    (ended,) = played.of(RunFailed)
+    assert ended.node == "loop[0].bad"
+    assert played.of(LoopCompleted)[0].exit_reason == "error"
+
+
+async def test_events_can_be_read_by_several_and_again_after_the_end() -> None:
+    run, models = begin(_SMALL, "x")
+
+    async def read() -> list[AnyEvent]:
+        return [event async for event in run.events()]
+
+    at_once = await asyncio.gather(read(), read())
+    played = await finish(run, models)
+
+    assert at_once[0] == at_once[1] == played.events
+
+
+async def test_events_can_be_read_while_the_run_goes_on() -> None:
+    gate = asyncio.Event()
+
+    async def answer(_call: Call) -> str:
+        await gate.wait()
+        return "x"
+
+    run, models = begin(_SMALL, answer)
+    async with asyncio.timeout(30):
+        async for event in run.events():
+            if isinstance(event, NodeStarted) and event.path == "draft":
+                gate.set()
+
+    assert (await finish(run, models)).out == "x"
+
+
+async def test_a_reader_who_leaves_early_stops_nothing() -> None:
+    run, models = begin(_SMALL, "x")
+    async for _event in run.events():
+        break
+
+    assert (await finish(run, models)).out == "x"
+
+
+@pytest.mark.parametrize("text", ["lone \ud800 surrogate", "nul \x00 and \x1b[31m escape", "𝄞 \u2028 \u202e"])
+async def test_any_text_of_a_model_gets_into_the_events_as_it_is(text: str) -> None:
+    played = await play(around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2), text)
+
+    assert played.out == text
+    assert played.results == [text, text]
+
+
+async def test_the_result_is_what_the_events_tell() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
+
+    played = await play(workflow, FunctionModel(numbered, price=FREE))
+
+    told: dict[str, Any] = played.result.to_json()
+    assert told["status"] == "completed"
+    assert told["outputs"] == {"out": "draft 1"}
+    loop = told["loops"]["loop"]
+    assert (loop["iterations_run"], loop["exit_reason"], loop["cost_usd"]) == (2, "max_iterations", 0.0)
+    assert [(it["index"], it["input"], it["result"], it["feedback"]) for it in loop["iterations"]] == [
+        (0, "seed", "draft 0", "draft 0"),
+        (1, "draft 0", "draft 1", "draft 1"),
+    ]
+    assert {"branch", "reason", "score", "similarity", "cost_usd", "duration_s"} <= set(loop["iterations"][0])
+
+
+async def test_a_callback_that_raises_neither_stops_nor_changes_the_run() -> None:
+    seen: list[int] = []
+
+    def on_event(event: AnyEvent) -> None:
+        seen.append(event.seq)
+        raise RuntimeError("a subscriber's own fault")
+
+    run = start(_SMALL, {"text": "seed"}, options(FunctionModel("x")), on_event=on_event)
+
+    outcome = await run.result()
+    events = [event.seq async for event in run.events()]
+    await run.delivered()
+
+    assert outcome.outputs == {"out": "x"}
+    assert seen == events

@@ -1,0 +1,170 @@
+"""A loop that stops when its result no longer changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.engine.semantics.documents import around, llm
+from tests.engine.semantics.kit import Played, play
+from tests.engine.semantics.models import by_node
+
+
+async def _stable(replies: list[str], **config: Any) -> Played:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", exit_condition="stable_output", **config)
+    return await play(workflow, by_node(draft=replies))
+
+
+def _ended(played: Played, iterations: int, reason: str = "stable_output") -> None:
+    assert (played.loop.iterations_run, played.loop.exit_reason) == (iterations, reason)
+    assert played.loop.converged is (reason == "stable_output")
+
+
+async def test_a_result_that_is_stable_at_once_stops_after_the_second_iteration() -> None:
+    played = await _stable(["same"])
+
+    _ended(played, 2)
+    assert played.out == "same"
+    assert [record.similarity for record in played.loop.iterations] == [None, 1.0]
+
+
+async def test_one_iteration_alone_is_never_stable() -> None:
+    _ended(await _stable(["same"], max_iterations=1), 1, "max_iterations")
+
+
+async def test_a_result_that_never_is_stable_runs_into_the_count() -> None:
+    _ended(await _stable(["aaaa", "bbbb", "cccc", "dddd"], max_iterations=4), 4, "max_iterations")
+
+
+async def test_a_threshold_of_one_means_identical() -> None:
+    long = "x" * 9999
+    played = await _stable([long + "a", long + "b", long + "b"], stability_threshold=1.0)
+
+    _ended(played, 3)
+    assert played.loop.iterations[1].similarity == pytest.approx(0.9999)
+
+
+async def test_a_threshold_of_nothing_is_reached_by_any_second_result() -> None:
+    played = await _stable(["aaaa", "bbbb"], stability_threshold=0.0)
+
+    _ended(played, 2)
+    assert played.loop.iterations[1].similarity == 0.0
+
+
+async def test_two_empty_results_are_the_same() -> None:
+    played = await _stable(["", ""], stability_threshold=1.0)
+
+    _ended(played, 2)
+    assert played.loop.iterations[1].similarity == 1.0
+
+
+async def test_an_empty_result_is_nothing_like_one_with_text() -> None:
+    played = await _stable(["", "text", "text"])
+
+    assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0]
+
+
+async def test_similarity_is_one_minus_the_edit_distance_by_the_longer_length() -> None:
+    played = await _stable(["kitten", "sitting", "sitting"])
+
+    assert played.loop.iterations[1].similarity == pytest.approx(1 - 3 / 7)
+
+
+async def test_a_substitution_counts_once_and_not_as_a_deletion_and_an_insertion() -> None:
+    played = await _stable(["a" * 100, "a" * 100 + "b" * 8, "x"], stability_threshold=0.95, max_iterations=3)
+
+    assert played.loop.iterations[1].similarity == pytest.approx(1 - 8 / 108)
+    _ended(played, 3, "max_iterations")
+
+
+async def test_the_threshold_itself_is_reached() -> None:
+    played = await _stable(["abcdefghij", "abcdefghiX"], stability_threshold=0.9, max_iterations=2)
+
+    _ended(played, 2)
+    assert played.loop.iterations[1].similarity == pytest.approx(0.9)
+
+
+async def test_a_result_must_be_similar_as_many_times_running_as_asked() -> None:
+    played = await _stable(["a", "a", "b", "b", "b", "b"], stability_patience=2, max_iterations=9)
+
+    _ended(played, 5)
+
+
+async def test_patience_starts_anew_after_a_change() -> None:
+    played = await _stable(["a", "a", "a", "b", "b", "c"], stability_patience=3, max_iterations=6)
+
+    _ended(played, 6, "max_iterations")
+
+
+async def test_texts_of_more_than_ten_thousand_characters_that_differ_at_the_end_alone_are_compared_exactly() -> None:
+    long = "x" * 20_000
+    played = await _stable([long + "a", long + "b", long + "c"], stability_threshold=1.0, max_iterations=3)
+
+    _ended(played, 3, "max_iterations")
+    assert played.loop.iterations[1].similarity == pytest.approx(1 - 1 / 20_001)
+
+
+async def test_a_long_tail_that_was_added_is_never_called_stable() -> None:
+    start = "y" * 12_000
+    played = await _stable([start, start + "z" * 12_000], stability_threshold=0.6, max_iterations=2)
+
+    _ended(played, 2, "max_iterations")
+    assert played.loop.iterations[1].similarity == pytest.approx(0.5)
+
+
+async def test_tails_that_differ_in_length_beyond_the_cut_count_as_distance() -> None:
+    first, second = "a" + "m" * 10_000 + "p", "b" + "m" * 10_000 + "q" * 20_000
+    played = await _stable([first, second], stability_threshold=0.6, max_iterations=2)
+
+    _ended(played, 2, "max_iterations")
+
+
+async def test_a_key_order_changes_nothing() -> None:
+    workflow = around(
+        llm("draft", reply_schema={"type": "object"}),
+        edges="loop -> draft -> exit",
+        exit_condition="stable_output",
+        stability_threshold=1.0,
+    )
+
+    played = await play(workflow, by_node(draft=['{"a": 1, "b": [2]}', '{"b": [2], "a": 1}']))
+
+    _ended(played, 2)
+
+
+async def test_json_is_compared_as_its_compact_text() -> None:
+    workflow = around(
+        llm("draft", reply_schema={"type": "object"}),
+        edges="loop -> draft -> exit",
+        exit_condition="stable_output",
+        max_iterations=2,
+    )
+
+    played = await play(workflow, by_node(draft=['{"a": 1}', '{"a": 2}']))
+
+    assert played.loop.iterations[1].similarity == pytest.approx(1 - 1 / 7)
+
+
+async def test_similarity_is_not_worked_out_where_nobody_asked() -> None:
+    played = await play(around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2), "same")
+
+    assert [record.similarity for record in played.loop.iterations] == [None, None]
+
+
+@pytest.mark.parametrize("field", ["until", "score"])
+async def test_similarity_is_recorded_wherever_an_expression_names_it(field: str) -> None:
+    texts = {"until": "similarity == 1.0", "score": "similarity == null ? 0.0 : similarity"}
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3, **{field: texts[field]})
+
+    played = await play(workflow, by_node(draft=["a", "b", "b"]))
+
+    assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0]
+
+
+async def test_a_stable_loop_gives_the_later_of_the_two_results() -> None:
+    played = await _stable(["abcdefghij" * 10, "abcdefghij" * 9 + "abcdefghiX"])
+
+    _ended(played, 2)
+    assert played.out.endswith("X")
+    assert played.loop.returned == 1

@@ -1,0 +1,324 @@
+"""Problems of loops: pairing, bodies, controlling routers, and names that cannot exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine import Workflow, validate
+from engine.document.problems import has_errors
+from tests.engine.semantics.documents import (
+    Part,
+    around,
+    entry,
+    flow,
+    judge,
+    leave,
+    llm,
+    loop,
+    off,
+    part,
+    result,
+    rules,
+    transform,
+)
+from tests.engine.semantics.kit import play
+from tests.engine.semantics.refusals import nodes_of, one_problem, refused
+
+
+def test_a_loop_without_an_exit() -> None:
+    problems = refused(flow(entry(), loop(), llm("draft"), result(), edges="text -> loop -> draft -> out"))
+
+    assert "loop" in nodes_of(problems)
+    assert any("exit" in problem.remedy.lower() for problem in problems)
+
+
+def test_an_exit_without_a_loop() -> None:
+    problems = refused(flow(entry(), part("exit", "exit"), result(), edges="text -> exit -> out"))
+
+    assert "exit" in nodes_of(problems)
+
+
+def test_an_exit_of_a_loop_that_is_not_there() -> None:
+    problems = refused(flow(entry(), leave(of="nobody"), result(), edges="text -> exit -> out"))
+
+    assert ("exit", "loop") in {(problem.node, problem.field) for problem in problems}
+    assert any("nobody" in problem.message for problem in problems)
+
+
+def test_an_exit_that_names_a_node_that_is_no_loop() -> None:
+    problems = refused(flow(entry(), leave(of="text"), result(), edges="text -> exit -> out"))
+
+    assert ("exit", "loop") in {(problem.node, problem.field) for problem in problems}
+
+
+def test_two_exits_of_one_loop() -> None:
+    workflow = flow(
+        entry(),
+        loop(),
+        transform("a"),
+        leave("one"),
+        leave("two"),
+        result(),
+        edges="text -> loop -> a -> one -> out\na -> two",
+    )
+
+    assert nodes_of(refused(workflow)) & {"one", "two", "loop"}
+
+
+def test_two_loops_and_one_exit() -> None:
+    workflow = flow(
+        entry(),
+        loop("one"),
+        loop("two"),
+        transform("a"),
+        leave(of="two"),
+        result(),
+        edges="text -> one -> two -> a -> exit -> out",
+    )
+
+    assert "one" in nodes_of(refused(workflow))
+
+
+def test_a_body_of_nothing() -> None:
+    problems = refused(flow(entry(), loop(), leave(), result(), edges="text -> loop -> exit -> out"))
+
+    assert "loop" in nodes_of(problems)
+
+
+def test_a_body_that_does_not_lead_to_the_exit() -> None:
+    workflow = flow(
+        entry(), loop(), transform("a"), leave(), result(), edges="text -> loop -> a\ntext -> exit\nexit -> out"
+    )
+
+    assert refused(workflow)
+
+
+def test_a_loop_whose_body_port_leads_nowhere() -> None:
+    workflow = flow(entry(), loop(), transform("a"), leave(), result(), edges="text -> loop\ntext -> a -> exit -> out")
+
+    assert "loop" in nodes_of(refused(workflow))
+
+
+def test_an_edge_out_of_a_body_is_named_with_the_way_out() -> None:
+    workflow = flow(
+        entry(),
+        loop(),
+        transform("a"),
+        transform("b"),
+        leave(),
+        result(),
+        result("early"),
+        edges="text -> loop -> a -> b -> exit -> out\na -> early",
+    )
+
+    problem = one_problem(workflow)
+
+    assert problem.edge == "a.output -> early.value"
+    assert "exit" in problem.remedy.lower()
+    assert "iterations" in problem.remedy
+
+
+def test_an_edge_out_of_an_inner_body_into_the_outer_one() -> None:
+    workflow = flow(
+        entry(),
+        loop("outer"),
+        loop("inner"),
+        transform("a"),
+        leave("inner_exit", "inner"),
+        transform("join", "{{input}}{{early}}"),
+        leave("outer_exit", "outer"),
+        result(),
+        edges="text -> outer -> inner -> a -> inner_exit -> join -> outer_exit -> out\na -> join.early",
+    )
+
+    assert "a.output -> join.early" in {problem.edge for problem in refused(workflow)}
+
+
+async def test_a_loose_end_that_hangs_on_no_routers_branch_is_never_what_the_next_iteration_starts_from() -> None:
+    workflow = around(
+        transform("a", "{{input}}a"),
+        transform("loose", "loose"),
+        edges="loop -> a -> exit\na -> loose",
+        max_iterations=3,
+    )
+
+    if not has_errors(validate(workflow)):
+        assert (await play(workflow)).starts == ["seed", "seeda", "seedaa"]
+
+
+def test_loops_that_overlap_in_part() -> None:
+    workflow = flow(
+        entry(),
+        loop("one"),
+        transform("a"),
+        loop("two"),
+        transform("b"),
+        leave("one_exit", "one"),
+        transform("c"),
+        leave("two_exit", "two"),
+        result(),
+        edges="text -> one -> a -> two -> b -> one_exit -> c -> two_exit -> out",
+    )
+
+    problems = refused(workflow)
+
+    assert nodes_of(problems) & {"one", "two", "one_exit", "two_exit"}
+
+
+def test_an_output_may_not_stand_in_a_body() -> None:
+    workflow = around(transform("a"), result("inside"), edges="loop -> a -> exit\na -> inside")
+
+    problems = refused(workflow)
+
+    assert "inside" in nodes_of(problems) or "a.output -> inside.value" in {problem.edge for problem in problems}
+
+
+async def test_an_input_that_leads_into_a_body_stands_outside_of_it() -> None:
+    workflow = flow(
+        entry(),
+        entry("inside"),
+        loop(max_iterations=2),
+        transform("a", "{{input}}{{b}}"),
+        leave(),
+        result(),
+        edges="text -> loop -> a -> exit -> out\ninside -> a.b",
+    )
+
+    assert (await play(workflow, inputs={"text": "seed", "inside": "!"})).out == "seed!!"
+
+
+def test_an_output_on_a_routers_branch_in_a_body() -> None:
+    workflow = around(
+        rules("check", {"done": "true", "continue": "else"}),
+        result("inside"),
+        edges="loop -> check\ncheck.done -> exit\ncheck.continue -> inside",
+        exit_condition="evaluator",
+    )
+
+    problems = refused(workflow)
+
+    assert "inside" in nodes_of(problems) or "check.continue -> inside.value" in {problem.edge for problem in problems}
+
+
+def test_a_cycle_instead_of_a_loop() -> None:
+    workflow = flow(
+        entry(),
+        loop(),
+        transform("a"),
+        transform("b"),
+        leave(),
+        result(),
+        edges="text -> loop -> a -> b -> exit -> out\nb -> loop",
+    )
+
+    assert refused(workflow)
+
+
+def _evaluator(*body: Part, edges: str, **config: Any) -> Workflow:
+    return around(*body, edges=edges, exit_condition="evaluator", **config)
+
+
+def test_an_evaluator_loop_without_a_router() -> None:
+    problem = one_problem(_evaluator(llm("draft"), edges="loop -> draft -> exit"))
+
+    assert problem.node == "loop"
+    assert "done" in str(problem)
+
+
+def test_an_evaluator_loop_whose_router_does_not_lead_to_the_exit_by_done() -> None:
+    problem = one_problem(
+        _evaluator(
+            rules("check", {"done": "true", "continue": "else"}),
+            edges="loop -> check\ncheck.continue -> exit",
+        )
+    )
+
+    assert problem.node == "loop"
+
+
+_TWO = [rules(name, {"done": "true", "continue": "else"}) for name in ("one", "two")]
+
+
+_TWO_EDGES = "loop -> one\none.done -> two\ntwo.done -> exit"
+
+
+def test_an_evaluator_loop_with_several_routers_that_names_none() -> None:
+    problem = one_problem(_evaluator(*_TWO, edges=_TWO_EDGES))
+
+    assert (problem.node, problem.field) == ("loop", "evaluator")
+    assert "one" in str(problem)
+    assert "two" in str(problem)
+
+
+@pytest.mark.parametrize("named", ["nobody", "draft", "loop", "text"])
+def test_an_evaluator_that_is_no_router_of_the_body(named: str) -> None:
+    workflow = _evaluator(llm("draft"), judge(), edges="loop -> draft -> check\ncheck.done -> exit", evaluator=named)
+
+    problem = one_problem(workflow)
+
+    assert (problem.node, problem.field) == ("loop", "evaluator")
+    assert named in problem.message
+
+
+def test_a_router_of_a_nested_loop_does_not_control_the_outer_one() -> None:
+    workflow = flow(
+        entry(),
+        loop("outer", exit_condition="evaluator"),
+        loop("inner", exit_condition="evaluator"),
+        judge(),
+        leave("inner_exit", "inner"),
+        leave("outer_exit", "outer"),
+        result(),
+        edges="text -> outer -> inner -> check\ncheck.done -> inner_exit -> outer_exit -> out",
+    )
+
+    assert one_problem(workflow).node == "outer"
+
+
+@pytest.mark.parametrize("field", ["on_max_iterations", "on_budget"])
+def test_the_best_of_what_has_no_score(field: str) -> None:
+    problem = one_problem(around(llm("draft"), edges="loop -> draft -> exit", **{field: "return_best"}))
+
+    assert (problem.node, problem.field) == ("loop", field)
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"exit_condition": "sometimes"}, "exit_condition"),
+        ({"feedback_mode": "shout"}, "feedback_mode"),
+        ({"stability_threshold": 1.5}, "stability_threshold"),
+        ({"stability_threshold": "high"}, "stability_threshold"),
+        ({"stability_patience": 0}, "stability_patience"),
+        ({"append_window": 0}, "append_window"),
+        ({"output_mode": "all"}, "output_mode"),
+        ({"delay_s": -1}, "delay_s"),
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"budget_usd": -1}, "budget_usd"),
+        ({"until": "output ==="}, "until"),
+        ({"score": "("}, "score"),
+        ({"condition": "input &&"}, "condition"),
+        ({"until": 5}, "until"),
+    ],
+)
+def test_a_wrong_setting_of_a_loop_is_named(config: dict[str, Any], field: str) -> None:
+    problem = one_problem(around(llm("draft"), edges="loop -> draft -> exit", **config))
+
+    assert (problem.node, problem.field) == ("loop", field)
+
+
+async def test_a_disabled_loop_is_skipped_or_passed_through_and_never_runs_its_body() -> None:
+    workflow = flow(
+        entry(),
+        off(loop()),
+        llm("draft"),
+        leave(),
+        result(),
+        edges="text -> loop -> draft -> exit -> out",
+    )
+
+    played = await play(workflow, "x")
+
+    assert played.model.calls == []

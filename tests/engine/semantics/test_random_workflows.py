@@ -1,0 +1,97 @@
+"""Workflows made at random: nothing but problems, results and the engine's own errors ever comes out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from engine import DocumentError, InputError, Problem, Workflow, loads, start, validate
+from engine.document.problems import has_errors
+from engine.models.base import ModelError, ModelErrorKind, Price, Usage
+from tests.engine.document.strategies import workflows
+from tests.engine.semantics.kit import begin, finish, options
+from tests.engine.semantics.models import Call, FakeModels, FunctionModel, Said, verdict
+from tests.engine.semantics.random_workflows import broken_documents, good_documents
+from tests.engine.semantics.virtual_time import virtually
+
+_REPLIES: list[Said] = [
+    "a text",
+    "{{input}} {{loop.index}}",
+    "",
+    "done",
+    "not done yet",
+    verdict("done"),
+    verdict("continue"),
+    verdict("left"),
+    '{"k": 1}',
+    ModelError(ModelErrorKind.SERVER, "The server is overloaded.", "Wait."),
+    ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.", "Check the key."),
+]
+_PERMITTED = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+def _models(choices: list[int], *, known_price: bool) -> FakeModels:
+    def answer(call: Call) -> Said:
+        # The reply hangs on where the call is made, not on which call came first: calls may be made side by side.
+        return _REPLIES[choices[sum(map(ord, call.path)) % len(choices)]]
+
+    price = Price(0.01, 0.1) if known_price else None
+    return FakeModels(FunctionModel(answer, price=price, usage=Usage(5, 5)))
+
+
+async def _outcome(workflow: Workflow, models: FakeModels) -> str:
+    """How the workflow ends, after checking that it could end so."""
+    problems = validate(workflow)
+    assert all(isinstance(problem, Problem) and problem.message for problem in problems)
+    more: dict[str, Any] = {"max_iterations_cap": 3}
+    if has_errors(problems):
+        with pytest.raises(DocumentError) as caught:
+            start(workflow, {}, options(models, **more))
+        assert has_errors(caught.value.problems)
+        return "refused"
+    try:
+        run, _ = begin(workflow, models, {}, **more)
+    except InputError:
+        return "wrong inputs"
+    played = await finish(run, models)
+    assert played.result.status in {"completed", "failed"}
+    if played.result.status == "failed":
+        assert played.result.error
+        assert "should not happen" not in played.result.error, played.result.error
+        assert "Traceback" not in played.result.error
+    return played.result.status
+
+
+_CHOICES = st.lists(st.integers(0, len(_REPLIES) - 1), min_size=1, max_size=6)
+
+
+@_PERMITTED
+@given(document=good_documents(), choices=_CHOICES, known_price=st.booleans())
+def test_a_workflow_that_ought_to_run_ends(document: dict[str, Any], choices: list[int], known_price: bool) -> None:
+    workflow = loads(json.dumps(document))
+    problems = validate(workflow)
+
+    assert not has_errors(problems), problems
+    ended = virtually(_outcome(workflow, _models(choices, known_price=known_price)))
+    event(ended)
+    assert ended in {"completed", "failed"}
+
+
+@_PERMITTED
+@given(document=broken_documents(), choices=_CHOICES)
+def test_a_workflow_that_was_broken_is_refused_or_ends(document: dict[str, Any], choices: list[int]) -> None:
+    event(virtually(_outcome(loads(json.dumps(document)), _models(choices, known_price=True))))
+
+
+@_PERMITTED
+@given(workflow=workflows())
+def test_any_document_that_opens_is_refused_or_ends(workflow: Workflow) -> None:
+    event(virtually(_outcome(workflow, _models([0], known_price=True))))
