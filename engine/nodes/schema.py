@@ -2,6 +2,7 @@
 
 Checking is `jsonschema_rs`'s; it is imported on first use.
 """
+
 from __future__ import annotations
 
 import json

@@ -62,7 +62,11 @@ async def _within_time(timeout_s: float, attempt: Callable[[], Awaitable[Outputs
 
 def out_of_time(timeout_s: float) -> NodeError:
     """The error for work that took longer than its time limit."""
-    return NodeError(f"It took longer than its time limit of {timeout_s:g} s.", "Raise the time limit.", retryable=True)
+    return NodeError(
+        f"It took longer than its time limit of {timeout_s:g} s.",
+        "Raise 'Time limit in seconds', or find out what takes so long.",
+        retryable=True,
+    )
 
 
 def _unexpected(error: Exception) -> NodeError:
