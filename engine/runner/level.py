@@ -19,7 +19,7 @@ from engine.plan.config_words import config_faults
 from engine.plan.graph import NodePlan
 from engine.runner.account import Account, estimate, reply_tokens
 from engine.runner.bus import EventBus
-from engine.runner.events import BudgetWarning, NodeStreaming
+from engine.runner.events import BudgetWarning, NodeStreaming, RunPaused, RunResumed
 from engine.runner.frame import LoopFrame
 from engine.tools.base import ToolContext, ToolError
 from engine.tools.registry import find_tool
@@ -98,7 +98,9 @@ class Core:
         outputs: Named results so far.
         warnings: What a person should know at the end although the run went on.
         execute: Runs one node of a graph; handed in, because running a loop means running graphs again.
-        paused: Done when the run goes on again; None while it is not paused.
+        paused: Whether no further node is to start.
+        stop_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
+        waiting: What is to be started next while the run is paused, in order.
     """
 
     bus: EventBus
@@ -109,7 +111,43 @@ class Core:
     execute: Callable[[Any, NodePlan], Awaitable[Outputs | None]]
     outputs: dict[str, Value] = field(default_factory=dict[str, Value])
     warnings: list[str] = field(default_factory=list[str])
-    paused: asyncio.Future[None] | None = None
+    paused: bool = False
+    stop_before_iteration: bool = False
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
+
+    def pause(self) -> None:
+        """Start no more nodes."""
+        if not self.paused:
+            self.paused = True
+            self.bus.emit(RunPaused, "")
+
+    def resume(self) -> None:
+        """Start nodes again."""
+        if not self.paused:
+            return
+        self.paused = False
+        while self.waiting:
+            self._let_start(self.waiting.popleft())
+        self.bus.emit(RunResumed, "")
+
+    def let_one_start(self) -> None:
+        """Let what has waited longest begin, although the run is paused."""
+        while self.waiting:
+            if self._let_start(self.waiting.popleft()):
+                return
+
+    async def free_to_start(self) -> None:
+        """Wait while the run is paused, for a resume or for being let through."""
+        if self.paused:
+            turn = asyncio.get_running_loop().create_future()
+            self.waiting.append(turn)
+            await turn
+
+    def _let_start(self, turn: asyncio.Future[None]) -> bool:
+        if turn.done():
+            return False
+        turn.set_result(None)
+        return True
 
 
 class Level:

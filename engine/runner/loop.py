@@ -12,7 +12,7 @@ from engine.runner.attempts import make_attempts
 from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.loop_run import LoopRun
-from engine.runner.node import free_to_start, outputs_on_error
+from engine.runner.node import outputs_on_error
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
@@ -28,8 +28,8 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
         BudgetError: The budget is spent, and no whole iteration is there to return, or its settings say that it fails.
     """
     level, path, kind = around.level, around.level.prefix + node.id, node.spec.type
-    if level.core.paused is not None:
-        await free_to_start(level.core)
+    if level.core.paused:
+        await level.core.free_to_start()
     emit = level.core.bus.emit
     emit(NodeStarted, path, kind, inputs)
     started = time.perf_counter()

@@ -126,12 +126,23 @@ class LoopRun:
             index = len(self.ended)
             if index and self.config.delay_s:
                 await asyncio.sleep(self.config.delay_s)
+            if index:
+                await self._stop_if_asked()
             ended = await self._iteration(index, body_input)
             reason = self._reason(ended)
             if reason is not None:
                 return reason
             self.feedbacks.append(ended.record.feedback)
             body_input = next_input(self.config, self.original, body_input, self.feedbacks)
+
+    async def _stop_if_asked(self) -> None:
+        """Pause between two iterations, where a person steps from one to the next."""
+        core = self.level.core
+        if core.stop_before_iteration:
+            core.stop_before_iteration = False
+            core.pause()
+        if core.paused:
+            await core.free_to_start()
 
     async def _iteration(self, index: int, body_input: Value) -> _Ended:
         """One pass through the body, told and recorded."""

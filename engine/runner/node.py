@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Mapping
 from functools import partial
@@ -17,7 +16,7 @@ from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
 from engine.runner.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.runner.failure import NodeFailure
-from engine.runner.level import Core, Level
+from engine.runner.level import Level
 from engine.values import Value
 
 
@@ -32,13 +31,11 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         BudgetError: A model call of it does not fit into the budget.
     """
     core = level.core
-    if core.paused is not None:
-        await free_to_start(core)
     if not core.slots.take_now():
         await core.slots.wait()
     try:
-        if core.paused is not None:
-            await free_to_start(core)
+        if core.paused:
+            await core.free_to_start()
         path, kind = level.prefix + node.id, node.spec.type
         context = NodeContext(path, node.config, node.prepared, inputs, inputs, level)
         core.bus.emit(NodeStarted, path, kind, inputs)
@@ -138,9 +135,3 @@ def bypass(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Outputs | 
     if len(inputs) == len(node.inputs) == len(used) == 1 and used[0] not in branches:
         return {used[0]: next(iter(inputs.values()))}
     return None
-
-
-async def free_to_start(core: Core) -> None:
-    """Wait while the run is paused."""
-    while core.paused is not None:
-        await asyncio.shield(core.paused)

@@ -22,8 +22,6 @@ from engine.runner.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
-    RunPaused,
-    RunResumed,
     RunStarted,
 )
 from engine.runner.failure import NodeFailure
@@ -143,6 +141,15 @@ class Run:
         """All events from the first, as they come; ends with the run."""
         return self._bus.read()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the last event has been told. May be asked from any thread."""
+        return self._bus.closed
+
+    def events_since(self, place: int, most: int) -> list[AnyEvent]:
+        """Events from number `place` on, at most `most` of them, without waiting. May be called from any thread."""
+        return self._bus.log[place : place + most]
+
     async def result(self) -> RunResult:
         """What the run comes to, once it has. A run that failed or was stopped is a result too."""
         await self._ended.wait()
@@ -160,16 +167,22 @@ class Run:
 
     def pause(self) -> None:
         """Let nodes at work finish, and start no more."""
-        if self._core.paused is None and not self._task.done():
-            self._core.paused = asyncio.get_running_loop().create_future()
-            self._bus.emit(RunPaused, "")
+        if not self._bus.closed:
+            self._core.pause()
 
     def resume(self) -> None:
         """Go on after a pause."""
-        if self._core.paused is not None:
-            paused, self._core.paused = self._core.paused, None
-            paused.set_result(None)
-            self._bus.emit(RunResumed, "")
+        self._core.stop_before_iteration = False
+        self._core.resume()
+
+    def step_node(self) -> None:
+        """Start one more node of a paused run; the run stays paused."""
+        self._core.let_one_start()
+
+    def step_iteration(self) -> None:
+        """Go on, and pause again before the next iteration of any loop begins."""
+        self._core.resume()
+        self._core.stop_before_iteration = True
 
     async def _main(self) -> None:
         self._begun = True

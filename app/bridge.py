@@ -1,0 +1,177 @@
+"""Between the engine's thread and the window's.
+
+The engine runs in one worker thread with an asyncio loop of its own. The window hands work over and takes events up in
+batches, on a timer that runs only while a run does: however many events a run tells, the window's thread is woken about
+sixty times a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from engine.document.model import Workflow
+from engine.errors import EngineError
+from engine.models.catalogue import Models
+from engine.runner.events import AnyEvent
+from engine.runner.options import RunOptions
+from engine.runner.run import Run, start
+from engine.values import Value
+
+ResultT = TypeVar("ResultT")
+
+DRAIN_MS: Final = 16
+BATCH: Final = 500
+"""The most events taken up at once, so that a flood of them never holds the window up."""
+
+
+class EngineThread(QObject):
+    """The thread in which everything of the engine runs, from start-up to the end of the program.
+
+    Attributes:
+        models: The models of the whole program, shared by all runs.
+    """
+
+    _called = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.models = Models()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="loopwright engine", daemon=True)
+        self._thread.start()
+        self._called.connect(lambda call: call())
+
+    def submit(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
+        """Run a coroutine in the engine's thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def ask(
+        self,
+        work: Coroutine[Any, Any, ResultT],
+        answered: Callable[[ResultT], None],
+        failed: Callable[[EngineError], None],
+    ) -> None:
+        """Run a coroutine in the engine's thread and hand its result, or its error, to the window's thread."""
+
+        def done(future: Future[ResultT]) -> None:
+            if future.cancelled():
+                return
+            error = future.exception()
+            if error is None:
+                result = future.result()
+                self._called.emit(lambda: answered(result))
+            else:
+                told = error if isinstance(error, EngineError) else EngineError(f"{type(error).__name__}: {error}")
+                self._called.emit(lambda: failed(told))
+
+        self.submit(work).add_done_callback(done)
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Call a function in the engine's thread, soon."""
+        self._loop.call_soon_threadsafe(work)
+
+    def stop(self) -> None:
+        """Cancel what is under way, give models back and end the thread."""
+        if self._loop.is_closed():
+            return
+        self.submit(_wind_up(self.models)).result(timeout=10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=10)
+        self._loop.close()
+
+
+async def _wind_up(models: Models) -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await models.close()
+    await asyncio.get_running_loop().shutdown_default_executor()
+
+
+class LiveRun(QObject):
+    """A run as the window's thread holds it.
+
+    Signals:
+        events: A batch of events, in order.
+        refused: The run could not be started; the error says why.
+        ended: The run is over, and all its events have been handed on.
+    """
+
+    events = Signal(list)
+    refused = Signal(object)
+    ended = Signal()
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        workflow: Workflow,
+        inputs: Mapping[str, Value],
+        options: RunOptions,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._engine = engine
+        self._run: Run | None = None
+        self._place = 0
+        self._refusal: EngineError | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(DRAIN_MS)
+        self._timer.timeout.connect(self._drain)
+        engine.submit(self._start(workflow, inputs, options))
+        self._timer.start()
+
+    def cancel(self) -> None:
+        """Stop at once."""
+        self._with_run(Run.cancel)
+
+    def pause(self) -> None:
+        """Let nodes at work finish, and start no more."""
+        self._with_run(Run.pause)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._with_run(Run.resume)
+
+    def step_node(self) -> None:
+        """Start one node, and pause again."""
+        self._with_run(Run.step_node)
+
+    def step_iteration(self) -> None:
+        """Go on to the end of the present iteration, and pause again."""
+        self._with_run(Run.step_iteration)
+
+    async def _start(self, workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions) -> None:
+        try:
+            self._run = start(workflow, inputs, options)
+        except EngineError as error:
+            self._refusal = error
+
+    def _with_run(self, action: Callable[[Run], None]) -> None:
+        def act() -> None:
+            if self._run is not None:
+                action(self._run)
+
+        self._engine.call(act)
+
+    def _drain(self) -> None:
+        if self._refusal is not None:
+            self._timer.stop()
+            self.refused.emit(self._refusal)
+            return
+        if self._run is None:
+            return
+        over = self._run.is_over  # asked before reading, so that nothing told in between is missed
+        batch: list[AnyEvent] = self._run.events_since(self._place, BATCH)
+        self._place += len(batch)
+        if batch:
+            self.events.emit(batch)
+        if over and len(batch) < BATCH:
+            self._timer.stop()
+            self.ended.emit()

@@ -1,0 +1,1 @@
+"""The canvas: the document as cards, edges and loop regions, and the gestures that change it."""

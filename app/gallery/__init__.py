@@ -1,0 +1,1 @@
+"""What a person sees first: templates with their pictures, recent files, and one line about the model."""

@@ -1,0 +1,1 @@
+"""The form of what is selected, and what it did in the last run."""

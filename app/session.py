@@ -1,0 +1,265 @@
+"""An open document with its undo stack, its problems and its run: the one place where the parts of the window meet.
+
+Everything that changes the document goes through `do`; canvas, inspector and panels follow the signals. Which
+iterations a person looks at, and what is selected, is kept here too, so that all parts show the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.bridge import EngineThread, LiveRun
+from app.runs.picture import RunPicture
+from engine.document.files import load, save
+from engine.document.history import History
+from engine.document.model import Node, Workflow
+from engine.document.operation import Operation
+from engine.document.problems import Problem
+from engine.errors import EngineError
+from engine.nodes.registry import Registry, builtin_registry
+from engine.plan.check import check_structure
+from engine.plan.structure import Structure, analyse
+from engine.runner.events import AnyEvent
+from engine.runner.options import RunOptions
+from engine.values import Value
+
+ANALYSE_AFTER_MS: Final = 30
+
+
+class Session(QObject):
+    """One open document.
+
+    Signals:
+        changed: The document is another one: old and new.
+        saved_state_changed: Path, name or 'modified' changed.
+        analysed: `structure` and `problems` fit the document as it is now.
+        selection_changed: Other nodes are selected.
+        refused: Something could not be done; the text says what and why.
+        run_started: A run began, and `picture` and `run` are new.
+        run_updated: Events came; the set of ids of the nodes that they touched.
+        run_ended: The run is over.
+        view_changed: Other iterations are looked at.
+
+    Attributes:
+        registry: The node types.
+        path: Where the document is saved; None for one that never was.
+        structure: How the document hangs together; may be a moment behind it, see `analysed`.
+        problems: What is wrong with it, as of the same moment.
+        selection: Ids of the selected nodes, in the order in which they were.
+        run: The run under way; None before the first and after one has ended.
+        picture: What the last run has told; None before the first.
+        run_workflow: The document as that run runs it.
+        chosen: By loop id, the iteration that is looked at; a loop that is not in it shows the latest.
+    """
+
+    changed = Signal(object, object)
+    saved_state_changed = Signal()
+    analysed = Signal()
+    selection_changed = Signal()
+    refused = Signal(str)
+    run_started = Signal()
+    run_updated = Signal(set)
+    run_ended = Signal()
+    view_changed = Signal()
+
+    _structure_found = Signal(object, object)
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        workflow: Workflow | None = None,
+        path: Path | None = None,
+        registry: Registry | None = None,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._engine = engine
+        self.registry = registry or builtin_registry()
+        self.path = path
+        self._history = History(workflow if workflow is not None else Workflow())
+        self.structure: Structure = analyse(self.workflow, self.registry)
+        self.problems: list[Problem] = check_structure(self.structure)
+        self.selection: tuple[str, ...] = ()
+        self.run: LiveRun | None = None
+        self.picture: RunPicture | None = None
+        self.run_workflow: Workflow | None = None
+        self.chosen: dict[str, int] = {}
+        self.last_inputs: dict[str, Value] = {}
+        self._analysing = False
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(ANALYSE_AFTER_MS)
+        self._timer.timeout.connect(self._analyse)
+        self._structure_found.connect(self._take_up_structure)
+
+    @classmethod
+    def open(cls, engine: EngineThread, path: Path, parent: QObject | None = None) -> Session:
+        """Open a file.
+
+        Raises:
+            DocumentError: It cannot be opened.
+        """
+        return cls(engine, load(path), path, parent=parent)
+
+    @property
+    def workflow(self) -> Workflow:
+        """The document as it is now."""
+        return self._history.workflow
+
+    @property
+    def is_modified(self) -> bool:
+        """Whether it differs from what is saved."""
+        return self._history.is_modified
+
+    @property
+    def name(self) -> str:
+        """What to call the document: its name, else its file's, else 'Untitled'."""
+        if self.workflow.name:
+            return self.workflow.name
+        return self.path.name.partition(".")[0] if self.path is not None else "Untitled"
+
+    @property
+    def undo_title(self) -> str | None:
+        """What `undo` would take back; None where there is nothing."""
+        return self._history.undo_title
+
+    @property
+    def redo_title(self) -> str | None:
+        """What `redo` would do again; None where there is nothing."""
+        return self._history.redo_title
+
+    def node(self, node_id: str) -> Node | None:
+        """The node of that id; None where there is none."""
+        return self.workflow.nodes_by_id.get(node_id)
+
+    def problems_of(self, node_id: str) -> list[Problem]:
+        """What is wrong with a node."""
+        return [problem for problem in self.problems if problem.node == node_id]
+
+    def do(self, operation: Operation) -> bool:
+        """Change the document; says through `refused` why where it cannot, and then returns False."""
+        return self._move(lambda: self._history.do(operation))
+
+    def undo(self) -> bool:
+        """Take the last step back."""
+        return self._history.undo_title is not None and self._move(self._history.undo)
+
+    def redo(self) -> bool:
+        """Do again what was taken back last."""
+        return self._history.redo_title is not None and self._move(self._history.redo)
+
+    def seal(self) -> None:
+        """End a step of typing: the next change of the same field is one of its own."""
+        self._history.seal()
+
+    def save(self, path: Path | None = None) -> bool:
+        """Save to the document's file, or to another that then is the document's."""
+        target = path or self.path
+        assert target is not None, "the window asks for a path first"
+        try:
+            save(self.workflow, target)
+        except EngineError as error:
+            self.refused.emit(str(error))
+            return False
+        self.path = target
+        self._history.mark_saved()
+        self.saved_state_changed.emit()
+        return True
+
+    def select(self, node_ids: Iterable[str]) -> None:
+        """Select these nodes and no others; ids that are not there are left out."""
+        selection = tuple(dict.fromkeys(node_id for node_id in node_ids if self.node(node_id) is not None))
+        if selection != self.selection:
+            self.selection = selection
+            self.selection_changed.emit()
+
+    def start_run(self, inputs: Mapping[str, Value], options: RunOptions) -> None:
+        """Run the document as it is now. One run a document at a time."""
+        if self.run is not None:
+            return
+        self.last_inputs = dict(inputs)
+        self.run_workflow = self.workflow
+        self.picture = RunPicture(analyse(self.workflow, self.registry).parent)
+        self.chosen = {}
+        self.run = LiveRun(self._engine, self.workflow, inputs, options, self)
+        self.run.events.connect(self._take_up_events)
+        self.run.refused.connect(self._run_refused)
+        self.run.ended.connect(self._run_ended)
+        self.run_started.emit()
+
+    def look_at(self, loop_id: str, index: int | None) -> None:
+        """Show an iteration of a loop everywhere; None shows the latest again."""
+        chosen = {loop: there for loop, there in self.chosen.items() if loop != loop_id}
+        if index is not None:
+            chosen[loop_id] = index
+        if chosen != self.chosen:
+            self.chosen = chosen
+            self.view_changed.emit()
+
+    def look_at_latest(self) -> None:
+        """Follow the run again, in all loops."""
+        if self.chosen:
+            self.chosen = {}
+            self.view_changed.emit()
+
+    def _move(self, step: Callable[[], object]) -> bool:
+        before, was_modified = self.workflow, self.is_modified
+        name = self.name
+        try:
+            step()
+        except EngineError as error:
+            self.refused.emit(str(error))
+            return False
+        self.changed.emit(before, self.workflow)
+        self.select(self.selection)
+        self._timer.start()
+        if was_modified != self.is_modified or name != self.name:
+            self.saved_state_changed.emit()
+        return True
+
+    def _analyse(self) -> None:
+        """Find structure and problems in a thread; a document that changed meanwhile is looked at again."""
+        if self._analysing:
+            self._timer.start()
+            return
+        self._analysing = True
+        workflow = self.workflow
+
+        def work() -> None:
+            structure = analyse(workflow, self.registry)
+            self._structure_found.emit(structure, check_structure(structure))
+
+        threading.Thread(target=work, name="loopwright check", daemon=True).start()
+
+    def _take_up_structure(self, structure: Structure, problems: list[Problem]) -> None:
+        self._analysing = False
+        if structure.workflow is not self.workflow:
+            self._timer.start()
+            return
+        self.structure, self.problems = structure, problems
+        self.analysed.emit()
+
+    def _take_up_events(self, events: list[AnyEvent]) -> None:
+        assert self.picture is not None
+        touched = {self.picture.apply(event) for event in events}
+        self.run_updated.emit(touched)
+
+    def _run_refused(self, error: EngineError) -> None:
+        self._forget_run()
+        self.picture = None
+        self.refused.emit(str(error))
+        self.run_ended.emit()
+
+    def _run_ended(self) -> None:
+        self._forget_run()
+        self.run_ended.emit()
+
+    def _forget_run(self) -> None:
+        assert self.run is not None
+        self.run.deleteLater()
+        self.run = None

@@ -1,0 +1,1 @@
+"""How the program looks: colours, type, spacing, icons, in one place, light and dark."""

@@ -1,0 +1,1 @@
+"""The main window: tabs, menus, panels, and the start and end of a session."""
