@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig
+from engine.document.node_operations import SetConfig, SetTitle
 from engine.document.operation import Operation, OperationError, Restore
+from engine.document.operations import SetDescription, SetName, SetSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class _Step:
 class History:
     """An open document with what was done to it and what was taken back.
 
-    Changes of the same config field one after the other become one step, as when a person types; undo, redo, a save and
-    `seal` end such a step.
+    Changes of the same field one after the other (of a config, the settings, a title, the name or the description)
+    become one step, as when a person types; undo, redo, a save and `seal` end such a step.
 
     Attributes:
         workflow: The document as it is now.
@@ -30,7 +31,7 @@ class History:
         self._done: list[_Step] = []
         self._undone: list[_Step] = []
         self._saved_at: int | None = 0
-        self._open_field: SetConfig | None = None
+        self._open_field: tuple[object, ...] | None = None
 
     @property
     def undo_title(self) -> str | None:
@@ -57,10 +58,11 @@ class History:
         if self._saved_at is not None and self._saved_at > len(self._done):
             self._saved_at = None
         self._undone.clear()
-        if self._continues(operation):
+        field = _field_of(operation)
+        if field is not None and field == self._open_field:
             way_back = _joined(self._done.pop().way_back, way_back)
         self._done.append(_Step(operation.title, way_back))
-        self._open_field = operation if isinstance(operation, SetConfig) else None
+        self._open_field = field
         return self.workflow
 
     def undo(self) -> Workflow:
@@ -90,20 +92,27 @@ class History:
         self._saved_at = len(self._done)
         self.seal()
 
-    def _continues(self, operation: Operation) -> bool:
-        before = self._open_field
-        return (
-            before is not None
-            and isinstance(operation, SetConfig)
-            and (before.node_id, before.path) == (operation.node_id, operation.path)
-        )
-
     def _move(self, source: list[_Step], target: list[_Step], what: str) -> None:
         if not source:
             raise OperationError(f"There is nothing that could be {what}.")
         self.workflow, way_back = source[-1].way_back.apply(self.workflow)
         target.append(_Step(source.pop().title, way_back))
         self.seal()
+
+
+def _field_of(operation: Operation) -> tuple[object, ...] | None:
+    """The one field that an operation changes; None for an operation that is a step of its own."""
+    match operation:
+        case SetConfig(node_id, path):
+            return SetConfig, node_id, path
+        case SetTitle(node_id):
+            return SetTitle, node_id
+        case SetSettings(path):
+            return SetSettings, path
+        case SetName() | SetDescription():
+            return (type(operation),)
+        case _:
+            return None
 
 
 def _joined(first: Operation, second: Operation) -> Operation:

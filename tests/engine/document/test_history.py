@@ -11,10 +11,13 @@ from engine.document import (
     Connect,
     History,
     Node,
+    Operation,
     OperationError,
     RemoveNode,
     SetConfig,
+    SetDescription,
     SetName,
+    SetSettings,
     SetTitle,
     Workflow,
     dumps,
@@ -74,6 +77,24 @@ def test_typing_in_one_field_is_one_step() -> None:
     assert history.undo() == FLOW
     assert history.undo_title is None
     assert history.redo().node("a").config == {"p": "hel"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (SetTitle("a", "t"), SetTitle("a", "ti")),
+        (SetSettings(("model",), "m"), SetSettings(("model",), "mo")),
+        (SetName("n"), SetName("na")),
+        (SetDescription("d"), SetDescription("de")),
+    ],
+)
+def test_typing_a_title_a_setting_the_name_or_the_description_is_one_step(first: Operation, second: Operation) -> None:
+    history = History(FLOW)
+    history.do(first)
+    after = history.do(second)
+    assert history.undo() == FLOW
+    assert history.undo_title is None
+    assert history.redo() == after
 
 
 @pytest.mark.parametrize(
