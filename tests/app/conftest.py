@@ -1,0 +1,88 @@
+"""What all tests of the window share: an application with its look on, an engine, sessions, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.session import Session
+from app.theme.style import Style
+from engine.document.model import Workflow
+
+# What Qt's offscreen platform says of itself.
+_OFFSCREEN_SAYS = "This plugin does not support (propagateSizeHints|raise|grabbing)"
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker(pytest.mark.qt_log_level_fail("WARNING"))
+            item.add_marker(pytest.mark.qt_log_ignore(_OFFSCREEN_SAYS))
+
+
+@pytest.fixture(scope="session")
+def qapp(qapp: QApplication) -> QApplication:
+    qapp.setApplicationName("loopwright")
+    style = Style(qapp)
+    style.choose("dark")
+    return qapp
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings and data of the program lie in a folder of the test."""
+    home = tmp_path_factory.mktemp("home")
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(home / variable.lower()))
+    return home
+
+
+@pytest.fixture(autouse=True)
+def no_threads_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in left:
+        thread.join(timeout=5)
+    names = [thread.name for thread in left if thread.is_alive()]
+    assert not names, f"threads left behind: {names}"
+
+
+@pytest.fixture
+def engine_thread(qapp: QApplication) -> Iterator[EngineThread]:
+    engine = EngineThread()
+    yield engine
+    engine.stop()
+    engine.deleteLater()
+
+
+MakeSession = Callable[..., Session]
+
+
+@pytest.fixture
+def make_session(engine_thread: EngineThread, qtbot: QtBot) -> Iterator[MakeSession]:
+    """Makes sessions, and ends their runs after the test."""
+    made: list[Session] = []
+
+    def make(workflow: Workflow | None = None, path: Path | None = None) -> Session:
+        session = Session(engine_thread, workflow, path)
+        made.append(session)
+        return session
+
+    yield make
+    for session in made:
+        if session.run is not None:
+            session.run.cancel()
+            qtbot.waitUntil(lambda session=session: session.run is None, timeout=5000)
+        session.deleteLater()

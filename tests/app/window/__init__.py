@@ -1,0 +1,1 @@
+"""Tests of the main window and of what ties the parts together."""
