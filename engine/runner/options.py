@@ -33,6 +33,7 @@ class RunOptions:
 
     Attributes:
         model: The model that every node calls, whatever the document says; None leaves it to the document.
+        default_model: The model where neither node nor document names one; None: the program's own.
         budget_usd: The most US dollars that the run may spend; None leaves it to the document.
         budget_tokens: The most tokens that the run may use; None leaves it to the document.
         max_iterations_cap: The most iterations of any loop.
@@ -44,6 +45,7 @@ class RunOptions:
     """
 
     model: str | None = None
+    default_model: str | None = None
     budget_usd: float | None = None
     budget_tokens: int | None = None
     max_iterations_cap: int = MAX_ITERATIONS_CAP

@@ -74,7 +74,7 @@ def _catalogue(options: RunOptions) -> tuple[Catalogue, bool]:
 
 
 def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogue: Catalogue) -> BoundModel:
-    name, api_base = options.model or choice.name or settings.model, choice.api_base
+    name, api_base = options.model or choice.name or settings.model or options.default_model, choice.api_base
     if name is None:
         from engine.models.catalogue import default_model_name
 

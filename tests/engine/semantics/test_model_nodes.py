@@ -142,6 +142,15 @@ async def test_which_model_is_called(
     assert {name for name, _ in played.models.asked} == {asked}
 
 
+@pytest.mark.parametrize(("node_model", "asked"), [(None, "a/default"), ("a/node", "a/node")])
+async def test_a_default_model_is_called_where_the_document_names_none(node_model: str | None, asked: str) -> None:
+    workflow = flow(entry(), llm("draft", model=node_model), result(), edges="text -> draft -> out")
+
+    played = await play(workflow, FakeModels(FunctionModel("x", name=asked)), default_model="a/default")
+
+    assert {name for name, _ in played.models.asked} == {asked}
+
+
 async def test_a_server_address_goes_to_the_catalogue() -> None:
     played = await play(_asks(llm("draft", model="a/b", api_base="http://localhost:1/v1")), "x")
 
