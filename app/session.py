@@ -167,9 +167,13 @@ class Session(QObject):
             self.refused.emit(str(error))
             return False
         self.path = target
+        self.mark_saved()
+        return True
+
+    def mark_saved(self) -> None:
+        """Remember that the document as it is now is the one on the disk."""
         self._history.mark_saved()
         self.saved_state_changed.emit()
-        return True
 
     def select(self, node_ids: Iterable[str]) -> None:
         """Select these nodes and no others; ids that are not there are left out."""
