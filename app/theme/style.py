@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.theme.sheet import style_sheet
 from app.theme.tokens import DARK, FONT_FAMILY, FONT_SIZE, LIGHT, Theme
@@ -82,11 +82,27 @@ def style() -> Style:
 
 
 def icon(name: str, colour: str | None = None) -> QIcon:
-    """An icon of the one icon family (QtAwesome's `mdi6.…`), in the theme's text colour unless another is given."""
+    """An icon of the one icon family (QtAwesome's `mdi6.…`), in the theme's text colour unless another is given.
+
+    It keeps its colour; `app.theme.icons.ThemedIcon` follows the theme.
+    """
     import qtawesome
 
     make: Callable[..., QIcon] = qtawesome.icon
-    return make(name, color=colour or style().theme.text)
+    theme = style().theme
+    return make(name, color=colour or theme.text, color_disabled=theme.faint)
+
+
+def mark(widget: QWidget, **properties: bool | str) -> None:
+    """Set properties that the style sheet asks for, and show the widget accordingly at once.
+
+    A value of False takes a property away.
+    """
+    for name, value in properties.items():
+        widget.setProperty(name, None if value is False else value)
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)
+    widget.update()
 
 
 def _load_fonts() -> None:
@@ -99,14 +115,15 @@ def _palette(theme: Theme) -> QPalette:
     colours = {
         role.Window: theme.ground,
         role.WindowText: theme.text,
-        role.Base: theme.card,
-        role.AlternateBase: theme.panel,
+        role.Base: theme.panel,
+        role.AlternateBase: theme.field,
         role.Text: theme.text,
         role.Button: theme.card,
         role.ButtonText: theme.text,
         role.BrightText: theme.bad,
         role.Highlight: theme.accent,
         role.HighlightedText: theme.on_accent,
+        role.Accent: theme.accent,
         role.ToolTipBase: theme.card,
         role.ToolTipText: theme.text,
         role.PlaceholderText: theme.dim,
@@ -119,5 +136,5 @@ def _palette(theme: Theme) -> QPalette:
     for where, colour in colours.items():
         palette.setColor(where, QColor(colour))
     for where in (role.WindowText, role.Text, role.ButtonText):
-        palette.setColor(QPalette.ColorGroup.Disabled, where, QColor(theme.dim))
+        palette.setColor(QPalette.ColorGroup.Disabled, where, QColor(theme.faint))
     return palette

@@ -17,24 +17,60 @@ FONT_FAMILY: Final = "Inter"
 FONT_SIZE: Final = 13.0
 FONT_SIZE_SMALL: Final = 11.5
 FONT_SIZE_TITLE: Final = 14.0
+FONT_SIZE_HEADING: Final = 24.0
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """One set of colours, each `#rrggbb`."""
+    """One set of colours, each `#rrggbb`.
+
+    Attributes:
+        name: `dark` or `light`; also the folder of the marks that the style sheet draws.
+        ground: Behind everything: the canvas, the first page.
+        panel: The panels around it, bars and dialogs.
+        card: What lies on either: cards, menus, buttons.
+        field: Where something is typed or chosen.
+        hover: Under the pointer.
+        selection: Behind what is chosen.
+        line: Between things; decoration, tells nothing by itself.
+        edge: Around controls.
+        outline: Around marks that tell a state, such as a check box: at least 3 : 1.
+        text: What is read.
+        dim: What is read second.
+        faint: What cannot be used now.
+        accent: The one colour that draws the eye; as text and as a ground under `on_accent`.
+        on_accent: Text and marks on `accent`.
+        good: Went well; also as text.
+        warning: Wants a look; also as text.
+        bad: Went wrong; also as text.
+        good_soft: Ground of a badge of that kind, as are the next two.
+        warning_soft: See above.
+        bad_soft: See above.
+        category: The colour of each category of node types.
+        port: The colour of each type of port.
+    """
 
     name: str
     ground: str
     panel: str
     card: str
+    field: str
+    hover: str
+    selection: str
     line: str
+    edge: str
+    outline: str
     text: str
     dim: str
+    faint: str
     accent: str
     on_accent: str
     good: str
     warning: str
     bad: str
+    good_soft: str
+    warning_soft: str
+    bad_soft: str
     category: dict[Category, str]
     port: dict[PortType, str]
 
@@ -44,22 +80,31 @@ DARK: Final = Theme(
     ground="#14161b",
     panel="#1b1e25",
     card="#232832",
+    field="#20242d",
+    hover="#2d3340",
+    selection="#2e3354",
     line="#2c313c",
+    edge="#3b4250",
+    outline="#7f879b",
     text="#e6e8ee",
-    dim="#9aa1b1",
-    accent="#7c8cff",
+    dim="#9ea5b5",
+    faint="#6b7282",
+    accent="#8b99ff",
     on_accent="#12141a",
     good="#41c48a",
     warning="#f0b44c",
-    bad="#ef6b6b",
+    bad="#f27d7d",
+    good_soft="#1d3b33",
+    warning_soft="#40341f",
+    bad_soft="#44282d",
     category={
         Category.IO: "#58a6d6",
-        Category.AI: "#9d7bf0",
+        Category.AI: "#a88bf2",
         Category.LOGIC: "#e08a4f",
         Category.TOOLS: "#47b5a3",
     },
     port={
-        PortType.ANY: "#9aa1b1",
+        PortType.ANY: "#9ea5b5",
         PortType.TEXT: "#7fb2e6",
         PortType.JSON: "#c79bf2",
         PortType.NUMBER: "#8fd08a",
@@ -73,26 +118,35 @@ LIGHT: Final = Theme(
     ground="#f4f5f8",
     panel="#ffffff",
     card="#ffffff",
+    field="#f7f8fb",
+    hover="#eceef4",
+    selection="#e3e7fc",
     line="#dfe2ea",
+    edge="#c8cdd9",
+    outline="#7d8597",
     text="#1d2230",
-    dim="#596174",
-    accent="#4c5fe0",
+    dim="#565e70",
+    faint="#9097a6",
+    accent="#4456d6",
     on_accent="#ffffff",
-    good="#1f9d66",
-    warning="#b7791f",
-    bad="#cf3f3f",
+    good="#14744a",
+    warning="#8a5a0c",
+    bad="#b93232",
+    good_soft="#dff3e8",
+    warning_soft="#faeed6",
+    bad_soft="#fbe4e4",
     category={
-        Category.IO: "#2b7fb8",
-        Category.AI: "#7450d6",
-        Category.LOGIC: "#c2662b",
-        Category.TOOLS: "#21897a",
+        Category.IO: "#23719f",
+        Category.AI: "#6f4bd0",
+        Category.LOGIC: "#a9551d",
+        Category.TOOLS: "#1a7568",
     },
     port={
-        PortType.ANY: "#596174",
-        PortType.TEXT: "#2f74b5",
-        PortType.JSON: "#8350c4",
-        PortType.NUMBER: "#3a8a3d",
-        PortType.BOOLEAN: "#b5661f",
-        PortType.LIST: "#93791a",
+        PortType.ANY: "#565e70",
+        PortType.TEXT: "#2b6ca9",
+        PortType.JSON: "#7d4abf",
+        PortType.NUMBER: "#2f7a33",
+        PortType.BOOLEAN: "#a35a17",
+        PortType.LIST: "#7d6713",
     },
 )
