@@ -56,8 +56,11 @@ class EngineThread(QObject):
         work: Coroutine[Any, Any, ResultT],
         answered: Callable[[ResultT], None],
         failed: Callable[[EngineError], None],
-    ) -> None:
-        """Run a coroutine in the engine's thread and hand its result, or its error, to the window's thread."""
+    ) -> Future[ResultT]:
+        """Run a coroutine in the engine's thread and hand its result, or its error, to the window's thread.
+
+        Cancelling the future that is returned ends the work; then neither function is called.
+        """
 
         def done(future: Future[ResultT]) -> None:
             if future.cancelled():
@@ -70,7 +73,9 @@ class EngineThread(QObject):
                 told = error if isinstance(error, EngineError) else EngineError(f"{type(error).__name__}: {error}")
                 self._called.emit(lambda: failed(told))
 
-        self.submit(work).add_done_callback(done)
+        asked = self.submit(work)
+        asked.add_done_callback(done)
+        return asked
 
     def call(self, work: Callable[[], object]) -> None:
         """Call a function in the engine's thread, soon."""
