@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from enum import StrEnum
 
 from engine.errors import EngineError
 from engine.models.providers import provider_named
@@ -19,6 +20,14 @@ _STRUCK_OUT = "…"
 
 class KeyStoreError(EngineError):
     """A key that cannot be used, or a keyring that cannot keep one."""
+
+
+class KeySource(StrEnum):
+    """Where a key comes from."""
+
+    ENVIRONMENT = "environment"
+    SESSION = "session"
+    KEYRING = "keyring"
 
 
 def host_variable(host: str) -> str:
@@ -62,6 +71,21 @@ class Keys:
             KeyStoreError: There is one, but no key looks like it.
         """
         return self._find(f"host:{host}", (host_variable(host),))
+
+    def source(self, provider: str) -> KeySource | None:
+        """Where `get` finds the key of a provider; None where there is none. As slow as `get`.
+
+        Raises:
+            KeyStoreError: The keyring has one, but no key looks like it.
+        """
+        known = provider_named(provider)
+        with self._lock:
+            if any(self._environment.get(variable, "").strip() for variable in known.key_variables):
+                return KeySource.ENVIRONMENT
+            if known.name in self._session:
+                return KeySource.SESSION
+            found = self._from_keyring.get(known.name) or self._ask_keyring(known.name)
+            return KeySource.KEYRING if found else None
 
     def set(self, provider: str, key: str, *, session_only: bool = False) -> None:
         """Keep a key in the system's keyring, or for this session in memory alone.

@@ -15,7 +15,7 @@ from keyring.backends import fail
 from keyring.errors import PasswordDeleteError
 
 from engine.errors import EngineError
-from engine.models.keys import Keys, KeyStoreError, host_variable
+from engine.models.keys import Keys, KeySource, KeyStoreError, host_variable
 
 
 class MemoryKeyring(KeyringBackend):
@@ -104,6 +104,26 @@ def test_the_environment_comes_before_the_session_and_that_before_the_keyring(ri
     environment["OPENAI_API_KEY"] = "  "
     assert keys.get("openai") == "sk-session"
     assert ring.kept == {("loopwright", "openai"): "sk-ring"}
+
+
+def test_where_a_key_comes_from_is_told_as_it_would_be_found(ring: MemoryKeyring) -> None:
+    environment: dict[str, str] = {}
+    keys = Keys(environment)
+    assert keys.source("openai") is None
+
+    keys.set("openai", "sk-ring")
+    assert keys.source("openai") is KeySource.KEYRING
+
+    keys.set("openai", "sk-session", session_only=True)
+    assert keys.source("openai") is KeySource.SESSION
+
+    environment["OPENAI_API_KEY"] = "sk-environment"
+    assert keys.source("openai") is KeySource.ENVIRONMENT
+    assert keys.source("anthropic") is None
+
+    ring.kept["loopwright", "anthropic"] = "no key"
+    with pytest.raises(KeyStoreError, match="in the keyring"):
+        keys.source("anthropic")
 
 
 def test_a_key_from_the_keyring_is_asked_for_once(ring: MemoryKeyring) -> None:
