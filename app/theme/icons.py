@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QAbstractButton
 
 from app.theme.style import icon, style
 
-
 ICON_SIZE: Final = 16
 """Side of an icon in pixels at the usual size of texts."""
 

@@ -82,11 +82,11 @@ QSplitter::handle {{ background: {theme.line}; }}
 QSplitter::handle:horizontal {{ width: 4px; }}
 QSplitter::handle:vertical {{ height: 4px; }}
 QDockWidget {{
-  font-size: {round(FONT_SIZE * scale)}px; font-weight: 600; border: none;
+  font-size: {round(FONT_SIZE * scale)}px; font-weight: 600; border: none; icon-size: 16px;
   titlebar-close-icon: {mark_url(theme, "close")}; titlebar-normal-icon: {mark_url(theme, "float")};
 }}
 QDockWidget::close-button, QDockWidget::float-button {{
-  background: transparent; border: none; border-radius: 4px; padding: 2px;
+  background: transparent; border: none; border-radius: 4px;
 }}
 QDockWidget::close-button:hover, QDockWidget::float-button:hover {{ background: {theme.hover}; }}
 QDockWidget::title {{ background: {theme.panel}; padding: 8px 12px; border-bottom: 1px solid {theme.line}; }}

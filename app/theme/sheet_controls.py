@@ -100,7 +100,6 @@ QLineEdit:read-only, QPlainTextEdit:read-only, QTextEdit:read-only {{ background
 QAbstractSpinBox QLineEdit, QComboBox QLineEdit {{
   background: transparent; border: none; padding: 0px; min-height: 0px;
 }}
-QAbstractSpinBox QLineEdit {{ padding-left: 8px; }}
 QAbstractSpinBox {{ padding-right: {button}px; }}
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{
   subcontrol-origin: border; width: {button}px; border: none; background: transparent;
@@ -123,6 +122,7 @@ QComboBox::drop-down {{
 QComboBox::down-arrow {{ image: {mark_url(theme, "chevron-down")}; width: {arrow}px; height: {arrow}px; }}
 QComboBox QAbstractItemView {{
   background: {theme.card}; border: 1px solid {theme.edge}; border-radius: 0px; padding: 4px;
+  selection-background-color: {theme.selection}; selection-color: {theme.text};
 }}
 """
 
