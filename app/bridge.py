@@ -124,6 +124,7 @@ class LiveRun(QObject):
         super().__init__(parent)
         self._engine = engine
         self._run: Run | None = None
+        self._waiting: list[Callable[[Run], None]] = []
         self._place = 0
         self._refusal: EngineError | None = None
         self._timer = QTimer(self)
@@ -157,11 +158,20 @@ class LiveRun(QObject):
             self._run = start(workflow, inputs, options)
         except EngineError as error:
             self._refusal = error
+            return
+        except Exception as error:  # a fault of ours: told all the same, or the window would wait for ever
+            self._refusal = EngineError(f"The run could not be started ({type(error).__name__}: {error}).")
+            raise
+        for action in self._waiting:
+            action(self._run)
+        self._waiting.clear()
 
     def _with_run(self, action: Callable[[Run], None]) -> None:
         def act() -> None:
             if self._run is not None:
                 action(self._run)
+            else:  # it is about to start, and must not miss that it shall pause or stop
+                self._waiting.append(action)
 
         self._engine.call(act)
 
