@@ -1,0 +1,251 @@
+"""What is decided is kept, whatever happens to its file."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.settings.choices import Choices, OwnServer, fault
+from app.settings.preferences import MAX_BYTES, RECENT, PreferenceError, Preferences
+
+pytestmark = pytest.mark.usefixtures("qapp")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "settings" / "preferences.json"
+
+
+def test_without_a_file_the_usual_choices_count_and_none_is_written(path: Path) -> None:
+    preferences = Preferences(path)
+
+    assert preferences.choices == Choices()
+    assert (preferences.theme, preferences.text_scale, preferences.max_iterations_cap) == ("system", 1.0, 50)
+    assert (preferences.default_model, preferences.budget_usd, preferences.budget_tokens) == (None, None, None)
+    assert preferences.notice == ""
+    assert not path.parent.exists()
+
+
+def test_the_file_lies_in_the_systems_folder_for_settings(own_folders: Path) -> None:
+    assert own_folders in Preferences().path.parents
+    assert Preferences().path.parts[-2:] == ("loopwright", "preferences.json")
+
+
+def test_what_is_set_is_told_at_once_saved_soon_and_there_the_next_time(path: Path, qtbot: QtBot) -> None:
+    preferences = Preferences(path)
+    server = OwnServer(model="openai/mine", address="http://localhost:9/v1")
+
+    with qtbot.waitSignal(preferences.changed) as told:
+        preferences.set(theme="light", text_scale=1.5, budget_usd=2, servers=(server,))
+    qtbot.waitUntil(path.exists)
+
+    assert told.args == [frozenset({"theme", "text_scale", "budget_usd", "servers"})]
+    again = Preferences(path)
+    assert again.choices == preferences.choices
+    assert (again.theme, again.text_scale, again.budget_usd, again.servers) == ("light", 1.5, 2.0, (server,))
+    assert [file.name for file in path.parent.iterdir()] == ["preferences.json"]
+
+
+def test_setting_what_already_counts_tells_and_saves_nothing(path: Path, qtbot: QtBot) -> None:
+    preferences = Preferences(path)
+    with qtbot.assertNotEmitted(preferences.changed):
+        preferences.set(theme="system")
+    preferences.save()
+    before = path.stat().st_ino
+    assert before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("theme", "blue"),
+        ("text_scale", 2.1),
+        ("text_scale", float("nan")),
+        ("max_iterations_cap", 0),
+        ("max_iterations_cap", 10_001),
+        ("max_iterations_cap", 1.5),
+        ("budget_usd", -1),
+        ("budget_usd", float("inf")),
+        ("default_model", "gpt-4o"),
+        ("recent_files", ("a",) * (RECENT + 1)),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_and_changes_nothing(path: Path, name: str, value: object) -> None:
+    preferences = Preferences(path)
+
+    with pytest.raises(PreferenceError, match=name):
+        preferences.set(**{"window_state": "x", name: value})
+
+    assert preferences.choices == Choices()
+    assert fault(name, value)
+
+
+def test_what_is_wrong_is_said_in_a_sentence() -> None:
+    assert fault("max_iterations_cap", 0) == "This must be greater than or equal to 1."
+    assert fault("default_model", "gpt-4o").startswith("There is no model 'gpt-4o'. Did you mean openai/gpt-4o?")
+    assert fault("max_iterations_cap", 10_000) == ""
+
+
+def test_there_is_no_preference_that_is_not_declared(path: Path) -> None:
+    preferences = Preferences(path)
+    with pytest.raises(AttributeError, match="api_key"):
+        preferences.set(api_key="sk-1")
+    with pytest.raises(AttributeError, match="api_key"):
+        preferences.api_key  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "address", ["http://user:sk-1@host/v1", "http://host/v1?key=sk-1", "http://host/v1#sk-1", "ftp://host", "host"]
+)
+def test_an_address_that_may_hold_a_key_is_no_address(address: str) -> None:
+    with pytest.raises(ValueError, match="address of a model server"):
+        OwnServer(model="openai/mine", address=address)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"7",
+        b'{"theme": "dark"}',
+        b'{"version": "1"}',
+        b'{"version": true}',
+        b"\xff\xfe",
+        b"[" * 99_999,
+    ],
+)
+def test_a_broken_file_gives_the_usual_choices_one_sentence_and_is_kept_beside(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+
+    preferences = Preferences(path)
+
+    assert preferences.choices == Choices()
+    assert "are damaged" in preferences.notice
+    assert "preferences.broken.json" in preferences.notice
+    assert (path.parent / "preferences.broken.json").read_bytes() == content
+
+
+def test_a_file_of_a_newer_version_is_kept_beside(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text('{"version": 2, "theme": {"name": "dark"}}')
+
+    preferences = Preferences(path)
+
+    assert preferences.choices == Choices()
+    assert "newer version" in preferences.notice
+    assert json.loads((path.parent / "preferences.newer.json").read_text())["version"] == 2
+    preferences.set(theme="dark")
+    preferences.save()
+    assert Preferences(path).theme == "dark"
+
+
+def test_of_a_file_with_one_wrong_value_the_others_count(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text('{"version": 1, "theme": "light", "text_scale": 7, "default_model": "nonsense", "extra": []}')
+
+    preferences = Preferences(path)
+
+    assert (preferences.theme, preferences.text_scale, preferences.default_model) == ("light", 1.0, None)
+    assert "partly damaged (default_model, text_scale)" in preferences.notice
+
+
+def test_a_file_too_large_to_be_one_is_not_read_whole(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text('{"version": 1, "window_state": "' + "x" * MAX_BYTES + '"}')
+
+    assert "are damaged" in Preferences(path).notice
+
+
+def test_a_folder_in_the_files_place_is_told_in_a_sentence(path: Path, qtbot: QtBot) -> None:
+    path.mkdir(parents=True)
+    preferences = Preferences(path)
+    assert "cannot be read" in preferences.notice
+
+    with qtbot.waitSignal(preferences.refused) as told:
+        preferences.set(theme="dark")
+        preferences.save()
+
+    assert "cannot be saved" in told.args[0]
+    assert preferences.theme == "dark"
+    assert [file.name for file in path.parent.iterdir()] == ["preferences.json"]
+    with qtbot.assertNotEmitted(preferences.refused):
+        preferences.save()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of folders")
+def test_a_file_that_is_replaced_is_a_whole_new_one(path: Path) -> None:
+    preferences = Preferences(path)
+    preferences.set(theme="dark")
+    preferences.save()
+    old = path.stat().st_ino
+    link = path.with_name("link")
+    link.hardlink_to(path)
+
+    preferences.set(theme="light")
+    preferences.save()
+
+    assert json.loads(link.read_text())["theme"] == "dark"
+    assert path.stat().st_ino != old
+    assert stat.S_ISREG(path.stat().st_mode)
+
+
+def test_loading_again_takes_up_what_another_window_has_saved(path: Path, qtbot: QtBot) -> None:
+    one, other = Preferences(path), Preferences(path)
+    one.set(theme="light")
+    one.save()
+
+    with qtbot.waitSignal(other.changed) as told:
+        other.load()
+
+    assert told.args == [frozenset({"theme"})]
+    assert other.theme == "light"
+
+
+def test_recent_files_and_models_are_the_last_dozen_the_newest_first(path: Path, tmp_path: Path) -> None:
+    preferences = Preferences(path)
+    for number in range(RECENT + 3):
+        preferences.remember_file(tmp_path / f"{number}.loop.json")
+        preferences.remember_model(f"openai/{number}")
+    preferences.remember_file(tmp_path / "9.loop.json")
+    preferences.remember_model("openai/9")
+    preferences.forget_file(tmp_path / "14.loop.json")
+
+    assert [Path(file).name.partition(".")[0] for file in preferences.recent_files] == [
+        *("9", "13", "12", "11", "10", "8", "7", "6", "5", "4", "3")
+    ]
+    assert preferences.recent_models[:2] == ("openai/9", "openai/14")
+    assert len(preferences.recent_models) == RECENT
+
+
+def test_a_file_whose_name_no_text_can_hold_is_not_remembered(path: Path) -> None:
+    preferences = Preferences(path)
+    preferences.remember_file(Path("/tmp/\udc80.loop.json"))
+    assert preferences.recent_files == ()
+
+
+def test_what_was_learned_is_learned_for_good(path: Path) -> None:
+    preferences = Preferences(path)
+    assert not preferences.has_learned("tour")
+    preferences.learn("tour")
+    preferences.learn("tour")
+    preferences.save()
+    assert Preferences(path).learned == ("tour",)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: json.dumps({"version": text}).encode()))
+def test_no_file_keeps_the_program_from_starting(qapp: QApplication, path: Path, content: bytes) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    assert Preferences(path).choices == Choices()
