@@ -1,0 +1,27 @@
+"""The parts of NodeGraphQt that the canvas is built on, imported in one place.
+
+Used are its scene, its viewer with the mouse gestures, and its base classes of nodes, ports and pipes. Not used are its
+graph and node objects, undo stack, clipboard, session files, cycle check, layout and widgets: what they would hold
+stands in the document. Importing this module takes about a third of a second, so it is imported with the canvas and not
+with the program.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")  # else Qt.py imports every binding and module that there is
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it imports distutils, and escapes in its texts are not valid
+    from NodeGraphQt.constants import PortTypeEnum
+    from NodeGraphQt.qgraphics.node_abstract import AbstractNodeItem
+    from NodeGraphQt.qgraphics.pipe import PipeItem
+    from NodeGraphQt.qgraphics.port import PortItem
+    from NodeGraphQt.widgets.viewer import NodeViewer
+
+__all__ = ["INPUT", "OUTPUT", "AbstractNodeItem", "NodeViewer", "PipeItem", "PortItem"]
+
+INPUT: str = PortTypeEnum.IN.value
+OUTPUT: str = PortTypeEnum.OUT.value

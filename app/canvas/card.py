@@ -1,0 +1,119 @@
+"""Where everything lies on a card: measured once for each content, read by painting, ports and hit tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF
+
+from app.canvas.facts import CardFacts
+from app.canvas.look import fonts
+
+RADIUS: Final = 8.0
+MARGIN: Final = 12.0
+"""Room around a card for its shadow, its ports and its badge."""
+
+MIN_WIDTH: Final = 152.0
+MAX_WIDTH: Final = 248.0
+SIDE: Final = 16.0
+ICON: Final = 16
+TITLE_LEFT: Final = 40.0
+HEADER: Final = 56.0
+ROW: Final = 20.0
+BELOW_ROWS: Final = 8.0
+GAP: Final = 20.0
+FOLD_WIDTH: Final = 28.0
+
+
+@dataclass(frozen=True, slots=True)
+class CardShape:
+    """The measures of one card, its upper left corner at the origin.
+
+    Attributes:
+        width: Of the card.
+        height: Of the card.
+        title: The title as it fits.
+        summary: The summary as it fits.
+        inputs: The middle of each input port.
+        outputs: The middle of each output port.
+        fold: Where the count of folded ports stands; empty where there are none.
+    """
+
+    width: float
+    height: float
+    title: str
+    summary: str
+    inputs: tuple[QPointF, ...]
+    outputs: tuple[QPointF, ...]
+    fold: QRectF
+
+    @property
+    def card(self) -> QRectF:
+        """The card itself."""
+        return QRectF(0, 0, self.width, self.height)
+
+    @property
+    def bounds(self) -> QRectF:
+        """The card with all that stands out of it."""
+        return self.card.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+
+    @property
+    def title_rect(self) -> QRectF:
+        """Where the title stands."""
+        return QRectF(TITLE_LEFT, 8, self.width - TITLE_LEFT - 12, 22)
+
+    @property
+    def summary_rect(self) -> QRectF:
+        """Where the line below the title stands."""
+        return QRectF(TITLE_LEFT, 30, self.width - TITLE_LEFT - 12, 18)
+
+
+def elided(metrics: QFontMetricsF, text: str, width: float) -> str:
+    """The first line of a text, cut with an ellipsis where it is too long."""
+    line = text.partition("\n")[0]
+    return metrics.elidedText(line[:400], Qt.TextElideMode.ElideRight, width)
+
+
+@lru_cache(maxsize=4096)
+def shape_of(facts: CardFacts) -> CardShape:
+    """Measure a card."""
+    used = fonts()
+    rows = max(len(facts.inputs), len(facts.outputs))
+    width = max(
+        used.title_metrics.horizontalAdvance(facts.title) + TITLE_LEFT + SIDE,
+        used.small_metrics.horizontalAdvance(facts.summary) + TITLE_LEFT + SIDE,
+        _rows_width(facts, rows),
+        MIN_WIDTH,
+    )
+    width = min(8 * -(-width // 8), MAX_WIDTH)
+    height = HEADER + (rows * ROW + BELOW_ROWS if rows else 0)
+    room = width - TITLE_LEFT - 12
+    fold = QRectF()
+    if facts.folded:
+        name = used.small_metrics.horizontalAdvance(facts.outputs[-1].name) if facts.outputs else 0.0
+        row = max(len(facts.outputs), 1) - 1
+        fold = QRectF(width - SIDE - name - 8 - FOLD_WIDTH, HEADER + row * ROW + 2, FOLD_WIDTH, ROW - 4)
+    return CardShape(
+        width,
+        height,
+        elided(used.title_metrics, facts.title, room),
+        elided(used.small_metrics, facts.summary, room),
+        tuple(QPointF(0, HEADER + (row + 0.5) * ROW) for row in range(len(facts.inputs))),
+        tuple(QPointF(width, HEADER + (row + 0.5) * ROW) for row in range(len(facts.outputs))),
+        fold,
+    )
+
+
+def _rows_width(facts: CardFacts, rows: int) -> float:
+    advance = fonts().small_metrics.horizontalAdvance
+    widest = 0.0
+    for row in range(rows):
+        left = advance(facts.inputs[row].name) if row < len(facts.inputs) else 0.0
+        right = advance(facts.outputs[row].name) if row < len(facts.outputs) else 0.0
+        if facts.folded and row == max(len(facts.outputs), 1) - 1:
+            right += 8 + FOLD_WIDTH
+        widest = max(widest, left + right + GAP + 2 * SIDE)
+    return widest

@@ -1,0 +1,266 @@
+"""The document as items of the scene: made once, then patched where the document changed, never rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QRectF, QTimer, Signal
+from PySide6.QtWidgets import QGraphicsItem
+
+from app.canvas.facts import facts_of
+from app.canvas.node_item import NodeItem
+from app.canvas.pipe_item import Pipe
+from app.canvas.places import Places
+from app.canvas.region_view import RegionView
+from app.canvas.remark_item import RemarkItem
+from app.canvas.remarks import Remark, remarks
+from engine.document.model import Edge, Workflow
+
+if TYPE_CHECKING:
+    from app.canvas.viewer import CanvasViewer
+    from app.session import Session
+
+EdgeKey = tuple[str, str]
+FAR: Final = 64.0
+
+
+class DocumentView(QObject):
+    """What is on the canvas.
+
+    Signals:
+        items_changed: Items came, went or changed place.
+
+    Attributes:
+        nodes: The cards by node id.
+        pipes: The edges by their two ends.
+        remarks: Frames and notes by their path in the layout.
+        regions: The loops' regions.
+        places: Where cards stand that the layout has no place for.
+        shown_at: Where the document has each card; during a drag, cards are elsewhere.
+        unfolded: The nodes whose output ports are all shown.
+    """
+
+    items_changed = Signal()
+
+    def __init__(self, session: Session, viewer: CanvasViewer, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session, self._viewer, self._scene = session, viewer, viewer.scene()
+        self.nodes: dict[str, NodeItem] = {}
+        self.pipes: dict[EdgeKey, Pipe] = {}
+        self.remarks: dict[tuple[str, str], RemarkItem] = {}
+        self.unfolded: set[str] = set()
+        self.shown_at: dict[str, tuple[float, float]] = {}
+        self.resized: Callable[[RemarkItem], None] = lambda _item: None
+        self.places = Places(session.registry)
+        self.regions = RegionView(session, self._scene, self.nodes)
+        self._used_in: dict[str, dict[str, int]] = {}
+        self._used_out: dict[str, dict[str, int]] = {}
+        self._moved: set[NodeItem] = set()
+        self._gone: list[QGraphicsItem] = []
+        self._is_patching = False
+        self.patch(Workflow(), session.workflow)
+
+    @property
+    def content_rect(self) -> QRectF:
+        """All that is drawn."""
+        rect = QRectF()
+        for node in self.nodes.values():
+            rect = rect.united(node.card_rect)
+        for region in self.regions.items.values():
+            rect = rect.united(region.rect.adjusted(0, -12, 0, 0))
+        for remark in self.remarks.values():
+            rect = rect.united(remark.scene_rect)
+        return rect
+
+    def patch(self, old: Workflow, new: Workflow) -> None:
+        """Change what differs between two documents."""
+        self._is_patching = True
+        touched = self._patch_nodes(old, new)
+        self._patch_edges(old, new, touched)
+        for node_id in touched:
+            if node_id in self.nodes:
+                self.refresh(node_id)
+        if old.layout is not new.layout or touched or old is not new:
+            self._patch_places(new)
+            self._patch_remarks(new)
+        self._is_patching = False
+        self.follow()
+        self.regions.refresh(new)
+        self.items_changed.emit()
+
+    def refresh(self, node_id: str) -> None:
+        """Show a node as the document has it now, and its edges with it."""
+        item, node = self.nodes[node_id], self._session.workflow.nodes_by_id[node_id]
+        facts = facts_of(
+            node,
+            self._session.registry,
+            self._session.structure,
+            self._used_in.get(node_id, ()),
+            self._used_out.get(node_id, ()),
+            unfolded=node_id in self.unfolded,
+        )
+        if facts != item.facts:
+            item.show_facts(facts)
+            self._connect_again(item)
+            self._moved.add(item)
+
+    def toggle_ports(self, node_id: str) -> None:
+        """Show all output ports of a node, or only those in use."""
+        self.unfolded ^= {node_id}
+        self.refresh(node_id)
+        self.follow()
+
+    def node_moved(self, item: NodeItem) -> None:
+        """A card stands elsewhere; edges and regions follow at `follow`."""
+        self._moved.add(item)
+
+    def follow(self) -> None:
+        """Let edges and regions follow the cards that moved."""
+        if not self._moved or self._is_patching:
+            return
+        pipes: dict[Pipe, None] = {}
+        for item in self._moved:
+            for port in (*item.inputs, *item.outputs):
+                pipes.update(dict.fromkeys(port.connected_pipes))
+        for pipe in pipes:
+            pipe.redraw()
+        self.regions.follow(item.facts.id for item in self._moved)
+        self._moved.clear()
+        self.items_changed.emit()
+
+    def restyle(self) -> None:
+        """Take up another theme."""
+        for pipe in self.pipes.values():
+            pipe.restyle()
+        for item in self._scene.items():
+            item.update()
+
+    def _patch_nodes(self, old: Workflow, new: Workflow) -> set[str]:
+        there, wanted = old.nodes_by_id, new.nodes_by_id
+        touched = {node_id for node_id, node in wanted.items() if there.get(node_id) is not node}
+        for node_id in [node_id for node_id in self.nodes if node_id not in wanted]:
+            self._remove_node(node_id)
+        for node_id in wanted:
+            if node_id not in self.nodes:
+                self._add_node(node_id, new)
+        return touched
+
+    def _add_node(self, node_id: str, workflow: Workflow) -> None:
+        facts = facts_of(workflow.nodes_by_id[node_id], self._session.registry, self._session.structure, (), ())
+        item = NodeItem(facts, self.node_moved)
+        self._scene.addItem(item)
+        self.nodes[node_id] = item
+
+    def _remove_node(self, node_id: str) -> None:
+        item = self.nodes.pop(node_id)
+        for key in [key for key, pipe in self.pipes.items() if self._hangs_on(pipe, item)]:
+            self._remove_pipe(key)
+        self._moved.discard(item)
+        self.unfolded.discard(node_id)
+        self._used_in.pop(node_id, None)
+        self._used_out.pop(node_id, None)
+        self._dispose(item)
+
+    @staticmethod
+    def _hangs_on(pipe: Pipe, item: NodeItem) -> bool:
+        return pipe.input_port.parentItem() is item or pipe.output_port.parentItem() is item
+
+    def _patch_edges(self, old: Workflow, new: Workflow, touched: set[str]) -> None:
+        if old.edges is new.edges and old.nodes is new.nodes:
+            return
+        wanted = {(edge.from_, edge.to): edge for edge in new.edges if self._is_drawable(edge)}
+        gone = [key for key in self.pipes if key not in wanted]
+        come = [key for key in wanted if key not in self.pipes]
+        self._count_ports(wanted.values())
+        for key in gone:
+            self._remove_pipe(key)
+        for source, target in (*gone, *come):
+            touched.update((source.partition(".")[0], target.partition(".")[0]))
+        for node_id in touched:  # ports that only edges name must be there before the edges are
+            if node_id in self.nodes:
+                self.refresh(node_id)
+        for key in come:
+            self._add_pipe(key)
+
+    def _is_drawable(self, edge: Edge) -> bool:
+        (source, source_port), (target, target_port) = edge.source, edge.target
+        return source in self.nodes and target in self.nodes and bool(source_port) and bool(target_port)
+
+    def _count_ports(self, edges: Iterable[Edge]) -> None:
+        self._used_in, self._used_out = {}, {}
+        for edge in edges:
+            (source, source_port), (target, target_port) = edge.source, edge.target
+            self._used_out.setdefault(source, {}).setdefault(source_port, 0)
+            self._used_in.setdefault(target, {}).setdefault(target_port, 0)
+
+    def _add_pipe(self, key: EdgeKey) -> None:
+        (source, _, source_port), (target, _, target_port) = (end.partition(".") for end in key)
+        output = self.nodes[source].port(source_port, is_input=False)
+        input_ = self.nodes[target].port(target_port, is_input=True)
+        assert output is not None
+        assert input_ is not None
+        pipe = Pipe()
+        pipe.set_connections(output, input_)
+        pipe.restyle()
+        self._scene.addItem(pipe)
+        self.pipes[key] = pipe
+        for item in (self.nodes[source], self.nodes[target]):
+            self._moved.add(item)
+            item.update()
+
+    def _remove_pipe(self, key: EdgeKey) -> None:
+        pipe = self.pipes.pop(key)
+        for port in (pipe.input_port, pipe.output_port):
+            if pipe in port.connected_pipes:
+                port.remove_pipe(pipe)
+            if port.parentItem() is not None:
+                port.parentItem().update()
+        self._dispose(pipe)
+
+    def _connect_again(self, item: NodeItem) -> None:
+        """Style the edges of a card whose ports may be other ones now."""
+        for port in (*item.inputs, *item.outputs):
+            for pipe in port.connected_pipes:
+                pipe.restyle()
+
+    def _patch_places(self, workflow: Workflow) -> None:
+        self.shown_at = self.places.of(workflow, self._session.structure, self.nodes)
+        for node_id, (x, y) in self.shown_at.items():
+            item = self.nodes[node_id]
+            if item.x() != x or item.y() != y:
+                item.setPos(x, y)
+
+    def _patch_remarks(self, workflow: Workflow) -> None:
+        wanted = remarks(workflow)
+        for path in [path for path in self.remarks if path not in wanted]:
+            self._dispose(self.remarks.pop(path))
+        for path, remark in wanted.items():
+            item = self.remarks.get(path)
+            if item is None:
+                self._add_remark(remark)
+            elif item.remark != remark or (item.x(), item.y()) != (remark.x, remark.y):
+                item.show_remark(remark)
+
+    def _add_remark(self, remark: Remark) -> None:
+        item = RemarkItem(remark, self._carried, self._keep_size)
+        self._scene.addItem(item)
+        self.remarks[remark.path] = item
+
+    def _keep_size(self, item: RemarkItem) -> None:
+        self.resized(item)
+
+    def _carried(self, frame: RemarkItem) -> list[QGraphicsItem]:
+        """What lies wholly in a frame goes with it."""
+        rect = frame.scene_rect
+        inside: list[QGraphicsItem] = [item for item in self.nodes.values() if rect.contains(item.card_rect)]
+        others = [item for item in self.remarks.values() if item is not frame and rect.contains(item.scene_rect)]
+        return inside + list(others)
+
+    def _dispose(self, item: QGraphicsItem) -> None:
+        """Take an item off; it lives on until the event that may still be with it is over."""
+        item.setSelected(False)
+        self._scene.removeItem(item)
+        if not self._gone:
+            QTimer.singleShot(0, self._gone.clear)
+        self._gone.append(item)

@@ -1,0 +1,111 @@
+"""The document as a picture (PNG) or as a drawing (SVG)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QBuffer, QIODevice, QRectF, QSize, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
+
+from app.canvas.look import look
+from engine.errors import EngineError
+
+MARGIN: Final = 24.0
+LARGEST_SIDE: Final = 16_000
+"""The most pixels of a picture in each direction."""
+
+
+class ExportError(EngineError):
+    """A picture that could not be written."""
+
+
+def picture(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage:
+    """Paint the whole scene, smaller where the picture would be enormous."""
+    rect = _around(content)
+    scale = min(scale, LARGEST_SIDE / rect.width(), LARGEST_SIDE / rect.height())
+    size = QSize(max(round(rect.width() * scale), 1), max(round(rect.height() * scale), 1))
+    image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+    image.fill(look().colour("ground"))
+    painter = QPainter(image)
+    _render(scene, painter, QRectF(image.rect()), rect)
+    painter.end()
+    return image
+
+
+def write_png(scene: QGraphicsScene, content: QRectF, path: Path, scale: float) -> None:
+    """Write a picture.
+
+    Raises:
+        ExportError: The file cannot be written.
+    """
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    picture(scene, content, scale).save(buffer, "PNG")
+    _write(path, bytes(buffer.data().data()))
+
+
+def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) -> None:
+    """Write a drawing.
+
+    Raises:
+        ExportError: The file cannot be written.
+    """
+    from PySide6.QtSvg import QSvgGenerator
+
+    rect = _around(content)
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(buffer)
+    generator.setSize(rect.size().toSize())
+    generator.setViewBox(QRectF(0, 0, rect.width(), rect.height()))
+    generator.setTitle(title)
+    painter = QPainter(generator)
+    painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), look().colour("ground"))
+    _render(scene, painter, QRectF(0, 0, rect.width(), rect.height()), rect)
+    painter.end()
+    _write(path, bytes(buffer.data().data()))
+
+
+def _around(content: QRectF) -> QRectF:
+    rect = content if not content.isEmpty() else QRectF(0, 0, 320, 200)
+    return rect.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+
+
+def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QRectF) -> None:
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    with _plain(scene):
+        scene.setBackgroundBrush(Qt.BrushStyle.NoBrush)
+        scene.render(painter, target, source, Qt.AspectRatioMode.KeepAspectRatio)
+
+
+@contextmanager
+def _plain(scene: QGraphicsScene) -> Iterator[None]:
+    """Without cached pixels, which a drawing would show, and without the marks of a selection."""
+    selected = scene.selectedItems()
+    cached = [item for item in scene.items() if item.cacheMode() is not QGraphicsItem.CacheMode.NoCache]
+    blocked = scene.blockSignals(True)
+    for item in selected:
+        item.setSelected(False)
+    for item in cached:
+        item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
+    try:
+        yield
+    finally:
+        for item in cached:
+            item.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+        for item in selected:
+            item.setSelected(True)
+        scene.blockSignals(blocked)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        message = f'The picture could not be written to "{path}": {error.strerror or error}.'
+        raise ExportError(message, "Choose another folder, or free some space.") from error

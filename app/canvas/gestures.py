@@ -1,0 +1,172 @@
+"""What the mouse did, as operations on the document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QPointF, Signal
+
+from app.canvas import operations
+from app.canvas.fits import Fits
+from app.canvas.light import LightItem, dim_others
+from app.canvas.node_item import NodeItem
+from app.canvas.pipe_item import Pipe
+from app.canvas.port_item import CanvasPort
+from app.canvas.remark_item import RemarkItem
+from engine.document.model import Edge
+from engine.document.operation import Batch, Operation
+from engine.document.operations import Disconnect
+
+if TYPE_CHECKING:
+    from app.canvas.document_view import DocumentView
+    from app.canvas.viewer import CanvasViewer
+    from app.session import Session
+
+
+class Gestures(QObject):
+    """Follows the viewer's signals.
+
+    Signals:
+        light_changed: Cards were dimmed, or are bright again.
+    """
+
+    light_changed = Signal()
+
+    def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session, self._view, self._viewer = session, view, viewer
+        self._fits: Fits | None = None
+        self._target: Pipe | None = None
+        self.light = LightItem()
+        viewer.scene().addItem(self.light)
+        viewer.refusal = self._why_not
+        viewer.connecting.connect(self._light_up)
+        viewer.connect_wanted.connect(self._connect)
+        viewer.disconnect_wanted.connect(self._disconnect)
+        viewer.dragged.connect(self._look_for_edge)
+        viewer.released.connect(self.keep_places)
+        view.resized = self._keep_size
+
+    def moved_places(self) -> dict[str, operations.Place]:
+        """The cards that do not stand where they were shown; once one moved, all that the document has no place for."""
+        places = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
+        moved = {node: place for node, place in places.items() if self._view.shown_at.get(node) != place}
+        return moved and {node: places[node] for node in (*moved, *self._view.places.found) if node in places}
+
+    def keep_places(self) -> None:
+        """The document takes up what was dragged, and a node that was let go on an edge goes into it."""
+        target, self._target = self._target, None
+        if target is not None:
+            target.set_target(False)
+        workflow = self._session.workflow
+        moved_remarks: list[Operation] = [
+            item.remark.moved(round(item.x()), round(item.y())).set_in(workflow)
+            for item in self._view.remarks.values()
+            if (item.x(), item.y()) != (item.remark.x, item.remark.y)
+        ]
+        step = operations.move(workflow, self.moved_places(), moved_remarks)
+        if step is None:
+            return
+        selected = self._viewer.selected_nodes()
+        if target is not None and len(selected) == 1 and isinstance(selected[0], NodeItem):
+            inserted = self._insertion(selected[0], target)
+            if inserted is not None:
+                title = operations.title_of(workflow, selected[0].facts.id)
+                step = Batch(f"Put {title} into an edge", (*step.operations, *inserted))
+        if not self._session.do(step):
+            self._view.patch(workflow, workflow)
+
+    def edge_at(self, place: QPointF) -> Pipe | None:
+        """The edge under a place of the scene."""
+        near = self._viewer._items_near(place, Pipe, 24, 24)  # noqa: SLF001 - the base class's own name for it
+        return near[0] if near else None
+
+    def pieces_into(self, pipe: Pipe, added: operations.Added) -> tuple[Operation, ...] | None:
+        """What puts new nodes into an edge; None where they do not fit."""
+        registry, structure = self._session.registry, self._session.structure
+        nodes = {step.node.id: step.node for step in added.operations if hasattr(step, "node")}
+        first = operations.main_ports(nodes[added.first], registry, structure)[0]
+        last = operations.main_ports(nodes[added.last], registry, structure)[1]
+        if first is None or last is None:
+            return None
+        return self._into(pipe, (added.first, first), (added.last, last))
+
+    def _insertion(self, item: NodeItem, pipe: Pipe) -> tuple[Operation, ...] | None:
+        node = self._session.workflow.nodes_by_id[item.facts.id]
+        first, last = operations.main_ports(node, self._session.registry, self._session.structure)
+        if first is None or last is None:
+            return None
+        return self._into(pipe, (node.id, first), (node.id, last))
+
+    def _into(
+        self, pipe: Pipe, first: tuple[str, operations.Port], last: tuple[str, operations.Port]
+    ) -> tuple[Operation, ...] | None:
+        workflow, registry, structure = self._session.workflow, self._session.registry, self._session.structure
+        edge = self._edge_of(pipe)
+        source = operations.port_of(edge.from_, workflow, registry, structure, is_input=False)
+        target = operations.port_of(edge.to, workflow, registry, structure, is_input=True)
+        if source is None or target is None:
+            return None
+        return operations.insertion(edge, source, target, first, last)
+
+    def _look_for_edge(self, item: object) -> None:
+        """While one free card is dragged, show the edge that it would go into."""
+        self._view.follow()
+        found = None
+        if isinstance(item, NodeItem) and not any(port.connected_pipes for port in (*item.inputs, *item.outputs)):
+            pipe = self.edge_at(item.card_rect.center())
+            if pipe is not None and self._insertion(item, pipe) is not None:
+                found = pipe
+        if found is not self._target:
+            if self._target is not None:
+                self._target.set_target(False)
+            if found is not None:
+                found.set_target(True)
+            self._target = found
+
+    def _connect(self, start: CanvasPort, end: CanvasPort, old: Pipe | None) -> None:
+        output, input_ = (end, start) if start.is_input else (start, end)
+        edge = self._edge_of(old) if old is not None else None
+        workflow = self._session.workflow
+        takes_many = input_.facts.many or not input_.facts.known
+        self._session.do(operations.connect(workflow, output.end, input_.end, edge, takes_many=takes_many))
+
+    def _disconnect(self, pipe: Pipe) -> None:
+        self._session.do(Disconnect(*pipe.ends))
+
+    def _light_up(self, start: CanvasPort | None) -> None:
+        if start is None:
+            self._fits = None
+            self.light.show_ports(())
+            for item in self._view.nodes.values():
+                item.setOpacity(1.0)
+            self.light_changed.emit()
+            return
+        old = self._viewer.detached_pipe
+        self._fits = Fits(
+            self._session.workflow,
+            self._session.structure,
+            start.parentItem().facts.id,
+            start.facts,
+            is_input=start.is_input,
+            without=self._edge_of(old) if old is not None else None,
+        )
+        lit = [
+            port
+            for item in self._view.nodes.values()
+            for port in (item.outputs if start.is_input else item.inputs)
+            if self._why_not(start, port) is None
+        ]
+        self.light.show_ports(lit)
+        dim_others(self._view.nodes, lit, start)
+
+    def _why_not(self, _start: CanvasPort, end: CanvasPort) -> str | None:
+        assert self._fits is not None
+        return self._fits.why_not(end.parentItem().facts.id, end.facts, is_input=end.is_input)
+
+    def _edge_of(self, pipe: Pipe) -> Edge:
+        ends = pipe.ends
+        return next(edge for edge in self._session.workflow.edges if (edge.from_, edge.to) == ends)
+
+    def _keep_size(self, item: RemarkItem) -> None:
+        self._session.do(Batch("Resize a frame or note", (item.remark.set_in(self._session.workflow),)))

@@ -1,0 +1,132 @@
+"""The colours, fonts and pens of the canvas, made from the theme.
+
+Items of the scene ask `look()` while they paint. Sizes are those of 100 %: the view enlarges the whole scene by the
+size of texts that is chosen, so that places in the document fit at every size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainterPath, QPen
+
+from app.theme.style import style
+from app.theme.tokens import FONT_FAMILY, FONT_SIZE, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
+from engine.nodes.spec import Category, PortType
+
+FRAME_COLOURS: Final = ("grey", "blue", "violet", "orange", "teal")
+"""The colours that a frame may have, as the document names them; each theme has its own tone of them."""
+
+
+def _font(size: float, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+    font = QFont(FONT_FAMILY)
+    font.setPixelSize(round(size))
+    font.setWeight(weight)
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)  # the same widths at every zoom
+    return font
+
+
+@dataclass(frozen=True)
+class Look:
+    """What items paint with in one theme."""
+
+    theme: Theme
+    colours: dict[str, QColor] = field(default_factory=dict[str, QColor])
+
+    def colour(self, name: str, alpha: int = 255) -> QColor:
+        """A colour of the theme by its name there, or `#rrggbb`, more or less see-through."""
+        key = f"{name}/{alpha}"
+        found = self.colours.get(key)
+        if found is None:
+            found = QColor(name if name.startswith("#") else getattr(self.theme, name))
+            found.setAlpha(alpha)
+            self.colours[key] = found
+        return found
+
+    def category(self, category: Category | None, alpha: int = 255) -> QColor:
+        """The colour of a category; that of dim text where the type is unknown."""
+        return self.colour("dim" if category is None else self.theme.category[category], alpha)
+
+    def port(self, port_type: PortType, alpha: int = 255) -> QColor:
+        """The colour of what flows through a port."""
+        return self.colour(self.theme.port[port_type], alpha)
+
+    def frame(self, name: str, alpha: int = 255) -> QColor:
+        """The colour of a frame by its name in the document."""
+        order = (None, Category.IO, Category.AI, Category.LOGIC, Category.TOOLS)
+        return self.category(order[FRAME_COLOURS.index(name) if name in FRAME_COLOURS else 0], alpha)
+
+    @property
+    def is_light(self) -> bool:
+        """Whether dark stands on light."""
+        return self.theme.name == "light"
+
+
+def look() -> Look:
+    """What to paint with now."""
+    return _look_of(style().theme.name)
+
+
+@lru_cache(maxsize=4)
+def _look_of(_name: str) -> Look:
+    return Look(style().theme)
+
+
+@dataclass(frozen=True)
+class Fonts:
+    """The fonts of the canvas with their measures."""
+
+    title: QFont
+    text: QFont
+    small: QFont
+    small_bold: QFont
+    title_metrics: QFontMetricsF
+    small_metrics: QFontMetricsF
+    bold_metrics: QFontMetricsF
+
+
+@lru_cache(maxsize=1)
+def fonts() -> Fonts:
+    """The fonts; made once, after the program's fonts are loaded."""
+    title = _font(FONT_SIZE_TITLE, QFont.Weight.DemiBold)
+    small, small_bold = _font(FONT_SIZE_SMALL), _font(FONT_SIZE_SMALL, QFont.Weight.DemiBold)
+    return Fonts(
+        title,
+        _font(FONT_SIZE),
+        small,
+        small_bold,
+        QFontMetricsF(title),
+        QFontMetricsF(small),
+        QFontMetricsF(small_bold),
+    )
+
+
+@lru_cache(maxsize=64)
+def icon_path(name: str, size: int) -> QPainterPath:
+    """The outline of an icon, its upper left corner at the origin: sharp at every zoom, and in SVG."""
+    import qtawesome
+
+    prefix, _, glyph = name.partition(".")
+    try:
+        character = qtawesome.charmap(f"{prefix}.{glyph}")
+    except (KeyError, AttributeError):  # a plugin's icon that the family does not have
+        character = qtawesome.charmap("mdi6.help-circle-outline")
+        prefix = "mdi6"
+    font = QFont(qtawesome.font(prefix, size))
+    font.setPixelSize(size)
+    path = QPainterPath()
+    path.addText(0.0, float(size), font, character)
+    bounds = path.boundingRect()
+    path.translate(-bounds.x() + (size - bounds.width()) / 2, -bounds.y() + (size - bounds.height()) / 2)
+    return path
+
+
+def pen(colour: QColor, width: float = 1.0, style_: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+    """A pen with round ends."""
+    made = QPen(colour, width, style_, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
+    if style_ is Qt.PenStyle.DashLine:
+        made.setDashPattern([3.0, 3.0])
+    return made

@@ -1,0 +1,179 @@
+"""What stands on a card of a run and of problems: one small item, so that only it is painted anew while things move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.canvas.card import TITLE_LEFT, elided
+from app.canvas.look import fonts, icon_path, look, pen
+from app.runs.picture import NodeState
+
+if TYPE_CHECKING:
+    from app.canvas.node_item import NodeItem
+
+PILL_HEIGHT: Final = 20.0
+MARK: Final = 12
+TURN: Final = 24
+"""Degrees that the arc of a running node moves on at each beat."""
+
+_MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
+    NodeState.WAITING: ("mdi6.clock-outline", "dim", "waiting"),
+    NodeState.RUNNING: ("", "accent", ""),
+    NodeState.DONE: ("mdi6.check", "good", ""),
+    NodeState.SKIPPED: ("mdi6.debug-step-over", "dim", "skipped"),
+    NodeState.CACHED: ("mdi6.history", "good", "cached"),
+    NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),
+    NodeState.ASKING: ("mdi6.account-question-outline", "warning", "needs you"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CardState:
+    """What a card shows beside its content.
+
+    Attributes:
+        state: What the node did or does in the run that is shown; None where there is no run.
+        note: Time or count beside the mark.
+        line: What stands in place of the summary: the stream's tail, or the result.
+        errors: How many problems stop the document from running.
+        warnings: How many do not.
+    """
+
+    state: NodeState | None = None
+    note: str = ""
+    line: str = ""
+    errors: int = 0
+    warnings: int = 0
+
+
+class StateItem(QGraphicsItem):
+    """The marks of one card.
+
+    Attributes:
+        shown: What they say.
+    """
+
+    def __init__(self, card: NodeItem) -> None:
+        super().__init__(card)
+        self._card = card
+        self.shown = CardState()
+        self._angle = 0
+        self.setZValue(3)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        self.fit()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it has to be painted again at the next beat."""
+        return self.shown.state is NodeState.RUNNING
+
+    def show_state(self, state: CardState) -> None:
+        """Say something else; paints only where it differs."""
+        if state != self.shown:
+            self.shown = state
+            self.fit()
+            self.update()
+
+    def beat(self) -> None:
+        """Move the arc on."""
+        self._angle = (self._angle - TURN) % 360
+        self.update(self._pill)
+
+    def fit(self) -> None:
+        """Lie over the upper right corner and, where there is something to say, over the summary."""
+        self.prepareGeometryChange()
+        card = self._card.shape_
+        right = card.width - 8
+        width = self._pill_width()
+        self._pill = QRectF(right - width, -PILL_HEIGHT / 2, width, PILL_HEIGHT) if width else QRectF()
+        badge = self._badge_width()
+        left = self._pill.left() - 4 if width else right
+        self._badge = QRectF(left - badge, -PILL_HEIGHT / 2, badge, PILL_HEIGHT) if badge else QRectF()
+        self._line = card.summary_rect if self.shown.line else QRectF()
+        self._bounds = self._pill.united(self._badge).united(self._line).adjusted(-2, -2, 2, 2)
+
+    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+        """The marks."""
+        return self._bounds
+
+    def shape(self) -> QPainterPath:
+        """Nothing: the mouse meets the card."""
+        return QPainterPath()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+        """Paint the marks; a spot of colour and form when zoomed out."""
+        scale = option.levelOfDetailFromTransform(painter.worldTransform())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if not self._line.isNull() and scale >= 0.5:
+            self._paint_line(painter)
+        if self.shown.state is not None:
+            icon, colour, _ = _MARKS[self.shown.state]
+            self._paint_pill(painter, self._pill, look().colour(colour), icon, self._words())
+        if not self._badge.isNull():
+            colour = look().colour("bad" if self.shown.errors else "warning")
+            words = str(self.shown.errors or self.shown.warnings)
+            self._paint_pill(painter, self._badge, colour, "mdi6.alert", words)
+
+    def _words(self) -> str:
+        assert self.shown.state is not None
+        _, _, word = _MARKS[self.shown.state]
+        return self.shown.note or word
+
+    def _pill_width(self) -> float:
+        if self.shown.state is None:
+            return 0.0
+        words = fonts().bold_metrics.horizontalAdvance(self._words())
+        return 8 + MARK + (4 + words if words else 0) + 8
+
+    def _badge_width(self) -> float:
+        count = self.shown.errors or self.shown.warnings
+        return 8 + MARK + 4 + fonts().bold_metrics.horizontalAdvance(str(count)) + 8 if count else 0.0
+
+    def _paint_pill(self, painter: QPainter, pill: QRectF, colour: QColor, icon: str, words: str) -> None:
+        theme = look()
+        tint = QColor(colour)
+        tint.setAlpha(36)
+        edge = QColor(colour)
+        edge.setAlpha(150)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("card"))
+        painter.drawRoundedRect(pill, PILL_HEIGHT / 2, PILL_HEIGHT / 2)
+        painter.setPen(pen(edge, 1.0))
+        painter.setBrush(tint)
+        painter.drawRoundedRect(pill.adjusted(0.5, 0.5, -0.5, -0.5), PILL_HEIGHT / 2, PILL_HEIGHT / 2)
+        mark = QPointF(pill.left() + 8, pill.center().y() - MARK / 2)
+        if icon:
+            painter.save()
+            painter.translate(mark)
+            painter.fillPath(icon_path(icon, MARK), colour)
+            painter.restore()
+        else:
+            ring = QRectF(mark.x() + 1, mark.y() + 1, MARK - 2, MARK - 2)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(pen(tint, 2.5))
+            painter.drawEllipse(ring)
+            painter.setPen(pen(colour, 2.5))
+            painter.drawArc(ring, self._angle * 16, 110 * 16)
+        if words:
+            painter.setFont(fonts().small_bold)
+            painter.setPen(theme.colour("text"))
+            text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
+            painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
+
+    def _paint_line(self, painter: QPainter) -> None:
+        theme, used = look(), fonts()
+        painter.fillRect(self._line, theme.colour("card"))
+        painter.setFont(used.small)
+        state = self.shown.state
+        colour = "accent" if state is NodeState.RUNNING else "bad" if state is NodeState.FAILED else "text"
+        painter.setPen(theme.colour(colour))
+        room = self._card.shape_.width - TITLE_LEFT - 12
+        words = self.shown.line
+        if state is NodeState.RUNNING:  # the end is what is new
+            words = used.small_metrics.elidedText(words, Qt.TextElideMode.ElideLeft, room)
+        painter.drawText(self._line, Qt.AlignmentFlag.AlignVCenter, elided(used.small_metrics, words, room))

@@ -1,0 +1,164 @@
+"""Edges: smooth curves between ports. Qt paints them; Python only says which path and which pen."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QPainterPath
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QGraphicsSceneHoverEvent
+
+from app.canvas.binding import INPUT, PipeItem
+from app.canvas.look import look, pen
+from app.canvas.port_item import CanvasPort
+
+WIDTH: Final = 2.0
+REST_ALPHA: Final = 170
+SHORTEST_ARM: Final = 32.0
+LONGEST_ARM: Final = 160.0
+
+
+class Flow(Enum):
+    """What an edge did in the run that is shown."""
+
+    NONE = "none"
+    CARRIED = "carried"
+    DEAD = "dead"
+
+
+def curve(start: QPointF, end: QPointF) -> QPainterPath:
+    """The way of an edge from an output at `start` to an input at `end`."""
+    across = end.x() - start.x()
+    if across >= 0:
+        arm = min(max(across / 2, SHORTEST_ARM), LONGEST_ARM)
+    else:  # leads back: swing out further, so that it does not hide behind the cards
+        arm = min(max(-across / 3, 2 * SHORTEST_ARM), 2 * LONGEST_ARM)
+    path = QPainterPath(start)
+    path.cubicTo(QPointF(start.x() + arm, start.y()), QPointF(end.x() - arm, end.y()), end)
+    return path
+
+
+class Pipe(PipeItem):
+    """An edge of the document on the canvas.
+
+    Attributes:
+        flow: What it did in the run that is shown.
+    """
+
+    # The base class paints and watches changes in Python; for some thousand edges that is too slow.
+    paint = QGraphicsPathItem.paint
+    itemChange = QGraphicsPathItem.itemChange  # noqa: N815 - Qt's name
+
+    def __init__(self) -> None:
+        QGraphicsPathItem.__init__(self)
+        self.setZValue(-1)
+        self.setAcceptHoverEvents(True)
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable)
+        self._input_port: CanvasPort | None = None
+        self._output_port: CanvasPort | None = None
+        self._active = self._highlight = False
+        self.hovered = False
+        self.is_target = False
+        self.flow = Flow.NONE
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The edge as the document has it: from and to."""
+        assert self._output_port is not None
+        assert self._input_port is not None
+        return self._output_port.end, self._input_port.end
+
+    def redraw(self) -> None:
+        """Follow the ports."""
+        assert self._output_port is not None
+        assert self._input_port is not None
+        self.setPath(curve(self._output_port.middle, self._input_port.middle))
+
+    def draw_path(self, *_ports: CanvasPort) -> None:
+        """What the base classes call when something moved."""
+        self.redraw()
+
+    def restyle(self) -> None:
+        """Take the pen that fits what the edge is and does."""
+        assert self._output_port is not None
+        assert self._input_port is not None
+        theme = look()
+        known = self._output_port.facts.known and self._input_port.facts.known
+        colour = theme.port(self._output_port.facts.type, REST_ALPHA) if known else theme.colour("bad", REST_ALPHA)
+        width, line = WIDTH, Qt.PenStyle.SolidLine if known else Qt.PenStyle.DashLine
+        if self.disabled() or self.flow is Flow.DEAD:
+            colour, line = theme.colour("dim", 120), Qt.PenStyle.DashLine
+        elif self.flow is Flow.CARRIED:
+            colour = theme.port(self._output_port.facts.type)
+        if self.isSelected() or self.is_target:
+            colour, width = theme.colour("accent"), 3.0
+        elif self.hovered:
+            colour, width = theme.port(self._output_port.facts.type), 3.0
+        self.setPen(pen(colour, width, line))
+
+    def set_flow(self, flow: Flow) -> None:
+        """Show what the edge did."""
+        if flow is not self.flow:
+            self.flow = flow
+            self.restyle()
+
+    def set_target(self, is_target: bool) -> None:
+        """Show that a node that is let go now goes into this edge."""
+        if is_target is not self.is_target:
+            self.is_target = is_target
+            self.restyle()
+
+    def reset(self) -> None:
+        """What the base classes call to take highlights off."""
+        self.restyle()
+
+    def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+        """Stand out a little."""
+        self.hovered = True
+        self.restyle()
+        event.accept()
+
+    def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+        """Stand back again."""
+        self.hovered = False
+        self.restyle()
+        event.accept()
+
+
+class LivePipe(Pipe):
+    """The edge that hangs on the mouse while one is drawn.
+
+    Attributes:
+        refused: Whether it may not end where it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setZValue(20)
+        self.setAcceptHoverEvents(False)
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, enabled=False)
+        self.setVisible(False)
+        self.shift_selected = False
+
+    def draw_path(
+        self,
+        start_port: CanvasPort,
+        _end_port: CanvasPort | None = None,
+        cursor_pos: QPointF | None = None,
+        color: str | None = None,
+    ) -> None:
+        """Lead from a port to the mouse; `color` is a name in the theme."""
+        if cursor_pos is None:
+            return
+        ends = (cursor_pos, start_port.middle) if start_port.port_type == INPUT else (start_port.middle, cursor_pos)
+        self.setPath(curve(*ends))
+        self.setPen(pen(look().colour(color or "accent"), 2.5, Qt.PenStyle.DashLine))
+
+    def draw_index_pointer(self, start_port: CanvasPort, cursor_pos: QPointF, color: str | None = None) -> None:
+        """What the viewer calls at the start; there is no pointer beside the mouse."""
+        self.draw_path(start_port, None, cursor_pos, color)
+
+    def reset_path(self) -> None:
+        """Forget the way."""
+        self.setPath(QPainterPath())

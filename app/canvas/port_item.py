@@ -1,0 +1,71 @@
+"""A port: where edges start and end. It is there to be hit; its card paints it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneHoverEvent
+
+from app.canvas.binding import INPUT, PortItem
+from app.canvas.facts import PortFacts
+
+REACH: Final = 12.0
+"""How far from its middle a port is hit."""
+
+_BOUNDS: Final = QRectF(-REACH, -REACH, 2 * REACH, 2 * REACH)
+
+
+class CanvasPort(PortItem):
+    """A port of a card. The base class's own start-up costs four times as much and is not needed.
+
+    Attributes:
+        facts: What the port is.
+    """
+
+    def __init__(self, facts: PortFacts, port_type: str, parent: QGraphicsItem) -> None:
+        QGraphicsItem.__init__(self, parent)  # see above
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents)
+        self.setAcceptHoverEvents(True)
+        self.setZValue(2)
+        self._pipes = []
+        self._name = facts.name
+        self._port_type = port_type
+        self._locked = False
+        self._hovered = False
+        self._multi_connection = True  # what a port takes is decided by the document, see `fits`
+        self.facts = facts
+
+    @property
+    def is_input(self) -> bool:
+        """Whether edges end here."""
+        return self._port_type == INPUT
+
+    @property
+    def end(self) -> str:
+        """How an edge of the document writes this port: `node.port`."""
+        return f"{self.parentItem().id}.{self._name}"
+
+    @property
+    def middle(self) -> QPointF:
+        """Its middle in the scene."""
+        return self.scenePos()
+
+    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+        """Where it is hit."""
+        return _BOUNDS
+
+    def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+        """Let the card show it; say what it is."""
+        self._hovered = True
+        kind = "unknown port" if not self.facts.known else f"{self.facts.type}"
+        many = ", takes several edges" if self.facts.many and self.is_input else ""
+        self.setToolTip(f"{self._name}: {kind}{many}\n{self.facts.help}".rstrip())
+        self.parentItem().update()
+        event.accept()
+
+    def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+        """Let the card show it as usual."""
+        self._hovered = False
+        self.parentItem().update()
+        event.accept()

@@ -1,0 +1,269 @@
+"""Places for the nodes of a document: in layers from left to right, each loop in a block of its own. No Qt here.
+
+The layered method of Sugiyama, Tagawa and Toda (1981): layers by longest path, long edges led through stand-ins, the
+order within layers by barycentres, and heights by isotonic regression ("pool adjacent violators"), which moves each
+node as little as possible from where its edges would be straight. A loop is laid out first, with its start in its
+first layer and its exit in its last, and is then one block among the others around it; so regions never overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.plan.bodies import Body
+
+COLUMN_GAP: Final = 72.0
+ROW_GAP: Final = 40.0
+STAND_IN: Final = 12.0
+"""The height that a long edge takes in the layers that it passes."""
+
+MARGINS: Final = (24.0, 40.0, 24.0, 52.0)
+"""What a region takes around its cards: left, top, right, bottom."""
+
+SWEEPS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A card: its size, and how far down its ports are."""
+
+    width: float
+    height: float
+    inputs: Mapping[str, float] = field(default_factory=dict[str, float])
+    outputs: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """An edge: node and port where it starts, node and port where it ends."""
+
+    source: str
+    source_port: str
+    target: str
+    target_port: str
+
+
+@dataclass(slots=True)
+class _Block:
+    """What is placed as one: a card, a whole loop, or the passage of a long edge."""
+
+    width: float
+    height: float
+    places: dict[str, tuple[float, float]]
+    layer: int = 0
+    top: float = 0.0
+
+
+@dataclass(slots=True)
+class _Level:
+    """One level of nesting: its blocks, and the edges between them as (block, offset, block, offset)."""
+
+    blocks: list[_Block]
+    edges: list[tuple[int, float, int, float]]
+
+
+def tidy(
+    boxes: Mapping[str, Box], wires: Sequence[Wire], bodies: Mapping[str, Body], parent: Mapping[str, str]
+) -> dict[str, tuple[float, float]]:
+    """Find a place for each card.
+
+    Args:
+        boxes: The cards, by node id, in the document's order.
+        wires: The edges; those with an end that is no card are left out.
+        bodies: The loops that have a body, by the loop's id.
+        parent: For each node in a body, the innermost loop around it.
+
+    Returns:
+        The upper left corner of each card; the upper left one of all lies at the origin.
+    """
+    there = [wire for wire in wires if wire.source in boxes and wire.target in boxes and wire.source != wire.target]
+    loops = {loop: body for loop, body in bodies.items() if loop in boxes and body.exit in boxes}
+    owner = {node: loop for node, loop in parent.items() if loop in loops}
+    for loop, body in loops.items():  # a loop and its exit are the ends of their own level
+        outer = owner.get(loop)
+        if outer is not None:
+            owner[body.exit] = outer
+    members: dict[str | None, list[str]] = {}
+    exits = {body.exit for body in loops.values()}
+    for node in boxes:
+        if node not in exits:
+            members.setdefault(owner.get(node), []).append(node)
+    whole = _lay_out(None, members, loops, boxes, there, owner)
+    left = min((x for x, _ in whole.places.values()), default=0.0)
+    top = min((y for _, y in whole.places.values()), default=0.0)
+    return {node: (round(x - left), round(y - top)) for node, (x, y) in whole.places.items()}
+
+
+def _lay_out(
+    loop: str | None,
+    members: Mapping[str | None, list[str]],
+    loops: Mapping[str, Body],
+    boxes: Mapping[str, Box],
+    wires: Sequence[Wire],
+    owner: Mapping[str, str],
+) -> _Block:
+    """Lay out one level, the levels inside it first."""
+    blocks: list[_Block] = []
+    block_of: dict[str, int] = {}
+
+    def add(block: _Block) -> int:
+        blocks.append(block)
+        for node in block.places:
+            block_of[node] = len(blocks) - 1
+        return len(blocks) - 1
+
+    start = add(_card(loop, boxes)) if loop is not None else -1
+    for node in members.get(loop, ()):
+        is_block = node in loops and node != loop
+        add(_lay_out(node, members, loops, boxes, wires, owner) if is_block else _card(node, boxes))
+    end = add(_card(loops[loop].exit, boxes)) if loop is not None else -1
+    inner = [wire for wire in wires if wire.source in block_of and wire.target in block_of]
+    edges = [
+        (
+            block_of[wire.source],
+            _offset(blocks[block_of[wire.source]], wire.source, boxes[wire.source].outputs.get(wire.source_port)),
+            block_of[wire.target],
+            _offset(blocks[block_of[wire.target]], wire.target, boxes[wire.target].inputs.get(wire.target_port)),
+        )
+        for wire in inner
+        if block_of[wire.source] != block_of[wire.target]
+    ]
+    level = _Level(blocks, edges)
+    _assign_layers(level, start, end)
+    return _joined(blocks, _place(level), is_loop=loop is not None)
+
+
+def _card(node: str, boxes: Mapping[str, Box]) -> _Block:
+    return _Block(boxes[node].width, boxes[node].height, {node: (0.0, 0.0)})
+
+
+def _offset(block: _Block, node: str, port: float | None) -> float:
+    return block.places[node][1] + (port if port is not None else 20.0)
+
+
+def _assign_layers(level: _Level, start: int, end: int) -> None:
+    """Layers by longest path; what a cycle holds back is taken up in order, so that every document gets places."""
+    count = len(level.blocks)
+    waiting = [0] * count
+    leaving: list[list[int]] = [[] for _ in range(count)]
+    for source, _, target, _ in level.edges:
+        leaving[source].append(target)
+        waiting[target] += 1
+    ready = [block for block in range(count) if not waiting[block]]
+    done = [False] * count
+    placed = 0
+    while placed < count:
+        if not ready:
+            ready.append(next(block for block in range(count) if not done[block]))
+        block = ready.pop(0)
+        if done[block]:
+            continue
+        done[block] = True
+        placed += 1
+        for target in leaving[block]:
+            if not done[target]:
+                level.blocks[target].layer = max(level.blocks[target].layer, level.blocks[block].layer + 1)
+                waiting[target] -= 1
+                if not waiting[target]:
+                    ready.append(target)
+    if start >= 0:
+        for index, block in enumerate(level.blocks):
+            if index != start:
+                block.layer = max(block.layer, 1)
+        inside = [block.layer for index, block in enumerate(level.blocks) if index not in (start, end)]
+        level.blocks[end].layer = max(inside, default=1) + 1
+    _pull_to_targets(level, {start, end})
+
+
+def _pull_to_targets(level: _Level, fixed: set[int]) -> None:
+    """A block that nothing leads to stands right before what it leads to, not at the far left."""
+    targets: dict[int, list[int]] = {}
+    fed = set()
+    for source, _, target, _ in level.edges:
+        targets.setdefault(source, []).append(target)
+        fed.add(target)
+    for block, there in targets.items():
+        nearest = min(level.blocks[target].layer for target in there) - 1
+        if block not in fed and block not in fixed and nearest > level.blocks[block].layer:
+            level.blocks[block].layer = nearest
+
+
+def _place(level: _Level) -> float:
+    """Move the blocks to their places; gives the width that they take."""
+    edges = _with_stand_ins(level)
+    layers: list[list[int]] = [[] for _ in range(max((block.layer for block in level.blocks), default=-1) + 1)]
+    for index, block in enumerate(level.blocks):
+        layers[block.layer].append(index)
+    before: dict[int, list[tuple[int, float]]] = {}
+    after: dict[int, list[tuple[int, float]]] = {}
+    for source, source_offset, target, target_offset in edges:
+        before.setdefault(target, []).append((source, source_offset - target_offset))
+        after.setdefault(source, []).append((target, target_offset - source_offset))
+    for layer in layers:
+        _settle(level, layer, {})
+    for sweep in range(2 * SWEEPS):
+        forward = sweep % 2 == 0
+        for layer in layers if forward else reversed(layers):
+            towards = before if forward else after
+            wishes = {
+                index: sum(level.blocks[other].top + shift for other, shift in towards[index]) / len(towards[index])
+                for index in layer
+                if index in towards
+            }
+            if sweep < SWEEPS:
+                layer.sort(key=lambda index: wishes.get(index, level.blocks[index].top))
+            _settle(level, layer, wishes)
+    x = 0.0
+    for layer in layers:
+        width = max((level.blocks[index].width for index in layer), default=0.0)
+        for index in layer:
+            block = level.blocks[index]
+            dx, dy = x + (width - block.width) / 2, block.top
+            block.places = {node: (px + dx, py + dy) for node, (px, py) in block.places.items()}
+        x += width + COLUMN_GAP
+    return max(x - COLUMN_GAP, 0.0)
+
+
+def _with_stand_ins(level: _Level) -> list[tuple[int, float, int, float]]:
+    """Edges between neighbouring layers only: a longer one leads through a thin block in each layer between."""
+    short: list[tuple[int, float, int, float]] = []
+    for source, source_offset, target, target_offset in level.edges:
+        here, offset = source, source_offset
+        for layer in range(level.blocks[source].layer + 1, level.blocks[target].layer):
+            level.blocks.append(_Block(0.0, STAND_IN, {}, layer))
+            short.append((here, offset, len(level.blocks) - 1, STAND_IN / 2))
+            here, offset = len(level.blocks) - 1, STAND_IN / 2
+        if level.blocks[here].layer < level.blocks[target].layer:
+            short.append((here, offset, target, target_offset))
+    return short
+
+
+def _settle(level: _Level, layer: Sequence[int], wishes: Mapping[int, float]) -> None:
+    """Give the blocks of a layer heights as near to their wishes as their order and sizes allow."""
+    shift = 0.0
+    pools: list[tuple[float, int]] = []  # mean wish, less what the blocks above take, and how many blocks share it
+    shifts: list[float] = []
+    for index in layer:
+        block = level.blocks[index]
+        shifts.append(shift)
+        pools.append((wishes.get(index, block.top) - shift, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (low, few), (high, many) = pools.pop(), pools.pop()
+            pools.append(((low * few + high * many) / (few + many), few + many))
+        shift += block.height + ROW_GAP
+    places = [mean for mean, size in pools for _ in range(size)]
+    for index, mean, moved in zip(layer, places, shifts, strict=True):
+        level.blocks[index].top = mean + moved
+
+
+def _joined(blocks: Iterable[_Block], width: float, *, is_loop: bool) -> _Block:
+    """One block of many, with the margins of a region around a loop."""
+    real = [block for block in blocks if block.places]
+    if not real:
+        return _Block(0.0, 0.0, {})
+    top, bottom = min(block.top for block in real), max(block.top + block.height for block in real)
+    left, above, right, below = MARGINS if is_loop else (0.0, 0.0, 0.0, 0.0)
+    places = {node: (x + left, y - top + above) for block in real for node, (x, y) in block.places.items()}
+    return _Block(width + left + right, bottom - top + above + below, places)

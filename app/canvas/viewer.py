@@ -1,0 +1,492 @@
+"""NodeGraphQt's viewer with the program's own way of moving about, connecting and dropping.
+
+The mouse gestures for selecting, moving and the rubber band are the base class's. It knows items and no document: what
+a gesture means is decided by whoever follows its signals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QContextMenuEvent,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QFocusEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPixmap,
+    QResizeEvent,
+    QTransform,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneMouseEvent, QGraphicsView, QWidget
+
+from app.canvas.binding import AbstractNodeItem, NodeViewer
+from app.canvas.look import look
+from app.canvas.node_item import NodeItem
+from app.canvas.pipe_item import LivePipe, Pipe
+from app.canvas.port_item import CanvasPort
+from app.theme.style import style
+
+SMALLEST: Final = 0.02
+LARGEST: Final = 3.0
+GRID: Final = 24
+MOST: Final = 1e6
+"""How far the scene reaches in each direction."""
+
+NODE_MIME: Final = "application/x-loopwright-node"
+TEMPLATE_MIME: Final = "application/x-loopwright-template"
+FILES_MIME: Final = "text/uri-list"
+
+Refusal = Callable[[CanvasPort, CanvasPort], str | None]
+
+
+class _NoSearch:
+    """In place of the base class's search box, which is not used."""
+
+    def isVisible(self) -> bool:  # noqa: N802 - Qt's name
+        return False
+
+
+class CanvasViewer(NodeViewer):
+    """The view of one document.
+
+    Signals:
+        connecting: An edge is being drawn from this port; None when it no longer is.
+        connect_wanted: From this port to that; with the edge that is to go for it, or None.
+        disconnect_wanted: This edge shall go.
+        nothing_there: An edge was let go over empty ground: the port and the place in the scene.
+        hint_changed: What to say beside the mouse; empty for nothing.
+        view_moved: Another part is seen, or larger.
+        released: The mouse button went up after a gesture.
+        dragged: Something is being dragged; the one item, or None where several are.
+        menu_wanted: The right button was pressed here, a global place.
+        type_dropped: A node type was dropped: its name and the place in the scene.
+        template_dropped: A template was dropped: its name.
+        files_dropped: Files were dropped.
+        opened: Something was double-clicked.
+    """
+
+    connecting = Signal(object)
+    connect_wanted = Signal(object, object, object)
+    disconnect_wanted = Signal(object)
+    nothing_there = Signal(object, QPointF)
+    hint_changed = Signal(str, QPoint)
+    view_moved = Signal()
+    released = Signal()
+    dragged = Signal(object)
+    menu_wanted = Signal(QPoint, QPointF)
+    type_dropped = Signal(str, QPointF)
+    template_dropped = Signal(str)
+    files_dropped = Signal(list)
+    opened = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._drop_what_is_not_used()
+        self.refusal: Refusal = lambda _start, _end: None
+        self.key_handler: Callable[[QKeyEvent], bool] = lambda _event: False
+        self._zoom = 1.0
+        self._pressed_pipe: Pipe | None = None
+        self._detached_pipe: Pipe | None = None
+        self._pan_from: QPoint | None = None
+        self._space = False
+        self._is_dragging = False
+        self._tile = QPixmap()
+        self.setFrameShape(QGraphicsView.Shape.NoFrame)
+        self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.MinimalViewportUpdate)
+        self.setTransformationAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
+        self.setResizeAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
+        self.setOptimizationFlags(
+            QGraphicsView.OptimizationFlag.DontSavePainterState
+            | QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing
+        )
+        self.scene().setSceneRect(QRectF(-MOST, -MOST, 2 * MOST, 2 * MOST))
+        self.setSceneRect(self.scene().sceneRect())
+        self.setMouseTracking(True)
+        self.apply_zoom()
+
+    def _drop_what_is_not_used(self) -> None:
+        self._search_widget.deleteLater()
+        self._search_widget = _NoSearch()
+        self._ctx_menu_bar.deleteLater()
+        self._ctx_graph_menu.deleteLater()
+        self._ctx_node_menu.deleteLater()
+        for item in (self._LIVE_PIPE, self._cursor_text):
+            self.scene().removeItem(item)
+        self._LIVE_PIPE = LivePipe()
+        self.scene().addItem(self._LIVE_PIPE)
+        self._cursor_text.setVisible(False)
+        self.pipe_slicing = False
+
+    # Moving about
+
+    @property
+    def zoom(self) -> float:
+        """How large things are seen; 1 is 100 %, whatever the size of texts."""
+        return self._zoom
+
+    @property
+    def factor(self) -> float:
+        """Pixels of the screen for one unit of the scene."""
+        return self._zoom * style().scale
+
+    @property
+    def centre(self) -> QPointF:
+        """What is seen in the middle."""
+        return self.mapToScene(self.viewport().rect()).boundingRect().center()
+
+    def apply_zoom(self) -> None:
+        """Take up zoom and size of texts, with the middle where it is."""
+        centre = self.centre
+        self.setTransform(QTransform.fromScale(self.factor, self.factor))
+        self._tile = QPixmap()
+        self.look_at(centre)
+
+    def look_at(self, centre: QPointF) -> None:
+        """Bring a place of the scene to the middle."""
+        self.centerOn(centre)
+        self.view_moved.emit()
+
+    def zoom_to(self, zoom: float, anchor: QPoint | None = None) -> None:
+        """Zoom, with the place under `anchor` (the middle, where none is given) staying where it is."""
+        zoom = min(max(zoom, SMALLEST), LARGEST)
+        anchor = anchor if anchor is not None else self.viewport().rect().center()
+        before = self.mapToScene(anchor)
+        self._zoom = zoom
+        self.setTransform(QTransform.fromScale(self.factor, self.factor))
+        self._tile = QPixmap()
+        shift = self.mapFromScene(before) - anchor
+        self._pan(shift)
+
+    def show_rect(self, rect: QRectF, largest: float = 1.0) -> None:
+        """Show a part of the scene as a whole, no larger than `largest`."""
+        if rect.isEmpty():
+            return
+        seen = self.viewport().size()
+        fitting = min(seen.width() / rect.width(), seen.height() / rect.height()) / style().scale
+        self._zoom = min(max(fitting, SMALLEST), largest)
+        self.setTransform(QTransform.fromScale(self.factor, self.factor))
+        self._tile = QPixmap()
+        self.look_at(rect.center())
+
+    def get_zoom(self) -> float:
+        """What the base classes ask for: the zoom with 0 for 100 %."""
+        return self._zoom - 1.0
+
+    def _pan(self, by: QPoint) -> None:
+        across, down = self.horizontalScrollBar(), self.verticalScrollBar()
+        across.setValue(across.value() + by.x())
+        down.setValue(down.value() + by.y())
+        self.view_moved.emit()
+
+    def _update_scene(self) -> None:
+        """The base class would set another transform; the one here follows zoom and scroll bars."""
+
+    def _items_near(
+        self, pos: QPointF, item_type: type | None = None, width: float = 20, height: float = 20
+    ) -> list[QGraphicsItem]:
+        """Items around a place; the base class looks to its upper left only, and in units of the scene."""
+        across, down = width / 4 / self.factor, height / 4 / self.factor
+        around = QRectF(pos.x() - across, pos.y() - down, 2 * across, 2 * down)
+        return [
+            item
+            for item in self.scene().items(around)
+            if item is not self._LIVE_PIPE
+            and item is not self._SLICER_PIPE
+            and (item_type is None or isinstance(item, item_type))
+        ]
+
+    # Events of the mouse
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Begin to pan, or what the base class makes of it."""
+        self._take_modifiers(event.modifiers())
+        is_left = event.button() == Qt.MouseButton.LeftButton
+        if event.button() == Qt.MouseButton.MiddleButton or (is_left and (self._space or self.ALT_state)):
+            self._pan_from = event.position().toPoint()
+            self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
+            event.accept()
+            return
+        if event.button() == Qt.MouseButton.RightButton:
+            event.accept()  # the menu comes with the context menu event; nothing is unselected
+            return
+        super().mousePressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Pan, draw an edge, or what the base class makes of it."""
+        place = event.position().toPoint()
+        if self._pan_from is not None:
+            self._pan(self._pan_from - place)
+            self._pan_from = place
+            return
+        if self._pressed_pipe is not None and self._is_far(place):
+            self._detach(self._pressed_pipe, self.mapToScene(self._origin_pos))
+        super().mouseMoveEvent(event)
+        is_idle = self._rubber_band.isActive or self._LIVE_PIPE.isVisible()
+        if event.buttons() & Qt.MouseButton.LeftButton and not is_idle and self._is_far(place):
+            self._is_dragging = True
+            selected = self.selected_nodes()
+            self.dragged.emit(selected[0] if len(selected) == 1 else None)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """End the gesture."""
+        if self._pan_from is not None:
+            self._pan_from = None
+            self.viewport().unsetCursor()
+            event.accept()
+            return
+        was_band = self._rubber_band.isActive and self._rubber_band.isVisible()
+        super().mouseReleaseEvent(event)
+        self._pressed_pipe = None
+        if was_band and self.selected_nodes():
+            for pipe in self.selected_pipes():
+                pipe.setSelected(False)
+        if self._is_dragging:
+            self._is_dragging = False
+            self.released.emit()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Open what lies there."""
+        place = self.mapToScene(event.position().toPoint())
+        items = self._items_near(place, AbstractNodeItem, 4, 4)
+        if items:
+            self.opened.emit(items[0])
+        event.accept()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt's name
+        """Zoom at the mouse; with Shift, move sideways."""
+        delta = event.angleDelta()
+        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self._pan(QPoint(-(delta.y() or delta.x()), 0))
+        else:
+            self.zoom_to(self._zoom * 1.0015 ** (delta.y() or delta.x()), event.position().toPoint())
+        event.accept()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802 - Qt's name
+        """Ask for the menu that fits what lies there."""
+        self.menu_wanted.emit(event.globalPos(), self.mapToScene(event.pos()))
+        event.accept()
+
+    # Keys and focus
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Arrows, Escape, Space; everything else goes on to the window."""
+        if event.key() == Qt.Key.Key_Escape and self._LIVE_PIPE.isVisible():
+            self._put_back()
+            self.end_live_connection()
+        elif event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
+            self._space = True
+            self.viewport().setCursor(Qt.CursorShape.OpenHandCursor)
+        elif not self.key_handler(event):
+            QWidget.keyPressEvent(self, event)
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Stop to pan with Space."""
+        if event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
+            self._space = False
+            self.viewport().unsetCursor()
+        QWidget.keyReleaseEvent(self, event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt's name
+        """The base class would fill its menu bar."""
+        QGraphicsView.focusInEvent(self, event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt's name
+        """Keys that were held down are no longer known to be."""
+        self.clear_key_state()
+        self._space = False
+        QGraphicsView.focusOutEvent(self, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Keep what is seen; the base class would zoom."""
+        QGraphicsView.resizeEvent(self, event)
+        self.view_moved.emit()
+
+    def _take_modifiers(self, modifiers: Qt.KeyboardModifier) -> None:
+        """Ctrl and Shift both add to the selection and take out of it; the base class's own record may be stale."""
+        both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+        self.SHIFT_state = bool(modifiers & both)
+        self.CTRL_state = False
+        self.ALT_state = bool(modifiers & Qt.KeyboardModifier.AltModifier)
+
+    def _is_far(self, place: QPoint) -> bool:
+        return (place - self._origin_pos).manhattanLength() > 4
+
+    # Drawing edges
+
+    def sceneMousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Begin an edge at a port, or remember the edge under the mouse: pulled away, it comes off."""
+        self._pressed_pipe = None
+        if event.button() != Qt.MouseButton.LeftButton or self.ALT_state:
+            return
+        near = self._items_near(event.scenePos(), None, 8, 8)
+        port = next((item for item in near if isinstance(item, CanvasPort)), None)
+        if port is not None:
+            self.start_live_connection(port)
+            event.accept()
+            return
+        node = next((item for item in near if isinstance(item, AbstractNodeItem)), None)
+        if node is not None:
+            self._node_positions[node] = node.xy_pos
+            return
+        self._pressed_pipe = next((item for item in near if isinstance(item, Pipe)), None)
+        if self._pressed_pipe is not None and not self.SHIFT_state:
+            self.scene().clearSelection()
+            self._pressed_pipe.setSelected(True)
+
+    def sceneMouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Lead the edge to the mouse, and say what it may do there."""
+        if not self._LIVE_PIPE.isVisible() or self._start_port is None:
+            return
+        place = event.scenePos()
+        port = self._port_at(place)
+        why = None
+        if port is not None and port is not self._start_port:
+            why = self.refusal(self._start_port, port)
+            place = port.middle
+        self._LIVE_PIPE.draw_path(self._start_port, None, place, "bad" if why else "accent")
+        self.hint_changed.emit(why or "", self.mapFromScene(event.scenePos()))
+
+    def start_live_connection(self, selected_port: CanvasPort | None) -> None:
+        """Hang an edge on the mouse."""
+        if selected_port is None:
+            return
+        self._start_port = selected_port
+        self._LIVE_PIPE.setVisible(True)
+        self._LIVE_PIPE.draw_path(selected_port, None, self.mapToScene(self._origin_pos))
+        self.connecting.emit(selected_port)
+
+    def end_live_connection(self) -> None:
+        """Take the edge off the mouse."""
+        super().end_live_connection()
+        self._detached_pipe = None
+        self.hint_changed.emit("", QPoint())
+        self.connecting.emit(None)
+
+    def apply_live_connection(self, event: QGraphicsSceneMouseEvent) -> None:
+        """Say what the edge on the mouse shall become."""
+        if not self._LIVE_PIPE.isVisible():
+            return
+        start, end, old = self._start_port, self._port_at(event.scenePos()), self._detached_pipe
+        place = event.scenePos()
+        self._put_back()
+        self.end_live_connection()
+        if end is start or (end is None and old is None and not self._is_far(self.mapFromScene(place))):
+            return
+        if end is not None:
+            if self.refusal(start, end) is None:
+                self.connect_wanted.emit(start, end, old)
+        elif old is not None:
+            self.disconnect_wanted.emit(old)
+        else:
+            self.nothing_there.emit(start, place)
+
+    def _detach(self, pipe: Pipe, place: QPointF) -> None:
+        """Take the nearer end of an edge off; the edge itself stays until it is known what becomes of it."""
+        self._pressed_pipe = None
+        self._detached_pipe = pipe
+        pipe.setVisible(False)
+        self.start_live_connection(pipe.port_from_pos(place, reverse=True))
+
+    def _put_back(self) -> None:
+        if self._detached_pipe is not None:
+            self._detached_pipe.setVisible(True)
+
+    @property
+    def detached_pipe(self) -> Pipe | None:
+        """The edge whose end hangs on the mouse."""
+        return self._detached_pipe
+
+    def _port_at(self, place: QPointF) -> CanvasPort | None:
+        ports = [item for item in self.scene().items(place) if isinstance(item, CanvasPort)]
+        if not ports:  # anywhere on a card means its one port that fits
+            node = next((item for item in self.scene().items(place) if isinstance(item, NodeItem)), None)
+            if node is not None and self._start_port is not None and node is not self._start_port.parentItem():
+                wanted = node.outputs if self._start_port.is_input else node.inputs
+                fitting = [port for port in wanted if self.refusal(self._start_port, port) is None]
+                return fitting[0] if fitting else (wanted[0] if wanted else None)
+            return None
+        return min(ports, key=lambda port: (port.middle - place).manhattanLength())
+
+    # Drops
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
+        """Take nodes, templates and files."""
+        self._accept(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802 - Qt's name
+        """Take nodes, templates and files."""
+        self._accept(event)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802 - Qt's name
+        """Nothing was dropped."""
+        event.accept()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
+        """Hand on what was dropped."""
+        data, place = event.mimeData(), self.mapToScene(event.position().toPoint())
+        if data.hasFormat(NODE_MIME):
+            self.type_dropped.emit(_text(data, NODE_MIME), place)
+        elif data.hasFormat(TEMPLATE_MIME):
+            self.template_dropped.emit(_text(data, TEMPLATE_MIME))
+        elif data.hasUrls():
+            self.files_dropped.emit([Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()])
+        self._accept(event)
+
+    def _accept(self, event: QDropEvent) -> None:
+        kinds = (NODE_MIME, TEMPLATE_MIME, FILES_MIME)
+        if any(event.mimeData().hasFormat(kind) for kind in kinds):
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
+        else:
+            event.ignore()
+
+    # Ground
+
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:  # noqa: N802 - Qt's name
+        """The ground with its grid of dots."""
+        theme = look()
+        if self._tile.isNull():
+            self._tile = _dots(theme.colour("ground"), theme.colour("line"), self.factor)
+        painter.save()
+        painter.resetTransform()
+        origin = self.mapFromScene(QPointF(0, 0))
+        painter.setBrushOrigin(origin)
+        painter.fillRect(self.mapFromScene(rect).boundingRect().adjusted(-1, -1, 1, 1), QBrush(self._tile))
+        painter.restore()
+
+    def repaint_ground(self) -> None:
+        """Take up another theme."""
+        self._tile = QPixmap()
+        self.viewport().update()
+
+
+def _text(data: QMimeData, kind: str) -> str:
+    return bytes(data.data(kind).data()).decode("utf-8", "replace").strip()
+
+
+def _dots(ground: QColor, dot: QColor, factor: float) -> QPixmap:
+    step = GRID * factor
+    while step < 14:
+        step *= 2
+    size = max(round(step), 1)
+    tile = QPixmap(size, size)
+    tile.fill(ground)
+    painter = QPainter(tile)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(dot)
+    painter.drawEllipse(QPointF(size / 2, size / 2), 1.2, 1.2)
+    painter.end()
+    return tile
