@@ -1,1 +1,1 @@
-"""The form of what is selected, and what it did in the last run."""
+"""The inspector: what is selected, as a form, and what it did in the last run."""

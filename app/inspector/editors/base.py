@@ -1,0 +1,113 @@
+"""What every editor of a form is: a widget that shows the value of one field and tells what a person makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.inspector.fields import Field
+from app.inspector.target import Target
+from engine.document.problems import Problem, Severity
+
+_NOTHING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A problem of a field: the place in its value as a dotted path, empty for all of it, and what to say."""
+
+    place: str
+    problem: Problem
+
+
+class Editor(QWidget):
+    """Shows one value.
+
+    What was typed is told as it is, also where it does not fit: the document keeps it, and its check says what is wrong.
+
+    Signals:
+        edited: A person changed the value; the new one.
+    """
+
+    edited = Signal(object)
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.field = field
+        self.target = target
+        self._value: Any = _NOTHING
+        self.box = QVBoxLayout(self)
+        self.box.setContentsMargins(0, 0, 0, 0)
+        self.box.setSpacing(4)
+
+    @property
+    def main_widget(self) -> QWidget:
+        """What takes the keyboard first."""
+        proxy = self.focusProxy()
+        return self if proxy is None else proxy
+
+    def show_value(self, value: Any) -> None:
+        """Show a value; the one that is shown already is left as it was typed."""
+        if type(value) is type(self._value) and value == self._value:
+            return
+        self._value = value
+        self._put(value)
+
+    def refresh(self) -> None:
+        """Look again at what stands around the value: names, nodes, models."""
+
+    def refresh_run(self) -> None:
+        """Look again at what the last run tells of it."""
+
+    def show_faults(self, faults: list[Fault]) -> list[Fault]:
+        """Mark what is wrong.
+
+        Returns:
+            What the editor has no place of its own for.
+        """
+        mark(self.main_widget, invalid=any(fault.problem.severity is Severity.ERROR for fault in faults))
+        return faults
+
+    def focus_place(self, _place: str) -> None:
+        """Take the keyboard, at a place in the value."""
+        self.main_widget.setFocus()
+
+    def adopt(self, widget: QWidget, title: str = "", text: str = "") -> None:
+        """Name a widget of this editor, and let the keys of undo and leaving it mean the document's."""
+        name_widget(widget, title or self.field.title, text or self.field.help)
+        self.target.keys.watch(widget)
+
+    def _put(self, value: Any) -> None:
+        raise NotImplementedError
+
+    def _tell(self, value: Any) -> None:
+        """Tell a value that a person has made."""
+        if type(value) is type(self._value) and value == self._value:
+            return
+        self._value = value
+        self.edited.emit(value)
+
+
+def mark(widget: QWidget, *, invalid: bool) -> None:
+    """Give a widget the look of one with something wrong in it, or take it away."""
+    if bool(widget.property("invalid")) != invalid:
+        widget.setProperty("invalid", invalid)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+def name_widget(widget: QWidget, title: str, text: str = "") -> None:
+    """Give a widget its name and help for people and for screen readers."""
+    widget.setAccessibleName(title)
+    if text:
+        widget.setAccessibleDescription(text)
+        widget.setToolTip(plain_tip(text))
+
+
+def plain_tip(text: str) -> str:
+    """A tooltip's text that Qt shows as it is, wrapped."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"<qt>{escaped}</qt>"

@@ -1,0 +1,138 @@
+"""Fields of text: one line, or a text that grows with what is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QTextCursor, QTextOption
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
+
+from app.inspector.editors.base import Editor
+from app.inspector.fields import Field
+from app.inspector.target import Target
+from app.inspector.units import from_units, to_units
+from engine.values import to_text
+
+_PARAGRAPH = "\u2029"
+
+
+class GrowingEdit(QPlainTextEdit):
+    """A text that is as high as it needs, within limits. Undo is the document's, not its own.
+
+    Signals:
+        typed: A person changed the text.
+    """
+
+    typed = Signal(str)
+
+    def __init__(self, least: int = 1, most: int = 8, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._least, self._most = least, most
+        self._silent = False
+        self.setUndoRedoEnabled(False)
+        self.setTabChangesFocus(True)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.textChanged.connect(self._changed)
+        self.document().documentLayout().documentSizeChanged.connect(self._fit)
+
+    def text(self) -> str:
+        """The text, exactly: unlike `toPlainText`, it keeps spaces that do not break."""
+        return self.document().toRawText().replace(_PARAGRAPH, "\n")
+
+    def set_text(self, text: str) -> None:
+        """Show a text; only what differs is replaced, so that cursor and view stay where they are."""
+        old = self.text()
+        text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_PARAGRAPH, "\n")
+        if text == old:
+            return
+        start, end_old, end_new = _difference(to_units(old), to_units(text))
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(start)
+        cursor.setPosition(end_old, QTextCursor.MoveMode.KeepAnchor)
+        self._silent = True
+        try:
+            cursor.insertText(from_units(to_units(text)[start:end_new]))
+        finally:
+            self._silent = False
+
+    def sizeHint(self) -> QSize:  # noqa: N802 # Qt's name
+        """As high as the text, within limits."""
+        lines = min(max(self.document().size().height(), self._least), self._most)
+        margins = self.contentsMargins()
+        frame = 2 * self.document().documentMargin() + margins.top() + margins.bottom()
+        return QSize(120, round(lines * self.fontMetrics().lineSpacing() + frame + 4))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802 # Qt's name
+        """It is never less high than its text."""
+        return QSize(60, self.sizeHint().height())
+
+    def _fit(self) -> None:
+        self.updateGeometry()
+
+    def _changed(self) -> None:
+        if not self._silent:
+            self.typed.emit(self.text())
+
+
+class LineEditor(Editor):
+    """A text of one line."""
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.line = QLineEdit()
+        self.adopt(self.line)
+        self.box.addWidget(self.line)
+        self.setFocusProxy(self.line)
+        self.line.textEdited.connect(self._typed)
+
+    def _put(self, value: Any) -> None:
+        position = self.line.cursorPosition()
+        self.line.setText(to_text(value))
+        self.line.setCursorPosition(min(position, len(self.line.text())))
+
+    def _typed(self, text: str) -> None:
+        self._tell(None if self.field.nullable and not text else text)
+
+
+class TextEditor(Editor):
+    """A text of several lines."""
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.edit = GrowingEdit()
+        self.adopt(self.edit)
+        self.box.addWidget(self.edit)
+        self.setFocusProxy(self.edit)
+        self.edit.typed.connect(self._typed)
+
+    def _put(self, value: Any) -> None:
+        self.edit.set_text(to_text(value))
+
+    def _typed(self, text: str) -> None:
+        self._tell(None if self.field.nullable and not text else text)
+
+
+def _difference(old: str, new: str) -> tuple[int, int, int]:
+    """Where two texts begin to differ, and where the difference ends in each."""
+    start = _common(old, new)
+    rest = min(len(old), len(new)) - start
+    tail = _common(old[len(old) - rest :][::-1], new[len(new) - rest :][::-1])
+    if start and "\ud800" <= new[start - 1 : start] <= "\udbff":
+        start -= 1  # never between the two halves of a character
+    if tail and "\udc00" <= new[len(new) - tail : len(new) - tail + 1] <= "\udfff":
+        tail -= 1
+    return start, len(old) - tail, len(new) - tail
+
+
+def _common(first: str, second: str) -> int:
+    """How long the beginning is that two texts have in common, by halves: comparing slices costs next to nothing."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

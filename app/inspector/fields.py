@@ -1,0 +1,174 @@
+"""What a form must know of a pydantic model's fields: kind, limits, choices, help, and when each is shown.
+
+No Qt here, and no node type: what a model declares is all that counts.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from functools import cache
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from engine.document.config_path import UNSET, Unset
+from engine.values import Value
+
+LONGEST_LINE: Final = 1000
+"""A text that may be longer than this gets room for several lines."""
+
+
+class Kind(StrEnum):
+    """What a field holds."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    SWITCH = "switch"
+    CHOICE = "choice"
+    OBJECTS = "objects"
+    JSON = "json"
+    VALUE = "value"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a model.
+
+    Attributes:
+        name: Its key.
+        title: What people call it.
+        help: What it means, in a sentence or two.
+        kind: What it holds.
+        widget: Which widget the model asks for; empty for the usual one of its kind.
+        default: What counts where the key is missing.
+        required: Whether the key must be there.
+        nullable: Whether it may be null, which the form shows as empty.
+        minimum: The least number, if there is one.
+        maximum: The greatest number, if there is one.
+        longest: The most characters or entries, if there is such a limit.
+        choices: What may be chosen.
+        item: The model of the objects in a list.
+        more: Whether it stands behind the fold.
+        shown_when: Values of other fields with which it means something.
+    """
+
+    name: str
+    title: str
+    help: str
+    kind: Kind
+    widget: str = ""
+    default: Any = None
+    required: bool = False
+    nullable: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    longest: int | None = None
+    choices: tuple[str, ...] = ()
+    item: type[BaseModel] | None = None
+    more: bool = False
+    shown_when: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a text may well have several lines."""
+        return not self.nullable and (self.longest is None or self.longest > LONGEST_LINE)
+
+    def value_in(self, values: Mapping[str, Any]) -> Any:
+        """What counts with these values: the one that is there, else the default."""
+        return values.get(self.name, self.default)
+
+    def to_write(self, value: Value | Unset) -> Value | Unset:
+        """What to put into the document for a value: nothing for one that counts anyway."""
+        is_default = not self.required and type(value) is type(self.default) and value == self.default
+        return UNSET if is_default else value
+
+
+def is_shown(field: Field, values: Mapping[str, Any], fields: Mapping[str, Field]) -> bool:
+    """Whether a field means anything beside these values of the others."""
+    return all(name in fields and fields[name].value_in(values) == wanted for name, wanted in field.shown_when)
+
+
+def choice_help(field: Field) -> dict[str, str]:
+    """The sentence about each choice, where the help says one for each (`fail: the run ends. continue: …`)."""
+    names = "|".join(re.escape(choice) for choice in field.choices)
+    parts = re.split(rf"(?:^|(?<=\s))({names}): ", field.help) if names else []
+    found = {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    return found if set(found) == set(field.choices) else {}
+
+
+@cache
+def fields_of(model: type[BaseModel]) -> dict[str, Field]:
+    """The fields of a model by name, in its order, those behind the fold last."""
+    fields = [_field(name, info) for name, info in model.model_fields.items()]
+    return {field.name: field for field in sorted(fields, key=lambda field: field.more)}
+
+
+def _field(name: str, info: FieldInfo) -> Field:
+    annotation, nullable = _without_none(info.annotation)
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    limits = {key: value for limit in info.metadata for key, value in _limits(limit)}
+    default = info.get_default(call_default_factory=True)
+    kind, choices, item = _kind(annotation)
+    shown_when: Any = extra.get("shown_when", {})
+    return Field(
+        name=name,
+        title=info.title or name,
+        help=info.description or "",
+        kind=kind,
+        widget=str(extra.get("widget", "")),
+        default=None if default is PydanticUndefined else _plain(default),
+        required=info.is_required(),
+        nullable=nullable,
+        minimum=limits.get("minimum"),
+        maximum=limits.get("maximum"),
+        longest=limits.get("longest"),
+        choices=choices,
+        item=item,
+        more=extra.get("group") == "more",
+        shown_when=tuple(shown_when.items()),
+    )
+
+
+def _without_none(annotation: Any) -> tuple[Any, bool]:
+    if get_origin(annotation) not in {Union, types.UnionType}:
+        return annotation, False
+    others = [part for part in get_args(annotation) if part is not types.NoneType]
+    return (others[0] if len(others) == 1 else Any), len(others) < len(get_args(annotation))
+
+
+def _limits(limit: Any) -> list[tuple[str, Any]]:
+    names = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum", "max_length": "longest"}
+    return [(name, getattr(limit, key)) for key, name in names.items() if getattr(limit, key, None) is not None]
+
+
+def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...], type[BaseModel] | None]:
+    simple = {str: Kind.TEXT, int: Kind.INTEGER, float: Kind.NUMBER, bool: Kind.SWITCH, Any: Kind.VALUE}
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) is Literal and all(isinstance(choice, str) for choice in get_args(annotation)):
+        return Kind.CHOICE, get_args(annotation), None
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return Kind.CHOICE, tuple(str(choice.value) for choice in annotation), None
+    if get_origin(annotation) is list and _is_model(get_args(annotation)[0]):
+        return Kind.OBJECTS, (), get_args(annotation)[0]
+    return simple.get(annotation, Kind.JSON), (), None
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _plain(value: Any) -> Any:
+    """A default as it would stand in a document."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.value if isinstance(value, Enum) else value

@@ -1,0 +1,148 @@
+"""A form made from a pydantic model: the first fields at once, the others behind a fold.
+
+It writes to its target and shows what the target has; it knows no node type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+
+from app.inspector.editors.base import Fault, name_widget
+from app.inspector.fields import fields_of
+from app.inspector.row import Row
+from app.inspector.rows import Rows
+from app.inspector.target import Target
+from app.theme.style import icon, style
+from app.theme.tokens import UNIT
+from engine.values import Value
+
+
+class Form(QWidget):
+    """The fields of one object of the document.
+
+    Signals:
+        fold_changed: A person opened or closed the fold.
+
+    Args:
+        model: What the object is read through.
+        target: The object.
+    """
+
+    fold_changed = Signal(bool)
+
+    def __init__(self, model: type[BaseModel], target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.fields = fields_of(model)
+        self._target = target
+        self._faults: Mapping[str, list[Fault]] = {}
+        self._shown: Any = None
+        self._main = self._make_rows(more=False)
+        self._more: Rows | None = None  # made when it is opened first
+        self.fold = QToolButton()
+        self.fold.setProperty("role", "fold")
+        self.fold.setCheckable(True)
+        self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.fold.setVisible(any(field.more for field in self.fields.values()))
+        target.keys.watch(self.fold)
+        self.fold.toggled.connect(self._unfold)
+        self.fold.clicked.connect(self.fold_changed)
+        self._box = QVBoxLayout(self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(4 * UNIT)
+        self._box.addWidget(self._main)
+        self._box.addWidget(self.fold, 0, Qt.AlignmentFlag.AlignLeft)
+        style().changed.connect(self._draw_fold)
+        self._draw_fold()
+
+    def row(self, name: str) -> Row | None:
+        """The row of a field; None where there is none, or where it has not been made yet."""
+        more = self._more.rows if self._more is not None else {}
+        return self._main.rows.get(name) or more.get(name)
+
+    def show_values(self, *, anew: bool = False) -> None:
+        """Show what the document has; costs nothing where that is the same as before."""
+        values = self._target.values
+        if values is self._shown and not anew:
+            return
+        self._shown = values
+        for rows in self._parts():
+            rows.show_values(values)
+        # What the config says may change what an editor offers: a tool its arguments.
+        self.refresh()
+
+    def show_faults(self, faults: Mapping[str, list[Fault]]) -> None:
+        """Show what is wrong, by field."""
+        self._faults = faults
+        for rows in self._parts():
+            rows.show_faults(faults, self._target.values)
+        self._draw_fold()
+
+    def refresh(self) -> None:
+        """Let each editor look again at what stands around it."""
+        for rows in self._parts():
+            rows.refresh()
+
+    def refresh_run(self) -> None:
+        """Let each editor look again at what the last run tells of it."""
+        for rows in self._parts():
+            rows.refresh_run()
+
+    def focus_field(self, name: str, place: str) -> bool:
+        """Give the keyboard to a field, opening the fold for it; False where there is no such field."""
+        if name not in self.fields:
+            return False
+        if self.fields[name].more and not self.fold.isChecked():
+            self.fold.click()
+        row = self.row(name)
+        assert row is not None
+        row.setVisible(True)
+        row.editor.focus_place(place)
+        return True
+
+    def _parts(self) -> list[Rows]:
+        return [self._main] if self._more is None else [self._main, self._more]
+
+    def _make_rows(self, *, more: bool) -> Rows:
+        chosen = [field for field in self.fields.values() if field.more == more]
+        rows = Rows(chosen, self.fields, self._target, with_help=not more)
+        rows.edited.connect(self._edited)
+        return rows
+
+    def _unfold(self, is_open: bool) -> None:  # Qt's signal
+        if is_open and self._more is None:
+            self._more = self._make_rows(more=True)
+            self._box.addWidget(self._more)
+            self._more.show_values(self._target.values)
+            self._more.refresh()
+            self._more.show_faults(self._faults, self._target.values)
+        if self._more is not None:
+            self._more.setVisible(is_open)
+        self._draw_fold()
+
+    def _draw_fold(self) -> None:
+        count = sum(
+            len(found) for name, found in self._faults.items() if name in self.fields and self.fields[name].more
+        )
+        is_open = self.fold.isChecked()
+        told = f" · {count} problem{'' if count == 1 else 's'}" if count and not is_open else ""
+        self.fold.setText(f"More{told}")
+        name_widget(self.fold, f"More settings{told}", "Show the settings that are seldom needed.")
+        self.fold.setIcon(icon("mdi6.chevron-down" if is_open else "mdi6.chevron-right", style().theme.dim))
+
+    def _edited(self, name: str, value: Value) -> None:
+        self._target.write((name,), self.fields[name].to_write(value))
+
+
+def faults_by_field(problems: list[Any], prefix: str = "") -> dict[str, list[Fault]]:
+    """Problems by the field that they belong to: the first part of their place, behind a prefix."""
+    found: dict[str, list[Fault]] = {}
+    for problem in problems:
+        if problem.field is not None and problem.field.startswith(prefix):
+            name, _, place = problem.field.removeprefix(prefix).partition(".")
+            found.setdefault(name, []).append(Fault(place, problem))
+    return found

@@ -1,0 +1,77 @@
+r"""Where the `{{ holes }}` of a text are, also while it is being typed and one is not closed yet.
+
+No Qt here. `engine.expr` says what a hole means; this says only where it starts and ends, since a text in the making
+does not compile.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from engine.expr import ExpressionError, TemplateError, compile_template
+from engine.expr.literals import hole_end
+
+_OPEN: Final = "{{"
+_CLOSE: Final = "}}"
+_PATH: Final = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_UNFINISHED: Final = re.compile(r"[A-Za-z_][\w.]*$|$")
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """One hole: `text[start:end]` with its braces, `content` between them; an open one ends with the text."""
+
+    start: int
+    end: int
+    content: str
+    closed: bool
+
+
+def find_holes(text: str) -> list[Hole]:
+    """The holes of a template, in order."""
+    holes: list[Hole] = []
+    position = 0
+    while (start := text.find(_OPEN, position)) >= 0:
+        inside = start + len(_OPEN)
+        if start > 0 and text[start - 1] == "\\":
+            position = inside
+            continue
+        end = _end(text, inside)
+        position = len(text) if end is None else end + len(_CLOSE)
+        holes.append(Hole(start, position, text[inside:end], closed=end is not None))
+    return holes
+
+
+def _end(text: str, start: int) -> int | None:
+    try:
+        return hole_end(text, start)
+    except ExpressionError:  # a quotation mark that is not closed yet
+        found = text.find(_CLOSE, start)
+        return None if found < 0 else found
+
+
+def paths_in(content: str) -> frozenset[tuple[str, ...]] | None:
+    """The dotted paths that an expression reads; None where it does not compile."""
+    try:
+        return compile_template(f"{_OPEN}{content}{_CLOSE}").paths
+    except (ExpressionError, TemplateError):
+        return None
+
+
+def path_spans(content: str, paths: frozenset[tuple[str, ...]]) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Where in an expression these paths stand: start, end, path."""
+    spans: list[tuple[int, int, tuple[str, ...]]] = []
+    for match in _PATH.finditer(content):
+        names = tuple(match[0].split("."))
+        path = next((names[:length] for length in range(len(names), 0, -1) if names[:length] in paths), None)
+        if path is not None:
+            spans.append((match.start(), match.end(), path))
+    return spans
+
+
+def name_before(text: str) -> str:
+    """The dotted name, possibly unfinished, that stands at the end of a text."""
+    match = _UNFINISHED.search(text)
+    return match[0] if match else ""

@@ -1,0 +1,259 @@
+"""The right-hand panel: what is selected, to set up, and what it did in the last run.
+
+It follows the session and changes the document through it, and knows no other part of the window.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+from app.inspector.look import inspector_sheet
+from app.inspector.node_page import NodePage
+from app.inspector.result_page import ResultPage
+from app.inspector.workflow_page import WorkflowPage
+from app.session import Session
+from app.theme.style import style
+from app.theme.tokens import UNIT
+from engine.document.node_operations import RenameNode
+
+SETUP: Final = 0
+RESULT: Final = 1
+_UPDATE_AFTER_MS: Final = 40
+_INNERMOST: Final = re.compile(r"\[(\d+)\]\.\w+$")
+
+
+class Inspector(QWidget):
+    """Setup and Result of what is selected.
+
+    Args:
+        session: The open document.
+        model_names: Gives the names of models to choose from.
+
+    Attributes:
+        tabs: Setup and Result.
+        result: The page Result.
+    """
+
+    def __init__(self, session: Session, model_names: Callable[[], list[str]], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._model_names = model_names
+        self._pages: dict[str, NodePage] = {}
+        self._node_id: str | None = None
+        self._is_renaming = False
+        self._more_open = False
+        self.setObjectName("inspector")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setMinimumWidth(260)
+        self.tabs = QTabBar()
+        self.tabs.setExpanding(True)
+        self.tabs.setDrawBase(False)
+        self.tabs.setAccessibleName("Setup or result")
+        self.tabs.addTab("Setup")
+        self.tabs.addTab("Result")
+        self.workflow_page = WorkflowPage(session, model_names)
+        self.workflow_page.form.fold_changed.connect(self._remember_fold)
+        self._several = QLabel()
+        self._several.setWordWrap(True)
+        self._several.setTextFormat(Qt.TextFormat.PlainText)
+        self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.result = ResultPage(session)
+        self._setup_stack = QStackedWidget()
+        self._result_scroll = _scrolled(self.result)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._setup_stack)
+        self._stack.addWidget(self._result_scroll)
+        self._scrolls: dict[QWidget, QScrollArea] = {}
+        self._add_page(self.workflow_page)
+        self._add_page(self._several)
+        box = QVBoxLayout(self)
+        box.setContentsMargins(3 * UNIT, 3 * UNIT, 0, 0)
+        box.setSpacing(3 * UNIT)
+        line = QVBoxLayout()
+        line.setContentsMargins(0, 0, 3 * UNIT, 0)
+        line.addWidget(self.tabs)
+        box.addLayout(line)
+        box.addWidget(self._stack, 1)
+        self._run_timer = QTimer(self)
+        self._run_timer.setSingleShot(True)
+        self._run_timer.setInterval(_UPDATE_AFTER_MS)
+        self._run_timer.timeout.connect(self._show_run)
+        self._connect()
+        self._dress()
+        self._show_selection()
+
+    @property
+    def page(self) -> NodePage | WorkflowPage | None:
+        """The page under Setup; None while several nodes are selected."""
+        if len(self._session.selection) > 1:
+            return None
+        return self.workflow_page if self._node_id is None else self._pages[self._type_of(self._node_id)]
+
+    def focus_field(self, node_id: str | None, field: str) -> None:
+        """Show a field, as a dotted path, and give it the keyboard; the workflow's where no node is named."""
+        self._session.select([] if node_id is None else [node_id])
+        self.tabs.setCurrentIndex(SETUP)
+        page = self.page
+        if page is not None:
+            page.focus_field(field)
+
+    def show_result(self) -> None:
+        """Turn to the page Result."""
+        self.tabs.setCurrentIndex(RESULT)
+
+    def _connect(self) -> None:
+        session = self._session
+        session.changed.connect(self._document_changed)
+        session.analysed.connect(self._analysed)
+        session.selection_changed.connect(self._show_selection)
+        session.run_started.connect(self._run_timer.start)
+        session.run_ended.connect(self._run_timer.start)
+        session.run_updated.connect(self._run_updated)
+        session.view_changed.connect(self._show_run)
+        self.tabs.currentChanged.connect(self._turn)
+        style().changed.connect(self._dress)
+
+    def _dress(self) -> None:
+        self.setStyleSheet(inspector_sheet(style().theme, style().scale))
+
+    def _add_page(self, page: QWidget) -> None:
+        scroll = _scrolled(page)
+        self._scrolls[page] = scroll
+        self._setup_stack.addWidget(scroll)
+        if isinstance(page, NodePage | WorkflowPage):
+            page.target.keys.entered.connect(lambda widget: scroll.ensureWidgetVisible(widget, 0, 6 * UNIT))
+
+    def _type_of(self, node_id: str) -> str:
+        node = self._session.node(node_id)
+        return node.type if node is not None else ""
+
+    def _page_for(self, node_type: str) -> NodePage:
+        """The page of a node type, made when the first node of it is selected."""
+        page = self._pages.get(node_type)
+        if page is None:
+            page = NodePage(self._session, self._model_names, node_type)
+            page.rename_asked.connect(self._rename)
+            if page.form is not None:
+                page.form.fold_changed.connect(self._remember_fold)
+            self._pages[node_type] = page
+            self._add_page(page)
+        return page
+
+    def _show_selection(self) -> None:
+        if self._is_renaming:
+            return
+        self._session.seal()
+        selection = self._session.selection
+        self._node_id = selection[0] if len(selection) == 1 else None
+        self.tabs.setTabEnabled(RESULT, len(selection) < 2)
+        if len(selection) > 1:
+            self.tabs.setCurrentIndex(SETUP)
+            self._several.setText(_several_words(len(selection)))
+            self._setup_stack.setCurrentWidget(self._scrolls[self._several])
+            return
+        if self._node_id is None:
+            self.workflow_page.show_values()
+            self.workflow_page.show_problems()
+            shown: WorkflowPage | NodePage = self.workflow_page
+        else:
+            shown = self._page_for(self._type_of(self._node_id))
+            shown.show_node(self._node_id)
+        if shown.form is not None:
+            shown.form.fold.setChecked(self._more_open)
+        self._setup_stack.setCurrentWidget(self._scrolls[shown])
+        self.result.node_id = self._node_id
+        self._show_run()
+
+    def _document_changed(self, old: object, new: object) -> None:
+        del old, new
+        page = self.page
+        if self._is_renaming or page is None or (self._node_id and self._session.node(self._node_id) is None):
+            return  # what is shown is another one in a moment
+        page.show_values()
+
+    def _analysed(self) -> None:
+        page = self.page
+        if page is None:
+            return
+        page.show_problems()
+        if isinstance(page, NodePage):
+            page.refresh()
+
+    def _run_updated(self, touched: set[str]) -> None:
+        if self._node_id is None or touched & self._followed():
+            self._run_timer.start()
+
+    def _followed(self) -> set[str]:
+        """The selected node, and the loops around it, whose next iteration is another execution of it."""
+        followed: set[str] = set()
+        node_id = self._node_id
+        while node_id is not None:
+            followed.add(node_id)
+            picture = self._session.picture
+            node_id = picture.parents.get(node_id) if picture is not None else None
+        return followed
+
+    def _show_run(self) -> None:
+        self.tabs.setTabText(RESULT, self._result_title())
+        if self.tabs.currentIndex() == RESULT:
+            self.result.update_result()
+        elif isinstance(self.page, NodePage):
+            self.page.refresh_run()
+
+    def _result_title(self) -> str:
+        picture = self._session.picture
+        if picture is None or self._node_id is None:
+            return "Result"
+        match = _INNERMOST.search(picture.path_of(self._node_id, self._session.chosen))
+        return f"Result · iteration {int(match[1]) + 1}" if match else "Result"
+
+    def _turn(self, index: int) -> None:
+        self._stack.setCurrentIndex(index)
+        self._show_run()
+
+    def _remember_fold(self, is_open: bool) -> None:  # Qt's signal
+        self._more_open = is_open
+
+    def _rename(self, new: str) -> None:
+        """Rename the node that is shown, and go on showing it."""
+        old = self._node_id
+        assert old is not None
+        page = self._pages[self._type_of(old)]
+        self._is_renaming = True
+        try:
+            if self._session.do(RenameNode(old, new)):
+                self._node_id = page.target.node_id = self.result.node_id = new
+                self._session.select([new])
+        finally:
+            self._is_renaming = False
+        page.show_values()
+        page.show_problems()
+
+
+def _scrolled(page: QWidget) -> QScrollArea:
+    page.setObjectName("page")
+    holder = QWidget()
+    holder.setObjectName("page")
+    box = QVBoxLayout(holder)
+    box.setContentsMargins(0, 0, 3 * UNIT, 4 * UNIT)
+    box.addWidget(page)
+    box.addStretch(1)
+    scroll = QScrollArea()
+    scroll.setWidgetResizable(True)
+    scroll.setFrameShape(QFrame.Shape.NoFrame)
+    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    scroll.setWidget(holder)
+    return scroll
+
+
+def _several_words(count: int) -> str:
+    return (
+        f"{count} nodes are selected.\n\nDrag one of them, and all move. Copy, duplicate, align, disable and delete "
+        "do the same to each. Select a single node to set it up."
+    )

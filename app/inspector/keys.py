@@ -1,0 +1,58 @@
+"""What the keyboard and the wheel mean in every field: undo is the document's, leaving a field ends a step."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QWidget
+
+from app.session import Session
+
+
+class Keys(QObject):
+    """Watches the widgets of a form.
+
+    Signals:
+        entered: A widget has got the keyboard.
+    """
+
+    entered = Signal(QWidget)
+
+    def __init__(self, session: Session, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+
+    def watch(self, widget: QWidget) -> None:
+        """Watch a widget from now on."""
+        widget.installEventFilter(self)
+        if isinstance(widget, QAbstractSpinBox | QComboBox):
+            widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel alone shall not move the keyboard here
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 # Qt's name
+        """Take what is not the widget's own."""
+        match event.type():
+            case QEvent.Type.FocusOut:
+                self._session.seal()
+            case QEvent.Type.FocusIn:
+                self.entered.emit(watched)
+            case QEvent.Type.Wheel if isinstance(watched, QAbstractSpinBox | QComboBox) and not watched.hasFocus():
+                event.ignore()  # the panel scrolls, the value stays
+                return True
+            case QEvent.Type.KeyPress if isinstance(event, QKeyEvent):
+                return self._is_taken(event)
+            case _:
+                pass
+        return False
+
+    def _is_taken(self, event: QKeyEvent) -> bool:
+        if event.matches(QKeySequence.StandardKey.Undo):
+            self._session.undo()
+            return True
+        keys = QKeySequence(event.keyCombination())
+        if event.matches(QKeySequence.StandardKey.Redo) or keys in {
+            QKeySequence("Ctrl+Shift+Z"),
+            QKeySequence("Ctrl+Y"),
+        }:
+            self._session.redo()
+            return True
+        return False

@@ -1,0 +1,128 @@
+"""Which names a text of a node may use at its place, each with one line of help: for completion and colouring.
+
+No Qt here. `engine.plan.names` is what finally judges; a name that is known here is one that it lets pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.document.config_path import set_in
+from engine.document.json_rules import JsonPath
+from engine.document.model import Node
+from engine.document.operation import OperationError
+from engine.nodes.spec import AnySpec, NamedText, TextKind
+from engine.plan.structure import Structure
+
+LOOP_HELP: Final = {
+    "iteration": "Number of this iteration, from 1.",
+    "index": "Number of this iteration, from 0.",
+    "max_iterations": "How many iterations there are at the most.",
+    "input": "What the loop started from.",
+    "previous": "The result of the iteration before.",
+    "history": "A record of every iteration so far, as a list.",
+}
+"""What `loop.…` has in every body, beside `last` and `parent`."""
+
+_NUMBERS: Final = frozenset({"iteration", "index", "max_iterations"})
+_ENDED_HELP: Final = {
+    "output": "The result of the iteration that has just ended.",
+    "similarity": "How similar it is to the result before, from 0 to 1.",
+    "cost_usd": "What the loop has spent so far, in US dollars.",
+    "elapsed_s": "Seconds since the loop began.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name that may stand in a text.
+
+    Attributes:
+        path: Its parts: `("loop", "last", "draft")`.
+        help: One line on what it stands for.
+        is_leaf: Whether nothing can be asked of it after a further dot.
+        connected: False for a port that no edge leads to.
+    """
+
+    path: tuple[str, ...]
+    help: str
+    is_leaf: bool = False
+    connected: bool = True
+
+    @property
+    def text(self) -> str:
+        """As one writes it."""
+        return ".".join(self.path)
+
+
+def named_text(spec: AnySpec, config: dict[str, Any], path: JsonPath, kind: TextKind) -> NamedText:
+    """What a text at a place of a config may name, by the node type; the usual where the config does not fit."""
+    field = ".".join(map(str, path))
+    try:
+        filled = set_in(config, path, "1", "The config", depth=0)  # some types leave out a text that is empty
+        texts = spec.texts(spec.config.model_validate(filled))
+    except (OperationError, ValueError):
+        texts = ()
+    return next((text for text in texts if text.field == field), NamedText(field, kind, ""))
+
+
+def names_at(structure: Structure, node: Node, text: NamedText) -> list[Name]:
+    """All names that a text of a node may use, ports first."""
+    names = [Name((name,), _ENDED_HELP.get(name, "")) for name in sorted(text.names, key=_ended_order)]
+    if text.ports:
+        names = [*_ports(structure, node.id), *names]
+    own_loop = node.id if "nodes" in text.namespaces else structure.parent.get(node.id)
+    if "nodes" in text.namespaces:
+        names.extend(_body(structure, node.id, ("nodes",), "What {} gave in this iteration."))
+    names.extend(_loop(structure, own_loop, ("loop",)))
+    return names
+
+
+def name_of(path: tuple[str, ...], names: list[Name]) -> Name | None:
+    """The name that a path starts with; None where no name of the list fits."""
+    for name in names:
+        length = len(name.path)
+        if path[:length] == name.path and (len(path) == length or not name.is_leaf):
+            return name
+    return None
+
+
+def _ended_order(name: str) -> int:
+    known = list(_ENDED_HELP)
+    return known.index(name) if name in known else len(known)
+
+
+def _ports(structure: Structure, node_id: str) -> Iterator[Name]:
+    resolved = structure.resolution.nodes.get(node_id)
+    if resolved is None:
+        return
+    sources: dict[str, list[str]] = {}
+    for link in structure.links_to.get(node_id, ()):
+        sources.setdefault(link.target_port, []).append(_title(structure, link.source))
+    for port in resolved.inputs.values():
+        titles = sources.get(port.name)
+        told = f"From {', '.join(titles)}." if titles else "Nothing is connected to this port."
+        yield Name((port.name,), told, connected=bool(titles))
+
+
+def _loop(structure: Structure, loop: str | None, prefix: tuple[str, ...]) -> Iterator[Name]:
+    if loop is None:
+        return
+    whose = "" if len(prefix) == 1 else f" ({_title(structure, loop)})"
+    for member, help_ in LOOP_HELP.items():
+        yield Name((*prefix, member), f"{help_[:-1]}{whose}.", is_leaf=member in _NUMBERS)
+    yield from _body(structure, loop, (*prefix, "last"), "What {} gave in the iteration before.")
+    yield from _loop(structure, structure.parent.get(loop), (*prefix, "parent"))
+
+
+def _body(structure: Structure, loop: str, prefix: tuple[str, ...], words: str) -> Iterator[Name]:
+    for node_id in structure.order:
+        if structure.parent.get(node_id) == loop:
+            yield Name((*prefix, node_id), words.format(_title(structure, node_id)))
+
+
+def _title(structure: Structure, node_id: str) -> str:
+    node = structure.workflow.nodes_by_id.get(node_id)
+    return node.title or node_id if node is not None else node_id

@@ -1,0 +1,154 @@
+"""A prompt filled in with what reached its node in the last run; what is not known is a dash.
+
+No Qt here. Each hole is filled by itself, by the engine's own templates, so that one unknown name spoils no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.inspector.holes import find_holes
+from app.runs.picture import LoopPicture, NodeState, RunPicture
+from engine.document.model import Workflow
+from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
+from engine.nodes.registry import Registry
+from engine.values import Value
+
+UNKNOWN: Final = "—"
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The last run as the person looks at it: its picture, the document that ran, the chosen iterations."""
+
+    picture: RunPicture
+    workflow: Workflow
+    chosen: Mapping[str, int]
+    registry: Registry
+
+
+def filled_in(text: str, node_id: str, run: LastRun) -> str:
+    """The text with each hole filled in; `—` where the run tells nothing of it."""
+    scope = _scope(node_id, run)
+    pieces: list[str] = []
+    position = 0
+    for hole in find_holes(text):
+        pieces.append(text[position : hole.start].replace(r"\{{", "{{"))
+        pieces.append(_filled(hole.content, scope) if hole.closed else text[hole.start : hole.end])
+        position = hole.end
+    pieces.append(text[position:].replace(r"\{{", "{{"))
+    return "".join(pieces)
+
+
+def _filled(content: str, scope: Scope) -> str:
+    try:
+        return compile_template("{{" + content + "}}").render(scope)
+    except (ExpressionError, TemplateError):
+        return UNKNOWN
+
+
+def _scope(node_id: str, run: LastRun) -> Scope:
+    execution = run.picture.node(node_id, run.chosen)
+    scope: dict[str, Value | Namespace] = {}
+    if execution.state not in {NodeState.WAITING, NodeState.SKIPPED}:
+        scope.update(_with_nulls(node_id, execution.inputs, run))
+    loop = run.picture.parents.get(node_id)
+    if loop is not None:
+        scope["loop"] = _Loop(loop, run)
+    return scope
+
+
+def _with_nulls(node_id: str, inputs: Mapping[str, Value], run: LastRun) -> dict[str, Value]:
+    """The inputs; a port that nothing reached is null, as it was for the node itself."""
+    node = run.workflow.nodes_by_id.get(node_id)
+    spec = run.registry.find(node.type) if node is not None else None
+    if node is None or spec is None:
+        return dict(inputs)
+    try:
+        ports = spec.inputs(spec.config.model_validate(node.config))
+    except ValueError:
+        return dict(inputs)
+    return {**{port.name: None for port in ports}, **inputs}
+
+
+class _Loop:
+    """`loop.…` as it stood in the chosen iteration."""
+
+    def __init__(self, loop_id: str, run: LastRun) -> None:
+        self._loop_id = loop_id
+        self._run = run
+        self._picture: LoopPicture = run.picture.loop(loop_id, run.chosen)
+        self._index = max(run.chosen.get(loop_id, self._picture.current), 0)
+
+    def member(self, name: str) -> Value | Namespace:
+        """One of them.
+
+        Raises:
+            LookupError: The run tells nothing of it.
+        """
+        if self._picture.current < 0:
+            raise LookupError(name)
+        ended = self._picture.iterations
+        match name:
+            case "index":
+                return self._index
+            case "iteration":
+                return self._index + 1
+            case "max_iterations":
+                return self._picture.total
+            case "input":
+                return self._run.picture.node(self._loop_id, self._run.chosen).inputs.get("input")
+            case "previous":
+                return ended[self._index - 1].result if self._index else None
+            case "history":
+                return [_record(iteration) for iteration in ended[: self._index]]
+            case "last":
+                return _Last(self._loop_id, self._index - 1, self._run)
+            case "parent" if self._loop_id in self._run.picture.parents:
+                return _Loop(self._run.picture.parents[self._loop_id], self._run)
+            case _:
+                raise LookupError(name)
+
+
+class _Last:
+    """`loop.last.…`: what the nodes of the body gave in the iteration before."""
+
+    def __init__(self, loop_id: str, index: int, run: LastRun) -> None:
+        self._loop_id = loop_id
+        self._index = index
+        self._run = run
+
+    def member(self, name: str) -> Value:
+        """What the node of that id gave.
+
+        Raises:
+            LookupError: It is no node of the body.
+        """
+        node = self._run.workflow.nodes_by_id.get(name)
+        if node is None or self._run.picture.parents.get(name) != self._loop_id:
+            raise LookupError(name)
+        if self._index < 0:
+            return None
+        execution = self._run.picture.node(name, {**self._run.chosen, self._loop_id: self._index})
+        spec = self._run.registry.find(node.type)
+        if spec is None or execution.state in {NodeState.WAITING, NodeState.SKIPPED}:
+            return None
+        return spec.recorded(dict(execution.outputs))
+
+
+def _record(iteration: Any) -> Value:
+    names = (
+        "index",
+        "input",
+        "result",
+        "feedback",
+        "branch",
+        "reason",
+        "score",
+        "similarity",
+        "cost_usd",
+        "duration_s",
+    )
+    return {name: getattr(iteration, name) for name in names}

@@ -1,0 +1,180 @@
+"""The editors of prompts and expressions: names coloured and offered, a preview, and room to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+
+from app.inspector.editors.base import Editor, name_widget
+from app.inspector.fields import Field
+from app.inspector.long_text import LongText
+from app.inspector.names import named_text, names_at
+from app.inspector.preview import LastRun, filled_in
+from app.inspector.target import Target
+from app.inspector.template_edit import TemplateEdit
+from app.theme.style import icon, style
+from app.theme.tokens import UNIT
+from engine.nodes.spec import TextKind
+from engine.values import to_text
+
+NO_RUN = "Nothing has run yet. Press Run, and the prompt stands here with everything filled in."
+
+
+class NamingEditor(Editor):
+    """A text that names values; the base of both editors.
+
+    Attributes:
+        edit: Where it is written.
+    """
+
+    kind = TextKind.TEMPLATE
+    lines = (3, 14)
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.edit = TemplateEdit(self.kind, *self.lines)
+        self.adopt(self.edit)
+        self.box.addWidget(self.edit)
+        self.setFocusProxy(self.edit)
+        self.edit.typed.connect(self._typed)
+
+    def refresh(self) -> None:
+        """Find the names anew."""
+        session, node_id = self.target.session, self.target.node_id
+        node = session.node(node_id) if node_id is not None else None
+        spec = session.registry.find(node.type) if node is not None else None
+        if node is None or spec is None:
+            return
+        text = named_text(spec, node.config, (self.field.name,), self.kind)
+        self.edit.set_names(names_at(session.structure, node, text))
+
+    def _put(self, value: Any) -> None:
+        self.edit.set_text(to_text(value))
+
+    def _typed(self, text: str) -> None:
+        self._tell(text)
+
+
+class ExpressionEditor(NamingEditor):
+    """A CEL expression."""
+
+    kind = TextKind.EXPRESSION
+    lines = (1, 6)
+
+
+class PromptEditor(NamingEditor):
+    """A prompt, with buttons to name a value, to see it filled in, and to write in a larger window."""
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self._window: PromptWindow | None = None
+        self.insert = self._button("mdi6.code-braces", "Insert name", "Choose a value to put in here.")
+        self.preview = self._button("mdi6.eye-outline", "Preview", "The text as the last run filled it in.")
+        self.preview.setCheckable(True)
+        self.expand = self._button("mdi6.arrow-expand", "Expand", "Write in a larger window.")
+        line = QHBoxLayout()
+        line.setSpacing(UNIT)
+        for button in (self.insert, self.preview):
+            line.addWidget(button)
+        line.addStretch(1)
+        line.addWidget(self.expand)
+        self.box.addLayout(line)
+        self.filled = LongText(f"Preview of {field.title}")
+        self.filled.setVisible(False)
+        self.box.addWidget(self.filled)
+        self.insert.clicked.connect(lambda: self.edit.offer_names(open_hole=True))
+        self.preview.toggled.connect(self._show_preview)
+        self.expand.clicked.connect(self.open_window)
+        style().changed.connect(self._draw)
+        self._draw()
+
+    @property
+    def window_open(self) -> PromptWindow | None:
+        """The larger window, while it is open."""
+        return self._window
+
+    def refresh(self) -> None:
+        """Find the names anew, and the preview with them."""
+        super().refresh()
+        if self._window is not None:
+            self._window.edit.set_names(self.edit.names)
+        self.refresh_run()
+
+    def refresh_run(self) -> None:
+        """Fill the preview in anew, if it is open."""
+        session, node_id = self.target.session, self.target.node_id
+        if not self.preview.isChecked() or node_id is None:
+            return
+        if session.picture is None or session.run_workflow is None:
+            self.filled.set_text(NO_RUN)
+            return
+        run = LastRun(session.picture, session.run_workflow, session.chosen, session.registry)
+        self.filled.set_text(filled_in(self.edit.text(), node_id, run))
+
+    def open_window(self) -> None:
+        """Open the larger window; both show the same text."""
+        window = PromptWindow(self.field.title, self.kind, self.window())
+        self.target.keys.watch(window.edit)
+        window.edit.set_names(self.edit.names)
+        window.edit.set_text(self.edit.text())
+        window.edit.typed.connect(self._typed_in_window)
+        window.finished.connect(self._window_closed)
+        self._window = window
+        window.open()
+
+    def _button(self, picture: str, words: str, text: str) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("role", "link")
+        button.setProperty("picture", picture)
+        button.setText(words)
+        button.setToolButtonStyle(button.toolButtonStyle().ToolButtonTextBesideIcon)
+        name_widget(button, f"{words}: {self.field.title}", text)
+        return button
+
+    def _draw(self) -> None:
+        for button in (self.insert, self.preview, self.expand):
+            button.setIcon(icon(button.property("picture"), style().theme.accent))
+
+    def _put(self, value: Any) -> None:
+        super()._put(value)
+        if self._window is not None:
+            self._window.edit.set_text(self.edit.text())
+        self.refresh_run()
+
+    def _typed(self, text: str) -> None:
+        super()._typed(text)
+        self.refresh_run()
+
+    def _typed_in_window(self, text: str) -> None:
+        self.edit.set_text(text)
+        self._typed(text)
+
+    def _window_closed(self) -> None:
+        assert self._window is not None
+        self._window.deleteLater()
+        self._window = None
+        self.target.session.seal()
+
+    def _show_preview(self, on: bool) -> None:  # Qt's signal
+        self.filled.setVisible(on)
+        self.refresh_run()
+
+
+class PromptWindow(QDialog):
+    """A larger place to write a prompt; Esc closes it, and what was written stays.
+
+    Attributes:
+        edit: Where it is written.
+    """
+
+    def __init__(self, title: str, kind: TextKind, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(title)
+        self.resize(round(720 * style().scale), round(520 * style().scale))
+        self.edit = TemplateEdit(kind, least=20, most=10_000)
+        self.edit.setSizePolicy(self.edit.sizePolicy().Policy.Expanding, self.edit.sizePolicy().Policy.Ignored)
+        name_widget(self.edit, title)
+        box = QVBoxLayout(self)
+        box.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
+        box.addWidget(self.edit)

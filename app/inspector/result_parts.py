@@ -1,0 +1,129 @@
+"""What *Result* shows of one execution of a node, as plain data: parts with a heading and a text each. No Qt here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from app.inspector.words import cost_words, token_words, value_text
+from app.runs.picture import LoopPicture, NodePicture, NodeState
+from engine.cli.words import money, seconds, stop_sentence
+from engine.nodes.spec import ModelCall
+from engine.runner.events import LoopIterationCompleted
+from engine.values import Value, compact_json
+
+_ROLES: Final = {
+    "system": "System prompt",
+    "user": "Prompt",
+    "assistant": "Earlier reply",
+    "tool": "Tool",
+}
+_SHORT: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part.
+
+    Attributes:
+        key: Says which it is, the same as long as it is about the same.
+        heading: What stands over it.
+        value: What it shows: a value, written out only when it is shown.
+        facts: A line below the heading.
+    """
+
+    key: str
+    heading: str
+    value: Value
+    facts: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value as a person reads it."""
+        return value_text(self.value)
+
+
+def parts_of(execution: NodePicture) -> list[Part]:
+    """The parts that an execution has, in the order in which they are read."""
+    parts: list[Part] = []
+    for number, call in enumerate(execution.calls, 1):
+        parts.extend(_call_parts(call, number, len(execution.calls)))
+    if not execution.calls and execution.text:
+        heading = "Reply so far" if execution.state is NodeState.RUNNING else "Reply as far as it came"
+        parts.append(Part("stream", heading, execution.text))
+    replies = {call.reply.text for call in execution.calls}
+    for port, value in execution.outputs.items():
+        if not (isinstance(value, str) and value in replies):  # it stands there already, as the reply
+            parts.append(Part(f"out:{port}", f"Gave: {port}", value))
+    parts.extend(Part(f"in:{port}", f"Got: {port}", value) for port, value in execution.inputs.items())
+    return parts
+
+
+def _call_parts(call: ModelCall, number: int, count: int) -> list[Part]:
+    which = f", call {number} of {count}" if count > 1 else ""
+    parts = [
+        Part(f"call:{number}:{index}", f"{_ROLES.get(message.role, message.role)} as sent{which}", message.text)
+        for index, message in enumerate(call.request.messages)
+    ]
+    told = [
+        call.reply.model or call.model,
+        token_words(call.reply.usage),
+        cost_words(call.cost_usd),
+        seconds(call.duration_s),
+    ]
+    if call.reply.finish != "stop":
+        told.append(f"ended by {call.reply.finish.value.replace('_', ' ')}")
+    parts.append(
+        Part(f"call:{number}:reply", f"Reply{which}", call.reply.text, " · ".join([*told, *_parameters(call)]))
+    )
+    return parts
+
+
+def _parameters(call: ModelCall) -> list[str]:
+    request = call.request
+    told: list[str] = []
+    if request.temperature is not None:
+        told.append(f"temperature {request.temperature:g}")
+    if request.max_tokens is not None:
+        told.append(f"at most {request.max_tokens:,} tokens")
+    if request.seed is not None:
+        told.append(f"seed {request.seed}")
+    if request.schema is not None:
+        told.append("structured")
+    return told
+
+
+def loop_sentence(loop: LoopPicture) -> str:
+    """How far a loop has come, or why it stopped."""
+    if loop.exit_reason:
+        sentence = stop_sentence(loop.exit_reason, len(loop.iterations), loop.total or None)
+        if loop.returned is not None and loop.returned != len(loop.iterations) - 1:
+            sentence += f" It gave the result of iteration {loop.returned + 1}."
+        return sentence
+    if loop.current < 0:
+        return "No iteration has begun yet."
+    return f"At iteration {loop.current + 1} of at most {loop.total}."
+
+
+def iteration_line(iteration: LoopIterationCompleted, *, is_returned: bool) -> str:
+    """One iteration in a line: number, verdict, score, similarity, cost, time, first words."""
+    parts = [str(iteration.index + 1)]
+    if is_returned:
+        parts.append("returned")
+    if iteration.branch:
+        parts.append(iteration.branch)
+    if iteration.score is not None:
+        parts.append(f"score {iteration.score:g}")
+    if iteration.similarity is not None:
+        parts.append(f"{iteration.similarity:.0%} similar")
+    if iteration.usage.total_tokens:
+        parts.append("free" if iteration.cost_usd == 0 else money(iteration.cost_usd))
+    parts.append(seconds(iteration.duration_s))
+    return " · ".join(parts)
+
+
+def first_words(value: Value) -> str:
+    """The beginning of a value in one line."""
+    text = value[: 4 * _SHORT] if isinstance(value, str) else compact_json(value)
+    words = " ".join(text.split())
+    return words if len(words) <= _SHORT else f"{words[:_SHORT]}…"

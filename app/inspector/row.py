@@ -1,0 +1,138 @@
+"""One line of a form: a label, the editor, a line of help, and what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.inspector.editors.base import Editor, Fault, plain_tip
+from app.inspector.editors.choice import SwitchEditor
+from app.inspector.fields import Field, choice_help
+from app.theme.style import icon, style
+from app.theme.tokens import UNIT
+from engine.document.problems import Problem, Severity
+
+
+class ProblemLine(QWidget):
+    """One problem: a mark, what is wrong and what would put it right."""
+
+    def __init__(self, problem: Problem, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(UNIT)
+        is_error = problem.severity is Severity.ERROR
+        self._picture = "mdi6.alert-circle" if is_error else "mdi6.alert"
+        self._is_error = is_error
+        self._mark = QLabel()
+        self._mark.setAccessibleName("Error" if is_error else "Warning")
+        self.text = QLabel(f"{problem.message} {problem.remedy}".rstrip())
+        self.text.setProperty("role", "problem")
+        self.text.setTextFormat(Qt.TextFormat.PlainText)
+        self.text.setWordWrap(True)
+        row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self.text, 1)
+        style().changed.connect(self._draw)
+        self._draw()
+
+    def _draw(self) -> None:
+        colour = style().theme.bad if self._is_error else style().theme.warning
+        size = round(14 * style().scale)
+        self._mark.setPixmap(icon(self._picture, colour).pixmap(QSize(size, size), self.devicePixelRatio()))
+
+
+class ProblemLines(QWidget):
+    """The problems of one place, made anew only where they are others."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._box = QVBoxLayout(self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(UNIT)
+        self._problems: list[Problem] = []
+        self.setVisible(False)
+
+    @property
+    def texts(self) -> list[str]:
+        """What is said."""
+        return [line.text.text() for line in self.findChildren(ProblemLine)]
+
+    def show_problems(self, problems: list[Problem]) -> None:
+        """Show these and no others."""
+        if problems == self._problems:
+            return
+        self._problems = problems
+        while (item := self._box.takeAt(0)) is not None:
+            line = item.widget()
+            line.setParent(None)
+            line.deleteLater()
+        for problem in problems:
+            self._box.addWidget(ProblemLine(problem))
+        self.setVisible(bool(problems))
+
+
+class Row(QWidget):
+    """One field of a form.
+
+    Signals:
+        edited: A person changed its value.
+    """
+
+    edited = Signal(str, object)
+
+    def __init__(self, editor: Editor, *, with_help: bool, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.field: Field = editor.field
+        self.editor = editor
+        self.has_problems = False
+        self._choice_help = choice_help(self.field)
+        self._label = QLabel(self.field.title)
+        self._label.setProperty("role", "label")
+        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label.setWordWrap(True)
+        self._label.setBuddy(editor.main_widget)
+        self._label.setToolTip(plain_tip(self.field.help))
+        self._help = QLabel(self.field.help)
+        self._help.setProperty("role", "help")
+        self._help.setTextFormat(Qt.TextFormat.PlainText)
+        self._help.setWordWrap(True)
+        self._help.setVisible(with_help and bool(self.field.help))
+        self._problems = ProblemLines()
+        box = QVBoxLayout(self)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.setSpacing(UNIT)
+        if isinstance(editor, SwitchEditor):
+            line = QHBoxLayout()
+            line.setSpacing(2 * UNIT)
+            line.addWidget(self._label, 1)
+            line.addWidget(editor)
+            box.addLayout(line)
+        else:
+            box.addWidget(self._label)
+            box.addWidget(editor)
+        box.addWidget(self._help)
+        box.addWidget(self._problems)
+        editor.edited.connect(lambda value: self.edited.emit(self.field.name, value))
+
+    @property
+    def problem_texts(self) -> list[str]:
+        """What is said to be wrong."""
+        return self._problems.texts
+
+    def show_value(self, value: Any) -> None:
+        """Show the field's value."""
+        self.editor.show_value(value)
+        if self._choice_help:
+            self._help.setText(self._choice_help.get(value, self.field.help))
+
+    def show_faults(self, faults: list[Fault]) -> None:
+        """Show what is wrong with the field."""
+        self.has_problems = bool(faults)
+        self._problems.show_problems([fault.problem for fault in self.editor.show_faults(faults)])
+
+    def show_source(self, text: str) -> None:
+        """Say that the value comes from elsewhere, and take no other; an empty text takes that back."""
+        self.editor.setEnabled(not text)
+        self._help.setText(text or self.field.help)
