@@ -1,7 +1,7 @@
 """The style sheet, made of a theme: surfaces, type and windows here, controls and views in modules of their own.
 
 No Qt here. A widget says what it is through properties, set with `app.theme.style.mark`:
-`panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `danger`, `link`
+`panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `danger`, `link`, `row`
 (buttons), `invalid` (fields) and `badge`, `hint` and `tone` with a kind.
 """
 

@@ -40,6 +40,11 @@ QPushButton[primary="true"]:disabled {{
 QPushButton[quiet="true"] {{ background: transparent; border-color: transparent; }}
 QPushButton[quiet="true"]:hover {{ background: {theme.hover}; }}
 QPushButton[quiet="true"]:focus {{ border-color: {theme.accent}; }}
+QPushButton[row="true"] {{
+  background: transparent; border-color: transparent; padding: 3px 4px; text-align: left;
+}}
+QPushButton[row="true"]:hover {{ background: {theme.hover}; }}
+QPushButton[row="true"]:focus {{ border-color: {theme.accent}; padding: 2px 3px; }}
 QPushButton[danger="true"] {{ color: {theme.bad}; border-color: {theme.bad}; }}
 QPushButton[danger="true"]:hover, QPushButton[danger="true"]:focus {{ background: {theme.bad_soft}; }}
 QPushButton[danger="true"]:disabled {{ color: {theme.faint}; border-color: {theme.line}; }}

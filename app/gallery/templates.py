@@ -1,0 +1,70 @@
+"""The templates that come with the program, as the gallery and the palette show them.
+
+Reads files and nothing else; no Qt here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from engine.bundled import templates_folder
+from engine.document.files import load
+from engine.document.model import FILE_SUFFIX, Workflow
+from engine.errors import EngineError
+
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True)
+class Template:
+    """One template.
+
+    Attributes:
+        path: Its file.
+        title: What people call it.
+        about: What it does.
+        when: What it is good for; empty where its description does not say.
+        workflow: The document.
+    """
+
+    path: Path
+    title: str
+    about: str
+    when: str
+    workflow: Workflow
+
+
+def split_description(description: str) -> tuple[str, str]:
+    """What a description says, and the sentence at its end that begins with 'For', which says when to use it."""
+    sentences = _SENTENCE_END.split(description.strip())
+    if len(sentences) > 1 and sentences[-1].startswith("For "):
+        return " ".join(sentences[:-1]), sentences[-1]
+    return description.strip(), ""
+
+
+def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[str]]:
+    """The templates of a folder (the program's own unless another is given), the simplest first.
+
+    Returns:
+        The templates, and a sentence for each that cannot be shown. Never fails.
+    """
+    try:
+        folder = folder or templates_folder()
+        files = sorted(folder.glob(f"*{FILE_SUFFIX}"))
+    except (EngineError, OSError) as error:
+        return [], [str(error)]
+    templates: list[Template] = []
+    problems: list[str] = []
+    for path in files:
+        try:
+            workflow = load(path)
+        except EngineError as error:
+            problems.append(str(error))
+            continue
+        about, when = split_description(workflow.description)
+        title = workflow.name or path.name.removesuffix(FILE_SUFFIX)
+        templates.append(Template(path, title, about, when, workflow))
+    return sorted(templates, key=lambda template: (len(template.workflow.nodes), template.title.casefold())), problems
