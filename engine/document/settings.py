@@ -31,6 +31,7 @@ class Settings(BaseModel):
         default=None,
         title="Model",
         description="The model of every node that names none. Empty: the program's own default.",
+        json_schema_extra={"widget": "model"},
     )
     max_concurrency: int = Field(
         default=MAX_CONCURRENCY_DEFAULT,
@@ -38,6 +39,7 @@ class Settings(BaseModel):
         le=1000,
         title="Nodes at work at once",
         description="How many nodes may be at work at the same time.",
+        json_schema_extra={"group": "more"},
     )
     budget_usd: float | None = Field(
         default=None,
@@ -56,11 +58,13 @@ class Settings(BaseModel):
         default_factory=dict,
         title="Prices",
         description="Prices by model name, for models whose price the program does not know.",
+        json_schema_extra={"group": "more"},
     )
     allow_unknown_price: bool = Field(
         default=False,
         title="Allow models of unknown price",
         description="Whether a run with a money budget may use a model whose price nobody knows.",
+        json_schema_extra={"group": "more"},
     )
 
 
