@@ -99,8 +99,12 @@ def choice_help(field: Field) -> dict[str, str]:
     """The sentence about each choice, where the help says one for each (`fail: the run ends. continue: …`)."""
     names = "|".join(re.escape(choice) for choice in field.choices)
     parts = re.split(rf"(?:^|(?<=\s))({names}): ", field.help) if names else []
-    found = {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    found = {name: _sentence(text.strip()) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
     return found if set(found) == set(field.choices) else {}
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 @cache

@@ -17,7 +17,7 @@ from app.inspector.fields import fields_of
 from app.inspector.row import Row
 from app.inspector.rows import Rows
 from app.inspector.target import Target
-from app.theme.style import icon, style
+from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
 from engine.values import Value
 
@@ -44,7 +44,8 @@ class Form(QWidget):
         self._main = self._make_rows(more=False)
         self._more: Rows | None = None  # made when it is opened first
         self.fold = QToolButton()
-        self.fold.setProperty("role", "fold")
+        self.fold.setProperty("fold", True)
+        self._sign = ThemedIcon(self.fold, "mdi6.chevron-right", "dim")
         self.fold.setCheckable(True)
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.fold.setVisible(any(field.more for field in self.fields.values()))
@@ -56,7 +57,6 @@ class Form(QWidget):
         self._box.setSpacing(4 * UNIT)
         self._box.addWidget(self._main)
         self._box.addWidget(self.fold, 0, Qt.AlignmentFlag.AlignLeft)
-        style().changed.connect(self._draw_fold)
         self._draw_fold()
 
     def row(self, name: str) -> Row | None:
@@ -125,14 +125,13 @@ class Form(QWidget):
         self._draw_fold()
 
     def _draw_fold(self) -> None:
-        count = sum(
-            len(found) for name, found in self._faults.items() if name in self.fields and self.fields[name].more
-        )
+        behind = [found for name, found in self._faults.items() if name in self.fields and self.fields[name].more]
+        count = sum(map(len, behind))
         is_open = self.fold.isChecked()
         told = f" · {count} problem{'' if count == 1 else 's'}" if count and not is_open else ""
         self.fold.setText(f"More{told}")
         name_widget(self.fold, f"More settings{told}", "Show the settings that are seldom needed.")
-        self.fold.setIcon(icon("mdi6.chevron-down" if is_open else "mdi6.chevron-right", style().theme.dim))
+        self._sign.show("mdi6.chevron-down" if is_open else "mdi6.chevron-right")
 
     def _edited(self, name: str, value: Value) -> None:
         self._target.write((name,), self.fields[name].to_write(value))

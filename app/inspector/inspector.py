@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from app.inspector.look import inspector_sheet
 from app.inspector.node_page import NodePage
@@ -19,6 +19,7 @@ from app.inspector.workflow_page import WorkflowPage
 from app.session import Session
 from app.theme.style import style
 from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
 from engine.document.node_operations import RenameNode
 
 SETUP: Final = 0
@@ -51,6 +52,7 @@ class Inspector(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(260)
         self.tabs = QTabBar()
+        self.tabs.setObjectName("switcher")
         self.tabs.setExpanding(True)
         self.tabs.setDrawBase(False)
         self.tabs.setAccessibleName("Setup or result")
@@ -58,9 +60,7 @@ class Inspector(QWidget):
         self.tabs.addTab("Result")
         self.workflow_page = WorkflowPage(session, model_names)
         self.workflow_page.form.fold_changed.connect(self._remember_fold)
-        self._several = QLabel()
-        self._several.setWordWrap(True)
-        self._several.setTextFormat(Qt.TextFormat.PlainText)
+        self._several = PlainLabel(wrap=True)
         self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.result = ResultPage(session)
         self._setup_stack = QStackedWidget()

@@ -25,7 +25,6 @@ class IterationList(QListView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setProperty("role", "list")
         name_widget(self, "Iterations", "Choose one to look at it everywhere.")
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setUniformItemSizes(True)
@@ -44,7 +43,7 @@ class IterationList(QListView):
         return [self._model.index(row, 0).data() for row in range(self._model.rowCount())]
 
     def show_loop(self, path: str, loop: LoopPicture, chosen: int | None) -> None:
-        """Show a run of a loop; what is there already stays, so that a thousand iterations cost no more than the new."""
+        """Show a run of a loop; what is there already stays, so that only new iterations cost something."""
         with QSignalBlocker(self.selectionModel()):
             if path != self._path or self._model.rowCount() > len(loop.iterations):
                 self._model.clear()
@@ -69,12 +68,8 @@ class IterationList(QListView):
 
     def _choose(self, chosen: int | None) -> None:
         index = self._model.index(chosen, 0) if chosen is not None else QModelIndex()
-        flag = (
-            QItemSelectionModel.SelectionFlag.ClearAndSelect
-            if index.isValid()
-            else QItemSelectionModel.SelectionFlag.Clear
-        )
-        self.selectionModel().setCurrentIndex(index, flag)
+        flags = QItemSelectionModel.SelectionFlag
+        self.selectionModel().setCurrentIndex(index, flags.ClearAndSelect if index.isValid() else flags.Clear)
         if index.isValid():
             self.scrollTo(index)
 

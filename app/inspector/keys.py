@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QWidget
 
 from app.session import Session
+
+_REDO: Final = (QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y"))
+"""Both count, whatever the platform's own is."""
 
 
 class Keys(QObject):
@@ -49,10 +54,7 @@ class Keys(QObject):
             self._session.undo()
             return True
         keys = QKeySequence(event.keyCombination())
-        if event.matches(QKeySequence.StandardKey.Redo) or keys in {
-            QKeySequence("Ctrl+Shift+Z"),
-            QKeySequence("Ctrl+Y"),
-        }:
+        if event.matches(QKeySequence.StandardKey.Redo) or keys in _REDO:
             self._session.redo()
             return True
         return False

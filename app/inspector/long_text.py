@@ -36,10 +36,9 @@ class LongText(QWidget):
         self._wants_all = False
         self.view = GrowingEdit(least=1, most=14)
         self.view.setReadOnly(True)
-        self.view.setProperty("role", "shown")
         name_widget(self.view, name)
         self.more = QToolButton()
-        self.more.setProperty("role", "link")
+        self.more.setProperty("link", True)
         self.more.clicked.connect(self._show_all)
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)

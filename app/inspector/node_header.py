@@ -6,12 +6,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import mark, name_widget
-from app.inspector.editors.choice import Switch
+from app.inspector.editors.base import name_widget, set_invalid
 from app.inspector.row import ProblemLines
 from app.inspector.target import Target
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel, Switch
 from engine.document.ids import is_node_id
 from engine.document.model import Node
 from engine.document.node_operations import SetEnabled, SetTitle
@@ -51,16 +51,11 @@ class NodeHeader(QWidget):
         self.title.setObjectName("title")
         name_widget(self.title, "Title", "What people call the node.")
         self.id_line = IdLine()
-        name_widget(
-            self.id_line, "Id", "What edges, prompts and the history call the node. Enter renames it everywhere."
-        )
+        name_widget(self.id_line, "Id", "What edges and prompts call the node. Enter renames it everywhere.")
         self.id_fault = ProblemLines()
         self.problems = ProblemLines()
         self._mark = QLabel()
-        self._kind = QLabel()
-        self._kind.setProperty("role", "help")
-        self._kind.setTextFormat(Qt.TextFormat.PlainText)
-        self._kind.setWordWrap(True)
+        self._kind = PlainLabel(look="dim small", wrap=True)
         self.enabled = Switch()
         name_widget(self.enabled, "Enabled", "A node that is switched off passes its one input on, or is skipped.")
         self._lay_out()
@@ -86,8 +81,7 @@ class NodeHeader(QWidget):
         box.addWidget(self._kind)
         second = QHBoxLayout()
         second.setSpacing(2 * UNIT)
-        label = QLabel("Id")
-        label.setProperty("role", "label")
+        label = PlainLabel("Id", look="fieldname")
         label.setBuddy(self.id_line)
         second.addWidget(label)
         second.addWidget(self.id_line, 1)
@@ -107,9 +101,8 @@ class NodeHeader(QWidget):
             self.id_line.setText(node.id)
             self._check_id(node.id)
         self.enabled.setChecked(node.enabled)
-        self._kind.setText(
-            f"{spec.title} · {spec.help}" if spec is not None else f'There is no node type "{node.type}".'
-        )
+        unknown = f'There is no node type "{node.type}".'
+        self._kind.setText(f"{spec.title} · {spec.help}" if spec is not None else unknown)
         self._draw()
 
     def show_problems(self, problems: list[Problem]) -> None:
@@ -125,9 +118,8 @@ class NodeHeader(QWidget):
         spec = self._target.session.registry.find(node.type) if node is not None else None
         theme = style().theme
         size = round(18 * style().scale)
-        picture = (
-            icon(spec.icon, theme.category[spec.category]) if spec else icon("mdi6.help-circle-outline", theme.bad)
-        )
+        unknown = icon("mdi6.help-circle-outline", theme.bad)
+        picture = icon(spec.icon, theme.category[spec.category]) if spec is not None else unknown
         self._mark.setPixmap(picture.pixmap(size, size))
 
     def _retitle(self, text: str) -> None:
@@ -142,9 +134,8 @@ class NodeHeader(QWidget):
         if text == self._target.node_id:
             return None
         if not is_node_id(text):
-            return Problem(
-                "bad-id", "This cannot be an id.", "Use small letters, digits and underscores, a letter first."
-            )
+            remedy = "Use small letters, digits and underscores, a letter first."
+            return Problem("bad-id", "This cannot be an id.", remedy)
         if self._target.session.node(text) is not None:
             return Problem("duplicate-id", f'There is already a node "{text}".', "Choose another id.")
         return None
@@ -152,7 +143,7 @@ class NodeHeader(QWidget):
     def _check_id(self, text: str) -> None:
         fault = self._fault_of(text)
         self.id_fault.show_problems([fault] if fault else [])
-        mark(self.id_line, invalid=fault is not None)
+        set_invalid(self.id_line, invalid=fault is not None)
 
     def _rename(self) -> None:
         text = self.id_line.text()

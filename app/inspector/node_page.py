@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.inspector.form import Form, faults_by_field
 from app.inspector.node_header import NodeHeader
 from app.inspector.target import Target
 from app.session import Session
 from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
 
 
 class NodePage(QWidget):
@@ -45,10 +46,8 @@ class NodePage(QWidget):
         if self.form is not None:
             box.addWidget(self.form)
         else:
-            told = QLabel("The program does not know this type, so there is nothing to set. The node is kept as it is.")
-            told.setWordWrap(True)
-            told.setProperty("role", "help")
-            box.addWidget(told)
+            told = "The program does not know this type, so there is nothing to set. The node is kept as it is."
+            box.addWidget(PlainLabel(told, look="dim", wrap=True))
 
     def show_node(self, node_id: str) -> None:
         """Show a node, which is another one than before."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editors.base import name_widget
 from app.inspector.long_text import LongText
 from app.inspector.result_parts import Part
 from app.inspector.units import from_units
-from app.theme.style import icon, style
+from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
 
 _NOTHING: Any = object()
 
@@ -29,8 +29,8 @@ class PartView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._value: Any = _NOTHING
-        self.heading = _label("label")
-        self._facts = _label("facts")
+        self.heading = PlainLabel(look="fieldname", wrap=True)
+        self._facts = PlainLabel(look="dim small", wrap=True)
         self.copy = QToolButton()
         self.content = LongText("")
         line = QHBoxLayout()
@@ -44,8 +44,7 @@ class PartView(QWidget):
         box.addWidget(self.content)
         box.addWidget(self._facts)
         self.copy.clicked.connect(self._copy)
-        style().changed.connect(self._draw)
-        self._draw()
+        ThemedIcon(self.copy, "mdi6.content-copy", "dim")
 
     def show_part(self, part: Part) -> None:
         """Show a part; one that is the same as before costs nothing."""
@@ -61,14 +60,3 @@ class PartView(QWidget):
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(from_units(self.content.text))
-
-    def _draw(self) -> None:
-        self.copy.setIcon(icon("mdi6.content-copy", style().theme.dim))
-
-
-def _label(role: str) -> QLabel:
-    label = QLabel()
-    label.setProperty("role", role)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    return label

@@ -90,26 +90,22 @@ class _Loop:
         """
         if self._picture.current < 0:
             raise LookupError(name)
+        if name == "last":
+            return _Last(self._loop_id, self._index - 1, self._run)
+        if name == "parent":
+            return _Loop(self._run.picture.parents[self._loop_id], self._run)
+        return self._values()[name]
+
+    def _values(self) -> dict[str, Value]:
         ended = self._picture.iterations
-        match name:
-            case "index":
-                return self._index
-            case "iteration":
-                return self._index + 1
-            case "max_iterations":
-                return self._picture.total
-            case "input":
-                return self._run.picture.node(self._loop_id, self._run.chosen).inputs.get("input")
-            case "previous":
-                return ended[self._index - 1].result if self._index else None
-            case "history":
-                return [_record(iteration) for iteration in ended[: self._index]]
-            case "last":
-                return _Last(self._loop_id, self._index - 1, self._run)
-            case "parent" if self._loop_id in self._run.picture.parents:
-                return _Loop(self._run.picture.parents[self._loop_id], self._run)
-            case _:
-                raise LookupError(name)
+        return {
+            "index": self._index,
+            "iteration": self._index + 1,
+            "max_iterations": self._picture.total,
+            "input": self._run.picture.node(self._loop_id, self._run.chosen).inputs.get("input"),
+            "previous": ended[self._index - 1].result if 0 < self._index <= len(ended) else None,
+            "history": [_record(iteration) for iteration in ended[: self._index]],
+        }
 
 
 class _Last:
@@ -139,16 +135,5 @@ class _Last:
 
 
 def _record(iteration: Any) -> Value:
-    names = (
-        "index",
-        "input",
-        "result",
-        "feedback",
-        "branch",
-        "reason",
-        "score",
-        "similarity",
-        "cost_usd",
-        "duration_s",
-    )
-    return {name: getattr(iteration, name) for name in names}
+    names = ["index", "input", "result", "feedback", "branch", "reason", "score", "similarity"]
+    return {name: getattr(iteration, name) for name in [*names, "cost_usd", "duration_s"]}

@@ -13,7 +13,8 @@ from app.inspector.names import named_text, names_at
 from app.inspector.preview import LastRun, filled_in
 from app.inspector.target import Target
 from app.inspector.template_edit import TemplateEdit
-from app.theme.style import icon, style
+from app.theme.icons import ThemedIcon
+from app.theme.style import style
 from app.theme.tokens import UNIT
 from engine.nodes.spec import TextKind
 from engine.values import to_text
@@ -86,8 +87,6 @@ class PromptEditor(NamingEditor):
         self.insert.clicked.connect(lambda: self.edit.offer_names(open_hole=True))
         self.preview.toggled.connect(self._show_preview)
         self.expand.clicked.connect(self.open_window)
-        style().changed.connect(self._draw)
-        self._draw()
 
     @property
     def window_open(self) -> PromptWindow | None:
@@ -125,16 +124,12 @@ class PromptEditor(NamingEditor):
 
     def _button(self, picture: str, words: str, text: str) -> QToolButton:
         button = QToolButton()
-        button.setProperty("role", "link")
-        button.setProperty("picture", picture)
+        button.setProperty("link", True)
+        ThemedIcon(button, picture, "accent")
         button.setText(words)
         button.setToolButtonStyle(button.toolButtonStyle().ToolButtonTextBesideIcon)
         name_widget(button, f"{words}: {self.field.title}", text)
         return button
-
-    def _draw(self) -> None:
-        for button in (self.insert, self.preview, self.expand):
-            button.setIcon(icon(button.property("picture"), style().theme.accent))
 
     def _put(self, value: Any) -> None:
         super()._put(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.inspector.iteration_list import IterationList
@@ -16,6 +15,7 @@ from app.runs.picture import NO_LOOP, NodePicture, NodeState, RunPicture
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT, Theme
+from app.theme.widgets import PlainLabel
 from engine.cli.words import seconds
 from engine.document.problems import Problem, Severity
 
@@ -28,6 +28,10 @@ _RUN_STATES = {
     "failed": NodeState.FAILED,
     "cancelled": NodeState.SKIPPED,
 }
+
+
+_ITERATIONS = "out:iterations"
+_RUN_WORDS = {"completed": "Done", "cancelled": "Stopped"}
 
 
 class ResultPage(QWidget):
@@ -43,13 +47,11 @@ class ResultPage(QWidget):
         self._session = session
         self.node_id: str | None = None
         self._state = NodeState.WAITING
-        self._title, self._mark, self.state, self.facts = QLabel(), QLabel(), QLabel(), QLabel()
-        self.sentence = QLabel()
-        roles = {self._title: "heading", self.state: "label", self.facts: "facts", self.sentence: "label"}
-        for label, role in roles.items():
-            label.setProperty("role", role)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setWordWrap(True)
+        self._title = PlainLabel(look="title", wrap=True)
+        self._mark = QLabel()
+        self.state = PlainLabel(look="fieldname", wrap=True)
+        self.facts = PlainLabel(look="dim small", wrap=True)
+        self.sentence = PlainLabel(wrap=True)
         self.problems = ProblemLines()
         self.iterations = IterationList()
         self.iterations.chosen.connect(self._look_at)
@@ -84,16 +86,17 @@ class ResultPage(QWidget):
             self._show_run(picture)
         else:
             execution = picture.node(self.node_id, self._session.chosen)
-            self._show(execution.state, _state(execution), facts(execution), _problems(execution), parts_of(execution))
+            parts = parts_of(execution)
+            if picture.loop(self.node_id, self._session.chosen).iterations:
+                parts = [part for part in parts if part.key != _ITERATIONS]  # the list below the state has them
+            self._show(execution.state, _state(execution), facts(execution), _problems(execution), parts)
         self._show_loop(picture)
 
     def _show_run(self, picture: RunPicture) -> None:
         told = [token_words(picture.usage), cost_words(picture.cost_usd)] if picture.usage.total_tokens else []
         if picture.duration_s is not None:
             told.append(seconds(picture.duration_s))
-        words = {"completed": "Done", "failed": "Failed", "cancelled": "Stopped"}.get(
-            picture.status, picture.status.capitalize()
-        )
+        words = _RUN_WORDS.get(picture.status, picture.status.capitalize())
         problems = [Problem("run", picture.error, picture.remedy)] if picture.error else []
         parts = [Part(f"result:{name}", f"Result: {name}", value) for name, value in picture.outputs.items()]
         self._show(_RUN_STATES[picture.status], words, " · ".join(told), problems, parts)

@@ -65,17 +65,12 @@ def _call_parts(call: ModelCall, number: int, count: int) -> list[Part]:
         Part(f"call:{number}:{index}", f"{_ROLES.get(message.role, message.role)} as sent{which}", message.text)
         for index, message in enumerate(call.request.messages)
     ]
-    told = [
-        call.reply.model or call.model,
-        token_words(call.reply.usage),
-        cost_words(call.cost_usd),
-        seconds(call.duration_s),
-    ]
+    told = [call.reply.model or call.model, token_words(call.reply.usage)]
+    told += [cost_words(call.cost_usd), seconds(call.duration_s)]
     if call.reply.finish != "stop":
         told.append(f"ended by {call.reply.finish.value.replace('_', ' ')}")
-    parts.append(
-        Part(f"call:{number}:reply", f"Reply{which}", call.reply.text, " · ".join([*told, *_parameters(call)]))
-    )
+    told += _parameters(call)
+    parts.append(Part(f"call:{number}:reply", f"Reply{which}", call.reply.text, " · ".join(told)))
     return parts
 
 

@@ -7,11 +7,12 @@ from typing import Any
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import Editor, Fault, plain_tip
+from app.inspector.editors.base import Editor, Fault
 from app.inspector.editors.choice import SwitchEditor
 from app.inspector.fields import Field, choice_help
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
 
 
@@ -28,10 +29,7 @@ class ProblemLine(QWidget):
         self._is_error = is_error
         self._mark = QLabel()
         self._mark.setAccessibleName("Error" if is_error else "Warning")
-        self.text = QLabel(f"{problem.message} {problem.remedy}".rstrip())
-        self.text.setProperty("role", "problem")
-        self.text.setTextFormat(Qt.TextFormat.PlainText)
-        self.text.setWordWrap(True)
+        self.text = PlainLabel(f"{problem.message} {problem.remedy}".rstrip(), look="small", wrap=True)
         row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
         row.addWidget(self.text, 1)
         style().changed.connect(self._draw)
@@ -88,16 +86,10 @@ class Row(QWidget):
         self.editor = editor
         self.has_problems = False
         self._choice_help = choice_help(self.field)
-        self._label = QLabel(self.field.title)
-        self._label.setProperty("role", "label")
-        self._label.setTextFormat(Qt.TextFormat.PlainText)
-        self._label.setWordWrap(True)
+        self._label = PlainLabel(self.field.title, look="fieldname", wrap=True)
         self._label.setBuddy(editor.main_widget)
-        self._label.setToolTip(plain_tip(self.field.help))
-        self._help = QLabel(self.field.help)
-        self._help.setProperty("role", "help")
-        self._help.setTextFormat(Qt.TextFormat.PlainText)
-        self._help.setWordWrap(True)
+        self._label.setToolTip(plain_tool_tip(self.field.help))
+        self._help = PlainLabel(self.field.help, look="dim small", wrap=True)
         self._help.setVisible(with_help and bool(self.field.help))
         self._problems = ProblemLines()
         box = QVBoxLayout(self)

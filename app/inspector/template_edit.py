@@ -7,12 +7,12 @@ from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.inspector.completions import Completions, fitting
-from app.inspector.editors.base import plain_tip
 from app.inspector.editors.texts import GrowingEdit
 from app.inspector.highlighter import Highlighter
 from app.inspector.holes import find_holes, name_before
 from app.inspector.names import Name
 from app.inspector.units import to_units
+from app.theme.widgets import plain_tool_tip
 from engine.nodes.spec import TextKind
 
 _PICK = {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab}
@@ -136,6 +136,6 @@ class TemplateEdit(GrowingEdit):
         place = self.viewport().mapFrom(self, event.pos())
         span = self.highlighter.span_at(self.cursorForPosition(place).position())
         if span is not None and span.tip:
-            QToolTip.showText(event.globalPos(), plain_tip(span.tip), self)
+            QToolTip.showText(event.globalPos(), plain_tool_tip(span.tip), self)
         else:
             QToolTip.hideText()

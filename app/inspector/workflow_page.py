@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from app.inspector.editors.base import name_widget
 from app.inspector.editors.texts import GrowingEdit
@@ -13,6 +13,7 @@ from app.inspector.row import ProblemLines
 from app.inspector.target import Target
 from app.session import Session
 from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
 from engine.document.operations import SetDescription, SetName
 from engine.document.settings import Settings
 
@@ -40,8 +41,7 @@ class WorkflowPage(QWidget):
         name_widget(self.description, "Description of the workflow", "What the workflow is for.")
         self.problems = ProblemLines()
         self.form = Form(Settings, self.target)
-        heading = QLabel("SETTINGS OF THE WORKFLOW")
-        heading.setProperty("role", "section")
+        heading = PlainLabel("SETTINGS OF THE WORKFLOW", look="section")
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(3 * UNIT)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
-from app.inspector.editors.base import Editor, Fault, mark
+from app.inspector.editors.base import Editor, Fault, set_invalid
 from app.inspector.fields import Field, fields_of
 from app.inspector.target import Target
 from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
 from engine.tools.registry import builtin_tools
 from engine.values import Value
 
@@ -24,8 +25,7 @@ class ArgumentsEditor(Editor):
         self.box.setContentsMargins(0, UNIT, 0, 0)
         self._tool: str | None = None
         self.rows: Rows | None = None
-        self._nothing = QLabel("Choose a tool first.")
-        self._nothing.setProperty("role", "help")
+        self._nothing = PlainLabel("Choose a tool first.", look="dim small", wrap=True)
         self.box.addWidget(self._nothing)
 
     def refresh(self) -> None:
@@ -63,7 +63,7 @@ class ArgumentsEditor(Editor):
                 rest.append(fault)
         if self.rows is not None:
             self.rows.show_faults(by_name, self._arguments())
-        mark(self, invalid=bool(rest))
+        set_invalid(self, invalid=bool(rest))
         return rest
 
     def focus_place(self, place: str) -> None:
@@ -86,9 +86,7 @@ class ArgumentsEditor(Editor):
         assert self.rows is not None
         field = self.rows.rows[name].field
         kept = {key: other for key, other in self._arguments().items() if key != name}
-        is_empty = (
-            value in {None, ""} if field.required and not isinstance(value, list | dict) else value == field.default
-        )
+        is_empty = (value is None or value == "") if field.required else value == field.default
         self._tell(kept if is_empty else {**self._arguments(), name: value})
 
     def _show_sources(self) -> None:

@@ -10,6 +10,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.inspector.fields import Field
 from app.inspector.target import Target
+from app.theme.style import mark
+from app.theme.tokens import UNIT
+from app.theme.widgets import plain_tool_tip
 from engine.document.problems import Problem, Severity
 
 _NOTHING: Any = object()
@@ -26,7 +29,8 @@ class Fault:
 class Editor(QWidget):
     """Shows one value.
 
-    What was typed is told as it is, also where it does not fit: the document keeps it, and its check says what is wrong.
+    What was typed is told as it is, also where it does not fit: the document keeps it, and its check says what is
+    wrong with it.
 
     Signals:
         edited: A person changed the value; the new one.
@@ -41,7 +45,7 @@ class Editor(QWidget):
         self._value: Any = _NOTHING
         self.box = QVBoxLayout(self)
         self.box.setContentsMargins(0, 0, 0, 0)
-        self.box.setSpacing(4)
+        self.box.setSpacing(UNIT)
 
     @property
     def main_widget(self) -> QWidget:
@@ -68,7 +72,7 @@ class Editor(QWidget):
         Returns:
             What the editor has no place of its own for.
         """
-        mark(self.main_widget, invalid=any(fault.problem.severity is Severity.ERROR for fault in faults))
+        set_invalid(self.main_widget, invalid=any(fault.problem.severity is Severity.ERROR for fault in faults))
         return faults
 
     def focus_place(self, _place: str) -> None:
@@ -91,12 +95,10 @@ class Editor(QWidget):
         self.edited.emit(value)
 
 
-def mark(widget: QWidget, *, invalid: bool) -> None:
+def set_invalid(widget: QWidget, *, invalid: bool) -> None:
     """Give a widget the look of one with something wrong in it, or take it away."""
     if bool(widget.property("invalid")) != invalid:
-        widget.setProperty("invalid", invalid)
-        widget.style().unpolish(widget)
-        widget.style().polish(widget)
+        mark(widget, invalid=invalid)
 
 
 def name_widget(widget: QWidget, title: str, text: str = "") -> None:
@@ -104,10 +106,4 @@ def name_widget(widget: QWidget, title: str, text: str = "") -> None:
     widget.setAccessibleName(title)
     if text:
         widget.setAccessibleDescription(text)
-        widget.setToolTip(plain_tip(text))
-
-
-def plain_tip(text: str) -> str:
-    """A tooltip's text that Qt shows as it is, wrapped."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"<qt>{escaped}</qt>"
+        widget.setToolTip(plain_tool_tip(text))

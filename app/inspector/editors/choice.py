@@ -5,34 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QCheckBox, QComboBox, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QComboBox, QWidget
 
-from app.inspector.editors.base import Editor, plain_tip
+from app.inspector.editors.base import Editor
 from app.inspector.fields import Field, choice_help
 from app.inspector.target import Target
-from app.theme.style import icon, style
+from app.theme.widgets import Switch, plain_tool_tip
 from engine.tools.registry import builtin_tools
 from engine.values import to_text
 
 
-class Combo(QComboBox):
-    """A list to choose from, with the program's own arrow."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(8)
-
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 # Qt's name
-        """Draw the arrow over what the style has drawn."""
-        super().paintEvent(event)
-        painter = QPainter(self)
-        size = 16
-        place = QRectF(self.width() - size - 6, (self.height() - size) / 2, size, size).toRect()
-        icon("mdi6.chevron-down", style().theme.dim).paint(painter, place)
-        painter.end()
+def narrow_combo() -> QComboBox:
+    """A combo box that is as wide as its place, however long its entries are."""
+    combo = QComboBox()
+    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    combo.setMinimumContentsLength(8)
+    return combo
 
 
 class ListEditor(Editor):
@@ -40,7 +30,7 @@ class ListEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.combo = Combo()
+        self.combo = narrow_combo()
         self.adopt(self.combo)
         self.box.addWidget(self.combo)
         self.setFocusProxy(self.combo)
@@ -67,7 +57,7 @@ class ListEditor(Editor):
             item = QStandardItem(name)
             item.setData(value, Qt.ItemDataRole.UserRole)
             if text:
-                item.setToolTip(plain_tip(text))
+                item.setToolTip(plain_tool_tip(text))
                 item.setData(text, Qt.ItemDataRole.AccessibleDescriptionRole)
             model.appendRow(item)
         self.combo.setModel(model)
@@ -112,7 +102,7 @@ class ModelEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.combo = Combo()
+        self.combo = narrow_combo()
         self.combo.setEditable(True)
         self.combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         line = self.combo.lineEdit()
@@ -151,40 +141,6 @@ class ModelEditor(Editor):
     def _chosen(self, row: int) -> None:
         self._typed(self.combo.itemText(row))
         self.target.session.seal()
-
-
-class Switch(QCheckBox):
-    """On or off; the place of the knob says which, beside the colour."""
-
-    def sizeHint(self) -> QSize:  # noqa: N802 # Qt's name
-        """Wide enough for the knob to move."""
-        height = round(20 * style().scale)
-        return QSize(round(height * 1.8) + 4, height + 4)
-
-    def hitButton(self, position: Any) -> bool:  # noqa: N802 # Qt's name
-        """All of it can be clicked."""
-        return self.rect().contains(position)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 # Qt's name
-        """A track with a knob."""
-        theme, on = style().theme, self.isChecked()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        track = QRectF(self.rect()).adjusted(2, 2, -2, -2)
-        painter.setPen(QPen(QColor(theme.accent if on or self.hasFocus() else theme.dim), 1.5))
-        painter.setBrush(QColor(theme.accent if on else theme.card))
-        painter.drawRoundedRect(track, track.height() / 2, track.height() / 2)
-        radius = track.height() / 2 - 4
-        middle = track.right() - track.height() / 2 if on else track.left() + track.height() / 2
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(theme.on_accent if on else theme.dim))
-        painter.drawEllipse(QPointF(middle, track.center().y()), radius, radius)
-        if self.hasFocus():
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.text), 1))
-            around = track.adjusted(-1.5, -1.5, 1.5, 1.5)
-            painter.drawRoundedRect(around, around.height() / 2, around.height() / 2)
-        painter.end()
 
 
 class SwitchEditor(Editor):

@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 from PySide6.QtGui import QFont, QFontDatabase
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.inspector.editors.base import Editor
 from app.inspector.editors.texts import GrowingEdit
 from app.inspector.fields import Field
 from app.inspector.target import Target
 from app.theme.style import style
+from app.theme.widgets import PlainLabel
 from engine.nodes.json_text import parse_json
 from engine.values import Value
 
@@ -25,7 +26,10 @@ def fixed_font() -> QFont:
 
 
 class JsonEditor(Editor):
-    """A JSON object or list. A text that is no JSON yet is kept as that text, and the line below says where it breaks."""
+    """A JSON object or list.
+
+    A text that is no JSON yet is kept as that text, and the line below says where it breaks.
+    """
 
     least = 3
 
@@ -33,9 +37,7 @@ class JsonEditor(Editor):
         super().__init__(field, target, parent)
         self.edit = GrowingEdit(least=self.least, most=14)
         self.adopt(self.edit)
-        self.said = QLabel()
-        self.said.setProperty("role", "help")
-        self.said.setWordWrap(True)
+        self.said = PlainLabel(look="dim small", wrap=True)
         self.box.addWidget(self.edit)
         self.box.addWidget(self.said)
         self.setFocusProxy(self.edit)

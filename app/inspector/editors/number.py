@@ -1,4 +1,4 @@
-"""Numbers: typed freely, stepped with the arrow keys, the wheel or two buttons, empty where that means something."""
+"""Numbers: typed freely, stepped with the arrow keys, the wheel or the mouse, empty where that means something."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QValidator
-from PySide6.QtWidgets import QAbstractSpinBox, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 
-from app.inspector.editors.base import Editor, name_widget
+from app.inspector.editors.base import Editor
 from app.inspector.fields import Field, Kind
 from app.inspector.target import Target
-from app.theme.style import icon, style
+from app.theme.widgets import inset_number
 from engine.values import to_text
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -48,7 +48,6 @@ class NumberBox(QAbstractSpinBox):
     def __init__(self, field: Field, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._field = field
-        self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
         self.lineEdit().textEdited.connect(self.typed)
 
     def validate(self, text: str, position: int) -> object:
@@ -85,7 +84,7 @@ class NumberBox(QAbstractSpinBox):
 
 
 class NumberEditor(Editor):
-    """A whole or decimal number, with buttons for the mouse; the arrow keys do the same."""
+    """A whole or decimal number."""
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
@@ -94,36 +93,11 @@ class NumberEditor(Editor):
         self.adopt(self.number.lineEdit())
         if field.nullable:
             self.number.lineEdit().setPlaceholderText("empty")
-        row = QHBoxLayout()
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self.number, 1)
-        self.buttons = [
-            self._button("mdi6.minus", f"Lower {field.title}", -1),
-            self._button("mdi6.plus", f"Raise {field.title}", 1),
-        ]
-        for button in self.buttons:
-            row.addWidget(button)
-        self.box.addLayout(row)
+        inset_number(self.number)
+        self.box.addWidget(self.number)
         self.setFocusProxy(self.number)
         self.number.typed.connect(self._typed)
         self.number.editingFinished.connect(self._tidy)
-        style().changed.connect(self._draw)
-        self._draw()
-
-    def _button(self, picture: str, name: str, steps: int) -> QToolButton:
-        button = QToolButton()
-        button.setProperty("picture", picture)
-        button.setAutoRepeat(True)
-        button.setFocusPolicy(self.number.focusPolicy().NoFocus)  # the arrow keys do the same without two more stops
-        button.setIconSize(QSize(16, 16))
-        name_widget(button, name)
-        button.clicked.connect(lambda: self.number.stepBy(steps))
-        return button
-
-    def _draw(self) -> None:
-        for button in self.buttons:
-            button.setIcon(icon(button.property("picture"), style().theme.dim))
 
     def _put(self, value: Any) -> None:
         line = self.number.lineEdit()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import Editor, Fault, mark, name_widget
+from app.inspector.editors.base import Editor, Fault, name_widget, set_invalid
 from app.inspector.fields import Field, Kind, fields_of
 from app.inspector.target import Target
-from app.theme.style import icon, style
+from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
 from engine.document.config_path import UNSET
 from engine.document.ids import make_id
 from engine.values import Value
@@ -33,14 +34,13 @@ class Entry(QFrame):
 
         super().__init__(parent)
         assert field.item is not None
-        self.setProperty("role", "group")
+        self.setProperty("group", True)
         box = QVBoxLayout(self)
         box.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 3 * UNIT)
         box.setSpacing(2 * UNIT)
         line = QHBoxLayout()
         line.setSpacing(0)
-        name = QLabel(f"{number}")
-        name.setProperty("role", "section")
+        name = PlainLabel(str(number), look="section")
         line.addWidget(name, 1)
         what = f"{field.title}, {number}"
         self.buttons = {
@@ -58,18 +58,12 @@ class Entry(QFrame):
         box.addWidget(self.rows)
         for row in self.rows.rows.values():
             row.editor.main_widget.setAccessibleName(f"{row.field.title} of {what}")
-        style().changed.connect(self._draw)
-        self._draw()
 
     def _button(self, picture: str, name: str) -> QToolButton:
         button = QToolButton()
-        button.setProperty("picture", picture)
+        ThemedIcon(button, picture, "dim")
         name_widget(button, name, name)
         return button
-
-    def _draw(self) -> None:
-        for button in self.buttons.values():
-            button.setIcon(icon(button.property("picture"), style().theme.dim))
 
 
 class ObjectsEditor(Editor):
@@ -105,7 +99,7 @@ class ObjectsEditor(Editor):
                 rest.append(fault)
         for index, (entry, item) in enumerate(zip(self.entries, self._items(), strict=True)):
             entry.rows.show_faults(by_entry.get(index, {}), item)
-        mark(self.add, invalid=bool(rest))
+        set_invalid(self.add, invalid=bool(rest))
         return rest
 
     def focus_place(self, place: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Final
 
-from PySide6.QtCore import QSize, Signal
-from PySide6.QtGui import QTextCursor, QTextOption
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
 
 from app.inspector.editors.base import Editor
@@ -14,7 +15,9 @@ from app.inspector.target import Target
 from app.inspector.units import from_units, to_units
 from engine.values import to_text
 
-_PARAGRAPH = "\u2029"
+_PARAGRAPH: Final = "\u2029"
+_FRAME: Final = 12
+"""Border and padding above and below, of the theme's style sheet."""
 
 
 class GrowingEdit(QPlainTextEdit):
@@ -35,7 +38,6 @@ class GrowingEdit(QPlainTextEdit):
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.textChanged.connect(self._changed)
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
 
     def text(self) -> str:
         """The text, exactly: unlike `toPlainText`, it keeps spaces that do not break."""
@@ -59,19 +61,46 @@ class GrowingEdit(QPlainTextEdit):
 
     def sizeHint(self) -> QSize:  # noqa: N802 # Qt's name
         """As high as the text, within limits."""
-        lines = min(max(self.document().size().height(), self._least), self._most)
-        margins = self.contentsMargins()
-        frame = 2 * self.document().documentMargin() + margins.top() + margins.bottom()
-        return QSize(120, round(lines * self.fontMetrics().lineSpacing() + frame + 4))
+        height = min(max(self._text_height(), self._least * self._line_height()), self._most * self._line_height())
+        return QSize(120, math.ceil(height + 2 * self.document().documentMargin()) + _FRAME)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802 # Qt's name
         """It is never less high than its text."""
         return QSize(60, self.sizeHint().height())
 
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802 # Qt's name
+        """Larger letters need more room."""
+        super().changeEvent(event)
+        if event.type() in {QEvent.Type.FontChange, QEvent.Type.StyleChange}:
+            self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 # Qt's name
+        """A narrower text is a higher one."""
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._fit()
+
+    def _line_height(self) -> float:
+        return QFontMetricsF(self.font()).lineSpacing()
+
+    def _text_height(self) -> float:
+        """How high the text is, counted up to a little more than the limit."""
+        block, height = self.document().begin(), 0.0
+        while block.isValid() and height <= self._most * self._line_height():
+            height += self.blockBoundingRect(block).height()
+            block = block.next()
+        return height
+
     def _fit(self) -> None:
+        # Where all of the text fits there is no scroll bar, whose width would wrap it anew.
+        policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        if self._text_height() <= self._most * self._line_height():
+            policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        self.setVerticalScrollBarPolicy(policy)
         self.updateGeometry()
 
     def _changed(self) -> None:
+        self._fit()
         if not self._silent:
             self.typed.emit(self.text())
 
