@@ -1,8 +1,9 @@
 """The style sheet, made of a theme: surfaces, type and windows here, controls and views in modules of their own.
 
 No Qt here. A widget says what it is through properties, set with `app.theme.style.mark`:
-`panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `danger`, `link`, `row`
-(buttons), `invalid` (fields) and `badge`, `hint` and `tone` with a kind.
+`panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `danger`, `link`,
+`row` (buttons), `invalid` (fields), `bare` (views without a frame; `rows` for one whose rows draw the focus themselves),
+and `badge`, `hint` and `tone` with a kind.
 """
 
 from __future__ import annotations

@@ -1,0 +1,126 @@
+"""How the palette's rows look, and the picture that goes with the pointer when one is dragged."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, QPen, QPixmap
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+
+from app.palette.model import PaletteModel
+from app.palette.rows import Row, RowKind
+from app.theme.style import icon, style
+from app.theme.tokens import FONT_SIZE_SMALL, UNIT
+
+CARD = QSize(220, 48)
+"""Size of a dragged card at the usual size of texts."""
+
+
+class RowDelegate(QStyledItemDelegate):
+    """Draws headers as small words and everything else as icon, name and a line of help."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        """One line for a header, two for the rest."""
+        row = _row(index)
+        name, small = QFontMetrics(style().font()), QFontMetrics(_small())
+        if row.kind is RowKind.HEADER:
+            return QSize(0, small.height() + 4 * UNIT)
+        help_height = small.height() if row.help else 0
+        return QSize(0, name.height() + help_height + 2 * UNIT + UNIT)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Draw one row."""
+        row = _row(index)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if row.kind is RowKind.HEADER:
+            _paint_header(painter, option.rect, row)
+        else:
+            _paint_row(painter, option, row)
+        painter.restore()
+
+
+def drag_picture(row: Row, ratio: float) -> QPixmap:
+    """A card as the canvas shows it, for a screen with that many dots a pixel."""
+    theme = style().theme
+    size = QSize(round(CARD.width() * style().scale), round(CARD.height() * style().scale))
+    pixmap = QPixmap(size * ratio)
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    area = QRectF(0.5, 0.5, size.width() - 1, size.height() - 1)
+    outline = QPainterPath()
+    outline.addRoundedRect(area, 8, 8)
+    painter.fillPath(outline, QColor(theme.card))
+    painter.setClipPath(outline)
+    painter.fillRect(QRectF(0, 0, UNIT, size.height()), QColor(_colour(row)))
+    painter.setClipping(False)
+    painter.setPen(QPen(QColor(theme.edge), 1))
+    painter.drawPath(outline)
+    side = round(20 * style().scale)
+    place = QRect(4 * UNIT, (size.height() - side) // 2, side, side)
+    icon(row.icon, _colour(row)).paint(painter, place)
+    font = style().font(weight=QFont.Weight.DemiBold)
+    painter.setFont(font)
+    painter.setPen(QColor(theme.text))
+    words = QRect(place.right() + 3 * UNIT, 0, size.width() - place.right() - 5 * UNIT, size.height())
+    title = QFontMetrics(font).elidedText(row.title, Qt.TextElideMode.ElideRight, words.width())
+    painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, title)
+    painter.end()
+    return pixmap
+
+
+def _row(index: QModelIndex | QPersistentModelIndex) -> Row:
+    model = index.model()
+    assert isinstance(model, PaletteModel)
+    row = model.row_at(index)
+    assert row is not None
+    return row
+
+
+def _small(weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+    return style().font(FONT_SIZE_SMALL, weight)
+
+
+def _colour(row: Row) -> str:
+    theme = style().theme
+    return theme.category[row.category] if row.category is not None else theme.dim
+
+
+def _paint_header(painter: QPainter, area: QRect, row: Row) -> None:
+    painter.setFont(_small(QFont.Weight.DemiBold))
+    painter.setPen(QColor(style().theme.dim))
+    painter.drawText(area.adjusted(2 * UNIT, 0, 0, -UNIT), Qt.AlignmentFlag.AlignBottom, row.title)
+
+
+def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: Row) -> None:
+    theme = style().theme
+    area = QRect(option.rect)
+    is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+    if is_chosen or option.state & QStyle.StateFlag.State_MouseOver:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.selection if is_chosen else theme.hover))
+        painter.drawRoundedRect(area, 6, 6)
+    if is_chosen and option.state & QStyle.StateFlag.State_HasFocus:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(theme.accent), 2))
+        painter.drawRoundedRect(QRectF(area).adjusted(1, 1, -1, -1), 6, 6)
+    side = round(20 * style().scale)
+    place = QRect(area.left() + 2 * UNIT, area.center().y() - side // 2, side, side)
+    icon(row.icon, _colour(row)).paint(painter, place)
+    name, small = style().font(), _small()
+    left = place.right() + 3 * UNIT
+    width = area.right() - left - UNIT
+    lines = [(row.title, name, theme.text)]
+    if row.help:
+        lines.append((row.help, small, theme.dim))
+    top = area.top() + (area.height() - sum(QFontMetrics(font).height() for _text, font, _colour in lines)) // 2
+    for text, font, colour in lines:
+        metrics = QFontMetrics(font)
+        painter.setFont(font)
+        painter.setPen(QColor(colour))
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
+        painter.drawText(QRect(left, top, width, metrics.height()), Qt.AlignmentFlag.AlignVCenter, shown)
+        top += metrics.height()
