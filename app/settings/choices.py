@@ -121,6 +121,7 @@ def fault(name: str, value: object) -> str:
     except ValidationError as error:
         told = error.errors()[0]
         words = told["msg"].removeprefix("Input should be ")
+        words = words.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
         return words if told["type"] == "refused" else f"This must be {words}."
     return ""
 

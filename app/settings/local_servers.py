@@ -1,4 +1,4 @@
-"""Which models the servers on this machine have: Ollama, LM Studio and llama.cpp, asked only when somebody wants to know.
+"""Which models the servers on this machine have: Ollama, LM Studio, llama.cpp, asked only when somebody wants to know.
 
 They are asked where their models would be called: on their usual ports, or where the environment sends them. Nothing of
 the user's is sent, and what they say is not believed to be small, quick or well-formed. No Qt here.
@@ -11,11 +11,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json
 
 from engine.models.providers import AddressError, Provider, origin_of, provider_named
+
+if TYPE_CHECKING:
+    import httpx
 
 LIMIT_S: Final = 1.5
 MAX_BYTES: Final = 2_000_000
@@ -58,16 +61,19 @@ _KINDS: Final = (
 
 async def find_local_servers(environment: Mapping[str, str] = os.environ) -> list[LocalServer]:
     """Ask all kinds of servers at the same time; it takes no longer than `LIMIT_S` and never fails."""
-    return list(await asyncio.gather(*(_ask(kind, environment) for kind in _KINDS)))
+    import httpx
+
+    async with httpx.AsyncClient(trust_env=False, timeout=LIMIT_S, headers={"Accept-Encoding": "identity"}) as client:
+        return list(await asyncio.gather(*(_ask(client, kind, environment) for kind in _KINDS)))
 
 
-async def _ask(kind: _Kind, environment: Mapping[str, str]) -> LocalServer:
+async def _ask(client: httpx.AsyncClient, kind: _Kind, environment: Mapping[str, str]) -> LocalServer:
     import httpx
 
     address = _address(provider_named(kind.prefix), environment)
     try:
         origin_of(address)
-        async with asyncio.timeout(LIMIT_S), httpx.AsyncClient(trust_env=False, timeout=LIMIT_S) as client:
+        async with asyncio.timeout(LIMIT_S):
             content = await _read(client, address.rstrip("/") + kind.path)
     except AddressError as error:
         return LocalServer(kind.title, address, (), str(error))
@@ -90,13 +96,13 @@ def _address(provider: Provider, environment: Mapping[str, str]) -> str:
     return chosen or provider.addresses[0].replace("//localhost", "//127.0.0.1")
 
 
-async def _read(client: Any, address: str) -> bytes | None:
+async def _read(client: httpx.AsyncClient, address: str) -> bytes | None:
     """The body of a good answer of ordinary size; None for any other."""
     async with client.stream("GET", address) as response:
         if response.status_code != 200:
             return None
         content = b""
-        async for piece in response.aiter_bytes():
+        async for piece in response.aiter_raw():
             content += piece
             if len(content) > MAX_BYTES:
                 return None

@@ -89,7 +89,7 @@ def test_a_value_that_cannot_be_is_refused_and_changes_nothing(path: Path, name:
 
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
-    assert fault("max_iterations_cap", 0) == "This must be greater than or equal to 1."
+    assert fault("max_iterations_cap", 0) == "This must be at least 1."
     assert fault("default_model", "gpt-4o").startswith("There is no model 'gpt-4o'. Did you mean openai/gpt-4o?")
     assert fault("max_iterations_cap", 10_000) == ""
 

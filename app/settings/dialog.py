@@ -1,0 +1,173 @@
+"""The settings of the program: models and keys, runs, looks. What is changed counts at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QListWidget,
+    QListWidgetItem,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.bridge import EngineThread
+from app.settings.default_model import DefaultModel
+from app.settings.form import PreferencesForm
+from app.settings.looks import follow_looks
+from app.settings.parts import Section, push_button
+from app.settings.preferences import Preferences
+from app.settings.providers_section import ProvidersSection
+from app.settings.servers_section import ServersSection
+from app.theme.style import icon, style
+from app.theme.tokens import UNIT
+from app.theme.widgets import HintBar, PlainLabel
+
+SIZE: Final = QSize(840, 720)
+NAVIGATION_WIDTH: Final = 160
+NAVIGATION_ROW: Final = 32
+PAGES: Final = {
+    "models": ("Models", "mdi6.creation"),
+    "runs": ("Runs", "mdi6.play"),
+    "looks": ("Looks", "mdi6.palette"),
+}
+
+
+class SettingsDialog(QDialog):
+    """The dialog; it is not modal, so that a run goes on and the looks are seen while one chooses them.
+
+    Args:
+        preferences: What is changed.
+        engine: Where models are called and keys looked for.
+    """
+
+    def __init__(self, preferences: Preferences, engine: EngineThread, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._preferences = preferences
+        self.setWindowTitle("Settings")
+        follow_looks(preferences)
+        self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
+        self.default_model = DefaultModel(preferences)
+        self.providers = ProvidersSection(preferences, engine)
+        self.servers = ServersSection(preferences, engine)
+        self.runs = PreferencesForm(preferences, "runs")
+        self.looks = PreferencesForm(preferences, "looks")
+        self.navigation = QListWidget()
+        self.navigation.setAccessibleName("Pages of the settings")
+        self.navigation.setProperty("bare", True)
+        self.pages = QStackedWidget()
+        for name, page in (
+            ("models", self._models_page()),
+            ("runs", _page("Runs", self.runs)),
+            ("looks", _page("Looks", self.looks)),
+        ):
+            self.navigation.addItem(QListWidgetItem(PAGES[name][0]))
+            self.pages.addWidget(page)
+        self.navigation.currentRowChanged.connect(self.pages.setCurrentIndex)
+        self.notice = HintBar(preferences.notice, "warning")
+        self.notice.setVisible(bool(preferences.notice))
+        preferences.refused.connect(self._refuse)
+        self.close_button = push_button("Close", self.close)
+        self._lay_out()
+        style().changed.connect(self._draw)
+        self._draw()
+        self.navigation.setCurrentRow(0)
+
+    def show_page(self, name: str) -> None:
+        """Open the dialog at `models`, `runs` or `looks`, in front of the others."""
+        self.navigation.setCurrentRow(list(PAGES).index(name))
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
+        """Look for keys: another program may have put some into the keyring meanwhile."""
+        super().showEvent(event)
+        if not event.spontaneous():
+            self.providers.refresh()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
+        """Whatever was decided is on the disk once the dialog is gone."""
+        super().hideEvent(event)
+        if not event.spontaneous():
+            self._preferences.save()
+
+    def _models_page(self) -> QWidget:
+        return _page(
+            "Models",
+            Section(
+                "Default model",
+                "What a model node calls where neither it nor its document names a model.",
+                self.default_model,
+            ),
+            Section(
+                "Providers",
+                "Keys stay in the system's keyring, or in environment variables. They are never written to a file.",
+                self.providers,
+            ),
+            Section(
+                "Your own servers",
+                "Ollama, LM Studio and llama.cpp on this machine, or any server that speaks like OpenAI's.",
+                self.servers,
+            ),
+        )
+
+    def _lay_out(self) -> None:
+        side = QWidget()
+        side.setAutoFillBackground(True)  # in the colour behind everything, which sets it off from the page
+        beside = QVBoxLayout(side)
+        beside.setContentsMargins(2 * UNIT, 5 * UNIT, 2 * UNIT, 4 * UNIT)
+        beside.addWidget(self.navigation)
+        beside.addStretch(1)
+        bottom = QHBoxLayout()
+        bottom.setContentsMargins(6 * UNIT, 3 * UNIT, 6 * UNIT, 4 * UNIT)
+        bottom.addWidget(PlainLabel("Changes count at once.", look="dim"))
+        bottom.addStretch(1)
+        bottom.addWidget(self.close_button)
+        content = QVBoxLayout()
+        content.setSpacing(0)
+        content.addWidget(self.notice)
+        content.addWidget(self.pages, 1)
+        content.addLayout(bottom)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(side)
+        layout.addLayout(content, 1)
+
+    def _draw(self) -> None:
+        side = round(16 * style().scale)
+        self.navigation.setIconSize(QSize(side, side))
+        self.navigation.setFixedWidth(round(NAVIGATION_WIDTH * style().scale))
+        height = round(NAVIGATION_ROW * style().scale)
+        for index, (_, picture) in enumerate(PAGES.values()):
+            self.navigation.item(index).setIcon(icon(picture, style().theme.dim))
+            self.navigation.item(index).setSizeHint(QSize(0, height))
+        self.navigation.setFixedHeight(height * len(PAGES) + 2)
+
+    def _refuse(self, sentence: str) -> None:
+        self.notice.say(sentence, "warning")
+        self.notice.show()
+
+
+def _page(title: str, *parts: QWidget) -> QScrollArea:
+    inner = QWidget()
+    layout = QVBoxLayout(inner)
+    layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 6 * UNIT)
+    layout.setSpacing(8 * UNIT)
+    layout.addWidget(PlainLabel(title, look="heading"))
+    for part in parts:
+        layout.addWidget(part)
+    layout.addStretch(1)
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setWidget(inner)
+    return area

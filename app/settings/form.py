@@ -1,0 +1,201 @@
+"""A form for the choices of one page, made from their declaration. What is put in counts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSlider, QVBoxLayout, QWidget
+
+from app.inspector.fields import Field, Kind, fields_of
+from app.settings.choices import Choices, fault
+from app.settings.parts import Note
+from app.settings.preferences import Preferences
+from app.theme.style import mark, style
+from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel, Switch
+
+FIELD_WIDTH = 220
+_PERCENT_STEP = 10
+
+
+class PreferencesForm(QWidget):
+    """The choices of a page, below each other."""
+
+    def __init__(self, preferences: Preferences, page: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._preferences = preferences
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(6 * UNIT)
+        self.rows = {name: Row(field, extra) for name, field, extra in _declared(page)}
+        for name, row in self.rows.items():
+            row.edited.connect(lambda value, name=name: self._take_up(name, value))
+            layout.addWidget(row)
+        self._show(frozenset(self.rows))
+        preferences.changed.connect(self._show)
+
+    def _take_up(self, name: str, value: object) -> None:
+        problem = fault(name, value)
+        self.rows[name].show_fault(problem)
+        if not problem:
+            self._preferences.set(**{name: value})
+
+    def _show(self, names: frozenset[str]) -> None:
+        for name in names & self.rows.keys():
+            self.rows[name].show_value(getattr(self._preferences.choices, name))
+
+
+class Row(QWidget):
+    """One choice: its title, where it is made, what it means, and what is wrong.
+
+    Signals:
+        edited: A person changed it; the new value, which may be one that cannot be.
+    """
+
+    edited = Signal(object)
+
+    def __init__(self, field: Field, extra: dict[str, Any], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.field = field
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(UNIT)
+        make: Callable[[Field, dict[str, Any], Signal], _Editor] = _EDITORS[extra.get("widget", field.kind)]
+        self.editor = make(field, extra, self.edited)
+        self.editor.widget.setAccessibleName(field.title)
+        self.editor.widget.setAccessibleDescription(field.help)
+        if field.kind is not Kind.SWITCH:
+            title = PlainLabel(field.title)
+            title.setBuddy(self.editor.widget)
+            layout.addWidget(title)
+        layout.addWidget(self.editor.whole, 0, Qt.AlignmentFlag.AlignLeft)
+        layout.addWidget(PlainLabel(field.help, look="dim small", wrap=True))
+        self.fault = Note()
+        layout.addWidget(self.fault)
+
+    def show_value(self, value: object) -> None:
+        """Show what counts now."""
+        self.editor.show_value(value)
+
+    def show_fault(self, sentence: str) -> None:
+        """Say what is wrong; an empty text: nothing is."""
+        self.fault.say(sentence, "bad")
+        mark(self.editor.widget, invalid=bool(sentence))
+
+
+class _Editor:
+    """Where a choice is made: the widget that takes the keyboard, all that is shown, and how a value is shown in it."""
+
+    def __init__(self, widget: QWidget, show_value: Callable[[Any], None], whole: QWidget | None = None) -> None:
+        self.widget = widget
+        self.whole = whole or widget
+        self.show_value = show_value
+
+
+def _switch(field: Field, _extra: dict[str, Any], edited: Any) -> _Editor:
+    switch = Switch(field.title)
+    switch.toggled.connect(edited.emit)
+    return _Editor(switch, switch.setChecked)
+
+
+def _combo(field: Field, extra: dict[str, Any], edited: Any) -> _Editor:
+    combo = QComboBox()
+    combo.setMinimumWidth(FIELD_WIDTH)
+    for choice in field.choices:
+        combo.addItem(extra.get("labels", {}).get(choice, choice), choice)
+    combo.activated.connect(lambda _index: edited.emit(combo.currentData()))
+    return _Editor(combo, lambda value: combo.setCurrentIndex(combo.findData(value)))
+
+
+def _number(field: Field, _extra: dict[str, Any], edited: Any) -> _Editor:
+    line = QLineEdit()
+    line.setMinimumWidth(FIELD_WIDTH)
+    line.setMaxLength(18)
+    line.setPlaceholderText("No limit" if field.nullable else "")
+    line.textEdited.connect(lambda text: edited.emit(_read(text, field)))
+
+    def show_value(value: float | None) -> None:
+        if _read(line.text(), field) != value:  # else `0.` would become `0` under the fingers
+            line.setText("" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value))
+
+    return _Editor(line, show_value)
+
+
+def _read(text: str, field: Field) -> object:
+    text = text.strip()
+    if not text and field.nullable:
+        return None
+    try:
+        return int(text) if field.kind is Kind.INTEGER else float(text)
+    except ValueError:
+        return text
+
+
+def _percent(field: Field, _extra: dict[str, Any], edited: Any) -> _Editor:
+    whole = Percent(field)
+    whole.chosen.connect(edited.emit)
+    return _Editor(whole.slider, whole.show_value, whole)
+
+
+class Percent(QWidget):
+    """A slider for a share, in steps of ten percent, with the number beside.
+
+    Signals:
+        chosen: A person moved it; the share.
+    """
+
+    chosen = Signal(float)
+
+    def __init__(self, field: Field, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        assert field.minimum is not None
+        assert field.maximum is not None
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(3 * UNIT)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(round(field.minimum * 100), round(field.maximum * 100))
+        self.slider.setSingleStep(_PERCENT_STEP)
+        self.slider.setPageStep(_PERCENT_STEP)
+        self.slider.setMinimumWidth(FIELD_WIDTH)
+        self.slider.valueChanged.connect(self._snap)
+        self.number = PlainLabel()
+        layout.addWidget(self.slider)
+        layout.addWidget(self.number)
+        style().changed.connect(self._say)
+
+    def show_value(self, value: float) -> None:
+        """Show what counts now."""
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(round(value * 100))
+        self._say()
+
+    def _snap(self, value: int) -> None:
+        share = round(value / _PERCENT_STEP) * _PERCENT_STEP / 100
+        self.show_value(share)
+        self.chosen.emit(share)
+
+    def _say(self) -> None:
+        self.number.setMinimumWidth(self.number.fontMetrics().horizontalAdvance("200 %"))
+        self.number.setText(f"{self.slider.value()} %")
+
+
+_EDITORS: dict[str, Callable[[Field, dict[str, Any], Any], _Editor]] = {
+    Kind.SWITCH: _switch,
+    Kind.CHOICE: _combo,
+    Kind.INTEGER: _number,
+    Kind.NUMBER: _number,
+    "percent": _percent,
+}
+
+
+def _declared(page: str) -> list[tuple[str, Field, dict[str, Any]]]:
+    fields = fields_of(Choices)
+    extras = {name: info.json_schema_extra or {} for name, info in Choices.model_fields.items()}
+    return [
+        (name, fields[name], extra)
+        for name, extra in extras.items()
+        if isinstance(extra, dict) and extra.get("page") == page
+    ]

@@ -1,0 +1,107 @@
+"""A button that makes one small call of a model, with what came of it beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+
+from app.bridge import EngineThread
+from app.settings.errands import send
+from app.settings.trial import Trial
+from app.theme.icons import ThemedIcon
+from app.theme.style import mark
+from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
+from engine.errors import EngineError
+
+COSTS: Final = "One small call. It costs a few tokens."
+
+Work = Coroutine[Any, Any, Trial]
+
+
+class TrialRow(QWidget):
+    """Test, and while the call is under way Cancel.
+
+    Args:
+        engine: Where the call is made.
+        call: Gives the call to make; None where there is none, after it has said why.
+        about: What is tested, for those who cannot see where the button stands.
+    """
+
+    def __init__(
+        self, engine: EngineThread, call: Callable[[], Work | None], about: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._engine = engine
+        self._call = call
+        self._about = about
+        self._future: Future[Trial] | None = None
+        self.button = QPushButton()
+        self.button.setAutoDefault(False)
+        self.button.setToolTip(COSTS)
+        self._icon = ThemedIcon(self.button, "mdi6.play-outline")
+        self.button.clicked.connect(self._press)
+        self.result = PlainLabel(wrap=True, selectable=True)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(3 * UNIT)
+        layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self.result, 1, Qt.AlignmentFlag.AlignVCenter)
+        self.forget()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a call is under way."""
+        return self._future is not None
+
+    def forget(self) -> None:
+        """Give up the call under way, and say nothing of any other any more."""
+        if self._future is not None:
+            self._future.cancel()
+        self._settle(COSTS, "")
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
+        """Nobody waits for an answer any more."""
+        super().hideEvent(event)
+        if self.is_running:
+            self._cancel()
+
+    def _press(self) -> None:
+        if self.is_running:
+            self._cancel()
+        elif (work := self._call()) is not None:
+            self._future = send(self, self._engine, work, self._answered, self._failed)
+            self._name_button("Cancel", "mdi6.stop")
+            self._say("Waiting for an answer…", "")
+
+    def _cancel(self) -> None:
+        assert self._future is not None
+        self._future.cancel()
+        self._settle("Cancelled.", "")
+
+    def _answered(self, trial: Trial) -> None:
+        if self.is_running:
+            self._settle(f"✓ {trial.sentence}", "good")
+
+    def _failed(self, error: EngineError) -> None:
+        if self.is_running:
+            self._settle(f"✗ {error}", "bad")
+
+    def _settle(self, sentence: str, tone: str) -> None:
+        self._future = None
+        self._name_button("Test", "mdi6.play-outline")
+        self._say(sentence, tone)
+
+    def _say(self, sentence: str, tone: str) -> None:
+        self.result.setText(sentence)
+        mark(self.result, tone=tone or False, dim=not tone)
+
+    def _name_button(self, text: str, icon: str) -> None:
+        self.button.setText(text)
+        self.button.setAccessibleName(f"{text}: {self._about}")
+        self._icon.show(icon)
