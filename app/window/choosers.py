@@ -1,0 +1,92 @@
+"""Asking a person: which file, and what to do. Nothing here blocks; the answer comes by a call.
+
+The window is given an `Asker`, so that tests can answer for a person where the system's own dialog would open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+
+from engine.document.model import FILE_SUFFIX
+
+FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
+
+
+class Asker(Protocol):
+    """What asks for files."""
+
+    def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
+        """Ask for files to open; `chosen` is not called where none is."""
+        ...
+
+    def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
+        """Ask where to save; `chosen` is not called where it is cancelled."""
+        ...
+
+    def open_text(self, parent: QWidget, chosen: Callable[[Path], None]) -> None:
+        """Ask for one file of any kind to read."""
+        ...
+
+
+class DialogAsker:
+    """Asks with the system's dialogs."""
+
+    def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
+        """See `Asker`."""
+        dialog = QFileDialog(parent, "Open workflows", "", FILTER)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        _show(dialog, chosen)
+
+    def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
+        """See `Asker`."""
+        dialog = QFileDialog(parent, "Save as", str(suggestion.parent), filters)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile(suggestion.name)
+        _show(dialog, lambda paths: chosen(paths[0]))
+
+    def open_text(self, parent: QWidget, chosen: Callable[[Path], None]) -> None:
+        """See `Asker`."""
+        dialog = QFileDialog(parent, "Read the value from a file", "", "All files (*)")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        _show(dialog, lambda paths: chosen(paths[0]))
+
+
+def _show(dialog: QFileDialog, chosen: Callable[[list[Path]], None]) -> None:
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.filesSelected.connect(lambda names: chosen([Path(name) for name in names]))
+    dialog.open()
+
+
+def ask(
+    parent: QWidget, text: str, detail: str, answers: Sequence[tuple[str, QMessageBox.ButtonRole, Callable[[], object]]]
+) -> QMessageBox:
+    """Ask a question over a window.
+
+    Args:
+        parent: The window.
+        text: The question, plain text.
+        detail: What else there is to know, plain text.
+        answers: For each button its title, its role and what it does.
+    """
+    box = QMessageBox(parent)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(text)
+    box.setInformativeText(detail)
+    doing: dict[object, Callable[[], object]] = {}
+    for title, role, action in answers:
+        button = box.addButton(title, role)
+        button.setAccessibleName(title)
+        doing[button] = action
+        if role is QMessageBox.ButtonRole.AcceptRole:
+            box.setDefaultButton(button)
+        if role is QMessageBox.ButtonRole.RejectRole:
+            box.setEscapeButton(button)
+    box.buttonClicked.connect(lambda button: doing[button]())
+    box.open()
+    return box

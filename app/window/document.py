@@ -1,0 +1,146 @@
+"""One open document in the window: its session, its canvas with the messages over it, and its panels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QByteArray, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.session import Session
+from app.window.autosave import Autosave
+from app.window.bars import Bars
+from app.window.disk_watch import DiskWatch
+from app.window.iterations_panel import IterationsPanel
+from app.window.log_panel import LogPanel
+from app.window.parts import Parts
+from app.window.problems_panel import ProblemsPanel
+from engine.document.model import Workflow
+from engine.document.problems import Problem
+
+
+class Document(QWidget):
+    """The page of a document.
+
+    Args:
+        session: The document; it belongs to the page from now on.
+        parts: Makes canvas and inspector.
+        model_names: Lists names of models for the inspector.
+        data_folder: Where unsaved work is kept that cannot be kept beside its file.
+
+    Signals:
+        fresh_run_wanted: Run the document as it is now.
+
+    Attributes:
+        recovered_from: The file whose unsaved work this document is; None for most.
+        may_use_folder: Whether its runs may use its folder, as answered last.
+    """
+
+    fresh_run_wanted = Signal()
+
+    def __init__(
+        self,
+        session: Session,
+        parts: Parts,
+        model_names: Callable[[], list[str]],
+        data_folder: Path,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.session = session
+        session.setParent(self)
+        self.recovered_from: Path | None = None
+        self.may_use_folder = False
+        self.bars = Bars(self)
+        # The canvas is a part of its own with its own methods; see its module.
+        self.canvas: Any = parts.canvas(session)
+        self.inspector: Any = parts.inspector(session, model_names)
+        self.iterations = IterationsPanel(session)
+        self.log = LogPanel(session)
+        self.problems = ProblemsPanel(session)
+        self.autosave = Autosave(session, data_folder, self)
+        self.watch = DiskWatch(session.path, self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.bars)
+        column.addWidget(self.canvas, 1)
+        self.problems.problem_chosen.connect(self.go_to)
+        self.log.node_chosen.connect(self.show_node)
+        self.autosave.failed.connect(lambda text: self.bars.say("autosave", text, "warning"))
+        self.autosave.kept.connect(lambda: self.bars.drop("autosave"))
+        session.changed.connect(self._compare_with_run)
+        session.run_started.connect(self._compare_with_run)
+        session.run_ended.connect(self._compare_with_run)
+        self._needs_fit = True
+
+    @property
+    def panels(self) -> dict[str, QWidget]:
+        """The panels of the drawer."""
+        return {"iterations": self.iterations, "log": self.log, "problems": self.problems}
+
+    @property
+    def is_worth_asking(self) -> bool:
+        """Whether closing it would lose something."""
+        return self.session.is_modified
+
+    def go_to(self, problem: Problem) -> None:
+        """Show where a problem is: its node on the canvas, its field in the inspector."""
+        node = problem.node
+        if node is None and problem.edge is not None:
+            ends = (end.partition(".")[0] for end in reversed(problem.edge.split(" -> ")))
+            node = next((end for end in ends if self.session.node(end) is not None), None)
+        if node is None or self.session.node(node) is None:
+            self.session.select(())
+            return
+        self.show_node(node)
+        if problem.field is not None:
+            self.inspector.focus_field(node, problem.field)
+
+    def show_node(self, node_id: str) -> None:
+        """Select a node and move the canvas to it."""
+        if self.session.node(node_id) is not None:
+            self.session.select([node_id])
+            self.canvas.center_on(node_id)
+
+    def first_look(self) -> None:
+        """Fit the workflow into the view, once it has one."""
+        if self._needs_fit and self.session.workflow.nodes:
+            self.canvas.fit_all()
+        self._needs_fit = False
+
+    def dispose(self) -> None:
+        """Let go of everything that is not a child of the page."""
+        for widget in (self.inspector, *self.panels.values()):
+            widget.setParent(None)
+            widget.deleteLater()
+        self.setParent(None)
+        self.deleteLater()
+
+    def _compare_with_run(self, *_: object) -> None:
+        ran = self.session.run_workflow
+        if ran is None or _same_meaning(ran, self.session.workflow):
+            self.bars.drop("changed")
+        elif not self.bars.text("changed"):
+            buttons = [("Run again", self.fresh_run_wanted.emit)]
+            text = "The document has changed since this run. Results are of the document as it ran."
+            self.bars.say("changed", text, "info", buttons if self.session.run is None else ())
+
+
+def _same_meaning(first: Workflow, second: Workflow) -> bool:
+    """Whether two documents do the same; places and titles of the layout do not count."""
+    return first is second or (
+        first.nodes == second.nodes and first.edges == second.edges and first.settings == second.settings
+    )
+
+
+def to_text(state: QByteArray) -> str:
+    """A state of Qt's as a text for the settings."""
+    return bytes(state.toBase64().data()).decode("ascii")
+
+
+def from_text(text: str) -> QByteArray:
+    """The state that `to_text` wrote."""
+    return QByteArray.fromBase64(QByteArray(text.encode("ascii", "replace")))

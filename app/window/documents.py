@@ -1,0 +1,268 @@
+"""The open documents and their files: opening, saving, closing, what another program did, what a crash left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from app.bridge import EngineThread
+from app.session import Session
+from app.settings.preferences import Preferences
+from app.window.choosers import FILTER, Asker, ask
+from app.window.document import Document
+from app.window.parts import Parts
+from app.window.recovery import Recovered, discard, recovered_of, recovered_unsaved
+from app.window.replace import Replace
+from engine.document.files import load
+from engine.document.model import FILE_SUFFIX, Workflow
+from engine.errors import EngineError
+
+_Role = QMessageBox.ButtonRole
+
+
+class Documents(QObject):
+    """All open documents.
+
+    Args:
+        window: Over which questions are asked.
+        engine: The engine's thread.
+        preferences: The person's settings.
+        asker: Asks for files.
+        parts: Makes canvases and inspectors.
+        data_folder: Where unsaved work is kept that cannot be kept beside its file.
+        model_names: Lists names of models.
+
+    Signals:
+        opened: A document has come.
+        shown: A document that was open already was asked for.
+        closed: A document has gone.
+        refused: Something could not be done; the text says what and why.
+    """
+
+    opened = Signal(object)
+    shown = Signal(object)
+    closed = Signal(object)
+    refused = Signal(str)
+
+    def __init__(
+        self,
+        window: QWidget,
+        engine: EngineThread,
+        preferences: Preferences,
+        asker: Asker,
+        parts: Parts,
+        data_folder: Path,
+        model_names: Callable[[], list[str]],
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._engine = engine
+        self._preferences = preferences
+        self._asker = asker
+        self._parts = parts
+        self._folder = data_folder
+        self._model_names = model_names
+        self.all: list[Document] = []
+
+    def new(self) -> Document:
+        """Open an empty document."""
+        return self._add(Session(self._engine))
+
+    def open_template(self, file: Path) -> Document | None:
+        """Open a copy of a template as a document that is not saved yet."""
+        try:
+            workflow = load(file)
+        except EngineError as error:
+            self.refused.emit(str(error))
+            return None
+        return self._add(Session(self._engine, workflow))
+
+    def open_files(self, files: Sequence[Path]) -> None:
+        """Open files; one that is open already is shown."""
+        for file in files:
+            self.open_file(file)
+
+    def open_file(self, file: Path) -> Document | None:
+        """Open a file, and offer what a crash left of the work on it."""
+        path = file.expanduser().absolute()
+        for document in self.all:
+            if document.session.path is not None and _same_file(document.session.path, path):
+                self.shown.emit(document)
+                return document
+        try:
+            session = Session.open(self._engine, path)
+        except EngineError as error:
+            self.refused.emit(str(error))
+            if not path.exists():
+                self._preferences.forget_file(path)
+            return None
+        self._preferences.remember_file(path)
+        document = self._add(session)
+        remains = recovered_of(path, self._folder, session.workflow)
+        if remains is not None:
+            self._offer(document, remains)
+        return document
+
+    def ask_for_files(self) -> None:
+        """Ask which files to open."""
+        self._asker.open_files(self._window, self.open_files)
+
+    def recover_unsaved(self) -> None:
+        """Open what a crash left of documents that never were saved."""
+        for remains in recovered_unsaved(self._folder):
+            document = self._add(Session(self._engine))
+            self._offer(document, remains)
+
+    def save(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
+        """Save a document, asking where if it has no file; `then` is done only when it is saved."""
+        if document.session.path is None:
+            self.save_as(document, then)
+        else:
+            self._save_to(document, document.session.path, then)
+
+    def save_as(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
+        """Ask where to save a document, and save it there."""
+        session = document.session
+        suggestion = session.path or Path.home() / f"{_file_name(session.name)}{FILE_SUFFIX}"
+        self._asker.save_file(
+            self._window, suggestion, FILTER, lambda path: self._save_to(document, _with_suffix(path), then)
+        )
+
+    def revert(self, document: Document) -> None:
+        """Go back to what is saved, as a step that can be taken back."""
+        path = document.session.path
+        if path is None:
+            return
+        try:
+            saved = load(path)
+        except EngineError as error:
+            document.session.refused.emit(str(error))
+            return
+        document.session.do(Replace("Revert to saved", saved))
+        document.watch.know(path)
+        document.session.mark_saved()
+        document.bars.drop("disk")
+
+    def close(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
+        """Close a document, asking once where that would lose something."""
+        if not document.session.is_modified:
+            self.drop(document)
+            then()
+            return
+        self.shown.emit(document)
+
+        def go_on() -> None:
+            self.drop(document)
+            then()
+
+        ask(
+            self._window,
+            f"Save the changes of “{document.session.name}”?",
+            "They are lost otherwise.",
+            [
+                ("Save", _Role.AcceptRole, lambda: self.save(document, go_on)),
+                ("Don't save", _Role.DestructiveRole, go_on),
+                ("Cancel", _Role.RejectRole, lambda: None),
+            ],
+        )
+
+    def save_all(self, documents: Sequence[Document], then: Callable[[], object]) -> None:
+        """Save one document after the other; `then` is done when all are saved."""
+        if not documents:
+            then()
+            return
+        self.save(documents[0], lambda: self.save_all(documents[1:], then))
+
+    def drop(self, document: Document) -> None:
+        """Close a document without a question; unsaved work is gone."""
+        document.autosave.settle()
+        self.all.remove(document)
+        self.closed.emit(document)
+
+    def _add(self, session: Session) -> Document:
+        document = Document(session, self._parts, self._model_names, self._folder)
+        document.watch.changed.connect(lambda: self._note_change_on_disk(document))
+        document.watch.gone.connect(lambda: self._note_gone(document))
+        self.all.append(document)
+        self.opened.emit(document)
+        return document
+
+    def _save_to(self, document: Document, path: Path, then: Callable[[], object]) -> None:
+        session = document.session
+        other = next((d for d in self.all if d is not document and d.session.path == path), None)
+        if other is not None:
+            session.refused.emit(f"“{path.name}” is open in another tab. Close it there, or choose another name.")
+            return
+        if not session.save(path):
+            return
+        document.watch.know(path)
+        document.bars.drop("disk")
+        document.bars.drop("autosave")
+        self._preferences.remember_file(path)
+        self._forget_remains(document)
+        then()
+
+    def _offer(self, document: Document, remains: Recovered) -> None:
+        document.recovered_from = remains.file
+
+        def use() -> None:
+            document.session.do(Replace("Use the recovered changes", remains.workflow))
+            document.first_look()
+
+        def look() -> None:
+            self._add(Session(self._engine, _named(remains.workflow, document.session.name)))
+            self._offer(document, remains)
+
+        document.bars.say(
+            "recovery",
+            f"Changes of {remains.clock} were not saved when the program ended.",
+            "warning",
+            [("Use them", use), ("Look at them", look), ("Discard", lambda: self._forget_remains(document))],
+        )
+
+    def _forget_remains(self, document: Document) -> None:
+        if document.recovered_from is not None and document.recovered_from != document.autosave.file:
+            discard(document.recovered_from)
+        document.recovered_from = None
+        document.bars.drop("recovery")
+
+    def _note_change_on_disk(self, document: Document) -> None:
+        document.bars.say(
+            "disk",
+            "Another program has changed the file.",
+            "warning",
+            [("Reload", lambda: self.revert(document)), ("Keep mine", lambda: None)],
+        )
+
+    def _note_gone(self, document: Document) -> None:
+        path = document.session.path
+        assert path is not None
+        document.bars.say(
+            "disk",
+            f"The file {path.name} is gone from its folder. Your work is still here.",
+            "warning",
+            [("Save again", lambda: self.save(document)), ("Save as…", lambda: self.save_as(document))],
+        )
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    try:
+        return first == second or first.samefile(second)
+    except OSError:
+        return False
+
+
+def _with_suffix(path: Path) -> Path:
+    return path if path.name.endswith(".json") else path.with_name(path.name + FILE_SUFFIX)
+
+
+def _file_name(name: str) -> str:
+    kept = "".join(letter if letter.isalnum() else "-" for letter in name.casefold()).strip("-")
+    return kept[:60] or "workflow"
+
+
+def _named(workflow: Workflow, name: str) -> Workflow:
+    return workflow.model_copy(update={"name": f"{name} (recovered)"})

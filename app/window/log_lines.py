@@ -1,0 +1,154 @@
+"""What a run's events are in the log: a plain line each. No Qt here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from engine.cli.output import one_line
+from engine.cli.words import money, seconds, stop_sentence, tokens
+from engine.runner.events import (
+    AnyEvent,
+    BudgetWarning,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeCompleted,
+    NodeFailed,
+    NodeRetrying,
+    NodeSkipped,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
+from engine.values import to_text
+
+PREVIEW: Final = 120
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line.
+
+    Attributes:
+        time: When, in seconds since the epoch.
+        node: The node that it is about; empty for the run as a whole.
+        level: `info`, `warning` or `error`.
+        text: What happened, on one line.
+    """
+
+    time: float
+    node: str
+    level: str
+    text: str
+
+    @property
+    def written(self) -> str:
+        """The line as it is read and copied."""
+        clock = datetime.fromtimestamp(self.time).astimezone().strftime("%H:%M:%S")
+        return f"{clock}  {self.text}"
+
+
+class LogWriter:
+    """Makes lines of the events of one run, in their order."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, int] = {}
+
+    def lines(self, event: AnyEvent) -> Iterator[LogLine]:
+        """The lines of one event; none for most that only say that something goes on."""
+        node = _INDEX.sub("", event.path).rpartition(".")[2]
+        if isinstance(event, LoopIterationStarted):
+            self._totals[event.path] = event.total
+        for level, text in self._told(event):
+            where = f"{place(event.path)}: " if event.path else ""
+            yield LogLine(event.time, node, level, where + " ".join(text.split()))
+
+    def _told(self, event: AnyEvent) -> Iterator[tuple[str, str]]:
+        match event:
+            case RunStarted():
+                models = f" with {', '.join(event.models)}" if event.models else ""
+                yield "info", f"Running {event.workflow or 'the workflow'}{models}."
+            case NodeCompleted():
+                yield from _completed(event)
+            case NodeFailed():
+                yield "error", f"failed: {event.error} {event.remedy}"
+            case NodeSkipped():
+                yield "info", f"skipped: {event.reason}"
+            case NodeRetrying():
+                yield "warning", f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}"
+            case LoopIterationCompleted():
+                yield "info", iteration_line(event, self._totals.get(event.path))
+                yield from (("warning", warning) for warning in event.warnings)
+            case LoopCompleted():
+                yield "info", stop_sentence(event.exit_reason, event.iterations_run, self._totals.get(event.path))
+                yield from (("warning", warning) for warning in event.warnings)
+            case BudgetWarning():
+                yield "warning", f"most of the budget is spent: {spent(event.spent, event.limit, event.unit)}"
+            case _:
+                yield from _about_run(event)
+
+
+def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:
+    figures = [seconds(event.duration_s)]
+    if event.usage is not None:
+        figures += [tokens(event.usage), money(event.cost_usd)]
+    yield "info", f"{'taken from before' if event.cached else 'done'} ({', '.join(figures)})"
+    yield from (("warning", warning) for warning in (event.error, *event.warnings) if warning)
+
+
+def _about_run(event: AnyEvent) -> Iterator[tuple[str, str]]:
+    match event:
+        case RunPaused():
+            yield "info", "Paused."
+        case RunResumed():
+            yield "info", "Going on."
+        case RunCompleted():
+            yield "info", f"Done in {seconds(event.duration_s)}, {tokens(event.usage)}, {money(event.cost_usd)}."
+            yield from (("warning", warning) for warning in event.warnings)
+        case RunCancelled():
+            yield "warning", f"Stopped after {seconds(event.duration_s)}, {money(event.cost_usd)}."
+        case RunFailed():
+            where = f"“{place(event.node)}”: " if event.node else ""
+            yield "error", f"The run failed. {where}{event.error} {event.remedy}"
+        case _:
+            pass
+
+
+def place(path: str) -> str:
+    """A place in a run for people: `loop[2].draft` is `draft (iteration 3)`."""
+    node = _INDEX.sub("", path).rpartition(".")[2]
+    numbers = [str(int(index) + 1) for index in _INDEX.findall(path)]
+    return f"{node} (iteration {'.'.join(numbers)})" if numbers else node
+
+
+def iteration_line(event: LoopIterationCompleted, total: int | None) -> str:
+    """One iteration on one line: `iteration 2 of 3 · continue · similarity 0.81 · $0.0012 · its first words`."""
+    parts = [f"iteration {event.index + 1}" + (f" of {total}" if total else ""), *iteration_facts(event)]
+    return " · ".join([*parts, one_line(to_text(event.result), PREVIEW)])
+
+
+def iteration_facts(event: LoopIterationCompleted) -> list[str]:
+    """What is to be known of an iteration, in short."""
+    facts: list[str] = []
+    if event.branch is not None:
+        facts.append(event.branch)
+    if event.score is not None:
+        facts.append(f"score {event.score:g}")
+    if event.similarity is not None:
+        facts.append(f"similarity {event.similarity:.0%}")
+    return [*facts, money(event.cost_usd), seconds(event.duration_s)]
+
+
+def spent(amount: float, limit: float, unit: str) -> str:
+    """How much of a budget is spent, in its unit."""
+    if unit == "tokens":
+        return f"{amount:,.0f} of {limit:,.0f} tokens"
+    return f"{money(amount)} of {money(limit)}"

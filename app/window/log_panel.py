@@ -1,0 +1,176 @@
+"""The log of a document's runs: plain lines, by node where asked, following the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QBrush, QColor, QGuiApplication, QKeySequence, QShortcut
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListView, QPushButton, QVBoxLayout, QWidget
+
+from app.session import Session
+from app.theme.style import icon, style
+from app.theme.tokens import UNIT
+from app.window.log_lines import LogLine, LogWriter
+from engine.runner.events import AnyEvent
+
+MOST_LINES: Final = 10_000
+NODE_ROLE: Final = Qt.ItemDataRole.UserRole
+_Index = QModelIndex | QPersistentModelIndex
+_MARKS: Final = {"info": "", "warning": "mdi6.alert-outline", "error": "mdi6.alert-circle-outline"}
+
+
+class LogModel(QAbstractListModel):
+    """The lines; beyond `MOST_LINES` the oldest go."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.lines: list[LogLine] = []
+
+    def append(self, lines: list[LogLine]) -> None:
+        """Add lines at the end."""
+        lines = lines[-MOST_LINES:]
+        too_many = len(self.lines) + len(lines) - MOST_LINES
+        if too_many > 0:
+            self.beginRemoveRows(QModelIndex(), 0, too_many - 1)
+            del self.lines[:too_many]
+            self.endRemoveRows()
+        self.beginInsertRows(QModelIndex(), len(self.lines), len(self.lines) + len(lines) - 1)
+        self.lines.extend(lines)
+        self.endInsertRows()
+
+    def clear(self) -> None:
+        """Remove all lines."""
+        self.beginResetModel()
+        self.lines.clear()
+        self.endResetModel()
+
+    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: N802, B008, D102
+        return 0 if parent.isValid() else len(self.lines)
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:  # noqa: D102
+        line = self.lines[index.row()]
+        if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole}:
+            return line.written
+        if role == NODE_ROLE:
+            return line.node
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return line.written if line.level == "info" else f"{line.level}: {line.written}"
+        theme = style().theme
+        colour = {"info": theme.text, "warning": theme.warning, "error": theme.bad}[line.level]
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return QBrush(QColor(colour))
+        if role == Qt.ItemDataRole.DecorationRole and _MARKS[line.level]:
+            return icon(_MARKS[line.level], colour)
+        return None
+
+
+class _OneNode(QSortFilterProxyModel):
+    """The lines about one node, or all."""
+
+    node = ""
+
+    def filterAcceptsRow(self, row: int, _parent: _Index) -> bool:  # noqa: N802
+        model = self.sourceModel()
+        assert isinstance(model, LogModel)
+        return not self.node or model.lines[row].node == self.node
+
+
+class LogPanel(QWidget):
+    """The log of one document.
+
+    Signals:
+        node_chosen: A line about that node was double-clicked.
+    """
+
+    node_chosen = Signal(str)
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._writer = LogWriter()
+        self.model = LogModel(self)
+        self.shown = _OneNode(self)
+        self.shown.setSourceModel(self.model)
+        self.view = QListView(self)
+        self.view.setModel(self.shown)
+        self.view.setUniformItemSizes(True)
+        self.view.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
+        self.view.setAccessibleName("Log lines")
+        self.view.doubleClicked.connect(lambda index: self.node_chosen.emit(index.data(NODE_ROLE)))
+        self.filter = QComboBox(self)
+        self.filter.setAccessibleName("Show the lines of")
+        self.filter.addItem("All nodes", "")
+        self.filter.currentIndexChanged.connect(self._choose_node)
+        caption = QLabel("Show", self)
+        caption.setBuddy(self.filter)
+        self._clear = QPushButton("Clear", self)
+        self._clear.setAccessibleName("Clear the log")
+        self._clear.clicked.connect(self.model.clear)
+        self._copy = QPushButton("Copy", self)
+        self._copy.setAccessibleName("Copy the selected lines, or all")
+        self._copy.clicked.connect(self.copy)
+        QShortcut(QKeySequence.StandardKey.Copy, self.view, self.copy, context=Qt.ShortcutContext.WidgetShortcut)
+        self._arrange(caption)
+        session.run_started.connect(self._follow)
+        session.refused.connect(self._note_refusal)
+
+    def _arrange(self, caption: QLabel) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(2 * UNIT)
+        row.addWidget(caption)
+        row.addWidget(self.filter)
+        row.addStretch(1)
+        row.addWidget(self._copy)
+        row.addWidget(self._clear)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
+        column.setSpacing(2 * UNIT)
+        column.addLayout(row)
+        column.addWidget(self.view, 1)
+
+    def take(self, events: Iterable[AnyEvent]) -> None:
+        """Write the lines of a batch of events."""
+        self._append([line for event in events for line in self._writer.lines(event)])
+
+    def copy(self) -> None:
+        """Put the selected lines, or all that are shown, on the clipboard."""
+        rows = sorted(index.row() for index in self.view.selectedIndexes()) or range(self.shown.rowCount())
+        lines = [self.shown.index(row, 0).data() for row in rows]
+        QGuiApplication.clipboard().setText("\n".join(lines))
+
+    def _append(self, lines: list[LogLine]) -> None:
+        if not lines:
+            return
+        bar = self.view.verticalScrollBar()
+        follows = bar.value() >= bar.maximum()
+        self.model.append(lines)
+        known = {self.filter.itemData(place) for place in range(self.filter.count())}
+        for node in dict.fromkeys(line.node for line in lines):
+            if node not in known:
+                self.filter.addItem(node, node)
+        if follows:
+            self.view.scrollToBottom()
+
+    def _follow(self) -> None:
+        assert self._session.run is not None
+        self._writer = LogWriter()
+        self._session.run.events.connect(self.take)
+
+    def _note_refusal(self, text: str) -> None:
+        import time
+
+        self._append([LogLine(time.time(), "", "warning", " ".join(text.split()))])
+
+    def _choose_node(self) -> None:
+        self.shown.node = self.filter.currentData() or ""
+        self.shown.invalidateFilter()
+        self.view.scrollToBottom()

@@ -1,0 +1,180 @@
+"""The bar over everything: the document's name, Run and its kin, progress, budget and the model in use."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QProgressBar, QPushButton, QToolButton, QWidget
+
+from app.session import Session
+from app.theme.icons import ThemedIcon
+from app.theme.style import mark
+from app.theme.tokens import UNIT
+from app.theme.widgets import ElidedLabel, PlainLabel
+from app.window.links import Links
+from app.window.run_facts import Budget, model_words, progress
+
+
+class ActionButton(QPushButton):
+    """A button that does what an action does, and says what it says."""
+
+    def __init__(self, action: QAction, parent: QWidget, *, primary: bool = False) -> None:
+        super().__init__(parent)
+        self.action = action
+        self.setProperty("primary", primary)
+        self.clicked.connect(lambda _checked=False: action.trigger())
+        action.changed.connect(self._follow)
+        self._follow()
+
+    def _follow(self) -> None:
+        action = self.action
+        self.setText(action.iconText())
+        self.setIcon(action.icon())
+        self.setEnabled(action.isEnabled())
+        self.setAccessibleName(action.text())
+        keys = action.shortcut().toString()
+        self.setToolTip(f"{action.toolTip()} ({keys})" if keys else action.toolTip())
+
+
+class RunBar(QWidget):
+    """The bar.
+
+    Args:
+        actions: By name: `run`, `pause`, `step_node`, `step_iteration`, `stop`.
+
+    Signals:
+        model_clicked: A person wants another model.
+        ask_and_run: Run was pressed with Shift.
+    """
+
+    model_clicked = Signal()
+    ask_and_run = Signal()
+
+    def __init__(self, actions: dict[str, QAction], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("panel", True)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._session: Session | None = None
+        self._links = Links()
+        self.name = ElidedLabel("", self, look="title")
+        self.saved = PlainLabel("", self, look="dim")
+        self.run = ActionButton(actions["run"], self, primary=True)
+        self.run.clicked.disconnect()
+        self.run.clicked.connect(self._run)
+        self._run_action = actions["run"]
+        ThemedIcon(actions["run"], "mdi6.play", "on_accent")
+        self.pause = ActionButton(actions["pause"], self)
+        self.stop = ActionButton(actions["stop"], self)
+        self.step = self._step_button(actions)
+        self.progress = QProgressBar(self)
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(30 * UNIT)
+        self.progress.setAccessibleName("Progress of the run")
+        self.meter = QProgressBar(self)
+        self.meter.setTextVisible(False)
+        self.meter.setFixedWidth(20 * UNIT)
+        self.meter.setAccessibleName("Budget spent")
+        self.budget = PlainLabel("", self, look="dim")
+        self.model = QPushButton("", self)
+        self.model.setToolTip("The model of this workflow. Click to choose another.")
+        self.model.clicked.connect(self.model_clicked)
+        self._arrange()
+        self.show_session(None)
+
+    def _step_button(self, actions: dict[str, QAction]) -> QToolButton:
+        button = QToolButton(self)
+        button.setText("Step")
+        button.setAccessibleName("Step")
+        button.setToolTip("Go on by one node or one iteration")
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        ThemedIcon(button, "mdi6.debug-step-over")
+        menu = QMenu(button)
+        menu.addAction(actions["step_node"])
+        menu.addAction(actions["step_iteration"])
+        button.setMenu(menu)
+        return button
+
+    def _arrange(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
+        row.setSpacing(2 * UNIT)
+        left = QHBoxLayout()
+        left.setSpacing(2 * UNIT)
+        left.addWidget(self.name, 3)
+        left.addWidget(self.saved, 2)
+        row.addLayout(left, 1)
+        for widget in (self.run, self.pause, self.step, self.stop):
+            row.addWidget(widget)
+        right = QHBoxLayout()
+        right.setSpacing(2 * UNIT)
+        right.addSpacing(2 * UNIT)
+        right.addWidget(self.progress)
+        right.addStretch(1)
+        for widget in (self.meter, self.budget, self.model):
+            right.addWidget(widget)
+        row.addLayout(right, 1)
+
+    def show_session(self, session: Session | None) -> None:
+        """Follow another document; None for none."""
+        self._links.cut()
+        self._session = session
+        if session is not None:
+            for signal in (session.run_started, session.run_updated, session.run_ended):
+                self._links.add(signal, self._show_run)
+            self._links.add(session.saved_state_changed, self._show_name)
+        self._show_name()
+        self._show_run()
+
+    def show_budget(self, budget: Budget | None) -> None:
+        """Show what a run may spend; None where there is no limit."""
+        self.meter.setVisible(budget is not None)
+        self.budget.setVisible(budget is not None)
+        if budget is not None:
+            self.meter.setRange(0, 1000)
+            self.meter.setValue(round(budget.share * 1000))
+            tone = "bad" if budget.share >= 1 else "warning" if budget.share >= 0.8 else "good"
+            if self.meter.property("tone") != tone:
+                mark(self.meter, tone=tone)
+            self.budget.setText(budget.text)
+            self.meter.setAccessibleDescription(budget.text)
+
+    def show_models(self, names: tuple[str, ...]) -> None:
+        """Show which models are in use, or would be."""
+        shown = model_words(names[0]) if names else "No model"
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        self.model.setText(shown + more)
+        self.model.setAccessibleName(f"Model: {', '.join(names) or 'none'}")
+
+    def _run(self) -> None:
+        from PySide6.QtWidgets import QApplication
+
+        if QApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.ask_and_run.emit()
+        else:
+            self._run_action.trigger()
+
+    def _show_name(self) -> None:
+        session = self._session
+        self.name.set_full_text(session.name if session is not None else "Loopwright")
+        state = ""
+        if session is not None:
+            state = "not saved" if session.is_modified or session.path is None else "saved"
+        self.saved.setText(state)
+
+    def _show_run(self) -> None:
+        session = self._session
+        running = session is not None and session.run is not None
+        picture = session.picture if session is not None else None
+        # It keeps its room, so that nothing beside it moves when a run begins.
+        policy = self.progress.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.progress.setSizePolicy(policy)
+        self.progress.setVisible(running)
+        self.model.setVisible(session is not None)
+        if running and session is not None and picture is not None and session.run_workflow is not None:
+            done, total = progress(picture, session.run_workflow)
+            self.progress.setRange(0, total)
+            self.progress.setValue(done)
+            self.progress.setAccessibleDescription(f"{done} of {total}")

@@ -1,0 +1,131 @@
+"""What the window says of a run: progress, money, the model, in words and numbers. No widgets here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from app.runs.picture import NodeState, RunPicture
+from engine.cli.words import money, seconds, tokens
+from engine.document.model import Workflow
+from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may spend, and has: in US dollars or in tokens (`unit`)."""
+
+    spent: float
+    limit: float
+    unit: str
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return min(self.spent / self.limit, 1.0) if self.limit > 0 else 1.0
+
+    @property
+    def text(self) -> str:
+        """In words: `$0.017 of $0.05`."""
+        if self.unit == "tokens":
+            return f"{self.spent:,.0f} of {self.limit:,.0f} tokens"
+        return f"{money(self.spent)} of {money(self.limit)}"
+
+
+def limit_of(workflow: Workflow, name: str, usual: float | None) -> float | None:
+    """A budget of a run: the document's own, else the person's usual one.
+
+    Args:
+        workflow: The document.
+        name: `budget_usd` or `budget_tokens`.
+        usual: What the person's settings say.
+    """
+    stated = workflow.settings.get(name)
+    return stated if isinstance(stated, int | float) and not isinstance(stated, bool) else usual
+
+
+def budget_of(
+    workflow: Workflow, usual_usd: float | None, usual_tokens: float | None, picture: RunPicture | None
+) -> Budget | None:
+    """The budget that is shown: the one in dollars, else the one in tokens; None where there is neither."""
+    limit = limit_of(workflow, "budget_usd", usual_usd)
+    if limit is not None:
+        return Budget((picture.cost_usd or 0.0) if picture is not None else 0.0, limit, "usd")
+    limit = limit_of(workflow, "budget_tokens", usual_tokens)
+    if limit is not None:
+        return Budget(picture.usage.total_tokens if picture is not None else 0, limit, "tokens")
+    return None
+
+
+def progress(picture: RunPicture, workflow: Workflow) -> tuple[int, int]:
+    """How much of a run is done, and of how much: iterations of its loops, or nodes where it has none."""
+    outer = [loop for path, loop in picture.loops.items() if "." not in path]
+    if outer:
+        # A loop that stopped early has nothing left to do.
+        done = sum(len(loop.iterations) for loop in outer)
+        total = sum(len(loop.iterations) if loop.exit_reason else max(loop.total, 1) for loop in outer)
+        return done, max(total, 1)
+    if any(node.type == "loop" for node in workflow.nodes):
+        return 0, 1
+    done = sum(node.state not in {NodeState.RUNNING, NodeState.WAITING} for node in picture.nodes.values())
+    return done, max(len(workflow.nodes), 1)
+
+
+def state_line(picture: RunPicture, workflow: Workflow, now: float) -> str:
+    """One line on a run: what is at work, or how it ended, then tokens, money and time.
+
+    Args:
+        picture: The run.
+        workflow: The document as it runs.
+        now: The present moment, in seconds since the epoch.
+    """
+    duration = picture.duration_s
+    if duration is None:
+        duration = max(now - picture.started, 0.0) if picture.started else 0.0
+    parts = [_state(picture, workflow)]
+    if picture.usage.total_tokens:
+        parts += [tokens(picture.usage), money(picture.cost_usd)]
+    return " · ".join([*parts, seconds(duration)])
+
+
+def _state(picture: RunPicture, workflow: Workflow) -> str:
+    if picture.status == "failed":
+        return "Failed"
+    if picture.status in {"completed", "cancelled"}:
+        return {"completed": "Done", "cancelled": "Stopped"}[picture.status]
+    word = "Paused" if picture.status == "paused" else "Running"
+    at_work = [path for path, node in picture.nodes.items() if node.state is NodeState.RUNNING]
+    inner = [path for path in at_work if path not in picture.loops]
+    if not inner:
+        return word
+    node_id = _INDEX.sub("", inner[-1]).rpartition(".")[2]
+    node = workflow.nodes_by_id.get(node_id)
+    name = (node.title or node.id) if node is not None else node_id
+    more = f" and {len(inner) - 1} more" if len(inner) > 1 else ""
+    loop = picture.loops.get(inner[-1].rpartition("[")[0])
+    turn = f", iteration {loop.current + 1} of {loop.total}" if loop is not None else ""
+    return f"{word}: {name}{more}{turn}"
+
+
+def model_words(name: str) -> str:
+    """A model's name for a small place."""
+    if name == EMBEDDED_MODEL:
+        return "Built-in demo model"
+    if name.startswith(SCRIPTED_PREFIX):
+        return "Scripted"
+    return name.rpartition("/")[2]
+
+
+def models_of(workflow: Workflow, default: str) -> tuple[str, ...]:
+    """The models that a document names, with the default where a node names none; in the document's order."""
+    own = workflow.settings.get("model")
+    usual = own if isinstance(own, str) and own else default
+    names: dict[str, None] = {}
+    for node in workflow.nodes:
+        if node.type == "llm" or (node.type == "router" and node.config.get("mode", "model") == "model"):
+            name = node.config.get("model")
+            names[name if isinstance(name, str) and name else usual] = None
+    return tuple(names) or (usual,)
