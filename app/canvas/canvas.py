@@ -2,40 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Signal
-from PySide6.QtGui import QAction, QImage, QResizeEvent
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.canvas.actions import enable, make_actions
+from app.canvas.controls import Hint, ZoomControls
 from app.canvas.document_view import DocumentView
 from app.canvas.editing import Editing
 from app.canvas.gestures import Gestures
+from app.canvas.minimap import Minimap
 from app.canvas.node_item import NodeItem
+from app.canvas.popups import Popups
+from app.canvas.run_view import RunView
 from app.canvas.viewer import CanvasViewer
 from app.session import Session
 from app.theme.style import style
+from app.theme.tokens import UNIT
 from engine.document.model import Workflow
 
-FIT_MARGIN = 48.0
+FIT_MARGIN: Final = 48.0
+ZOOM_STEP: Final = 1.25
+NUDGE: Final = 8.0
+FAR_NUDGE: Final = 40.0
+CORNER: Final = 4 * UNIT
+
+_ARROWS: Final = {
+    Qt.Key.Key_Left: (-1, 0),
+    Qt.Key.Key_Right: (1, 0),
+    Qt.Key.Key_Up: (0, -1),
+    Qt.Key.Key_Down: (0, 1),
+}
 
 
 class Canvas(QWidget):
     """The canvas of one document.
 
     Signals:
-        quick_add_requested: An edge from this port was let go over empty ground at this place.
         files_dropped: Files were dropped on it.
         template_dropped: A template of this name was dropped on it.
-        zoom_changed: Things are seen larger or smaller.
 
     Attributes:
         session: The document.
         viewer: The view itself.
         view: The items on it.
         editing: What menus and keys do.
+        actions_by_name: All actions, for menus.
     """
 
     files_dropped = Signal(list)
@@ -50,13 +68,20 @@ class Canvas(QWidget):
         self.view = DocumentView(session, self.viewer, self)
         self.gestures = Gestures(session, self.view, self.viewer, self)
         self.editing = Editing(session, self.view, self.viewer, self.gestures)
-        self.actions_by_name: dict[str, QAction] = {}
+        self.popups = Popups(session, self.view, self.viewer, self.editing, self)
+        self.run_view = RunView(session, self.view, self.viewer, self)
+        self.actions_by_name = make_actions(self.viewer, self._handlers())
+        self.popups.actions = self.actions_by_name
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.viewer)
+        self.minimap = Minimap(self.view, self.viewer, self)
+        self.controls = ZoomControls(self.viewer, self.actions_by_name, self)
+        self.hint = Hint(self)
         self.setFocusProxy(self.viewer)
         self._is_selecting = False
         self._connect_signals()
+        self._enable_actions()
 
     def _connect_signals(self) -> None:
         self.session.changed.connect(self._document_changed)
@@ -66,7 +91,38 @@ class Canvas(QWidget):
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)
         self.viewer.type_dropped.connect(self.add_node)
+        self.viewer.hint_changed.connect(self._say)
+        self.viewer.key_handler = self._key
         style().changed.connect(self._restyle)
+
+    def _handlers(self) -> dict[str, Callable[[], object]]:
+        editing = self.editing
+        ways = ("left", "centre", "right", "top", "middle", "bottom")
+        return {
+            **{f"align_{where}": partial(editing.align, where) for where in ways},
+            "cut": self.cut,
+            "copy": self.copy,
+            "paste": lambda: editing.paste(self.popups.menu_place),
+            "duplicate": self.duplicate,
+            "delete": self.delete,
+            "delete_reconnect": editing.delete_and_reconnect,
+            "select_all": self.select_all,
+            "rename": self.popups.rename_selected,
+            "toggle_enabled": editing.toggle_enabled,
+            "toggle_ports": self._toggle_ports,
+            "quick_add": self.popups.quick_add,
+            "connect_to": lambda: self.popups.connect_to(self.gestures.connect_ports),
+            "add_frame": lambda: editing.add_remark("frames", self.popups.menu_place),
+            "add_note": lambda: editing.add_remark("notes", self.popups.place),
+            "tidy": editing.tidy,
+            "distribute_across": lambda: editing.distribute(across=True),
+            "distribute_down": lambda: editing.distribute(across=False),
+            "zoom_in": lambda: self.zoom_to(self.viewer.zoom * ZOOM_STEP),
+            "zoom_out": lambda: self.zoom_to(self.viewer.zoom / ZOOM_STEP),
+            "zoom_100": lambda: self.zoom_to(1.0),
+            "fit_all": self.fit_all,
+            "fit_selection": self.fit_selection,
+        }
 
     # What the window calls
 
@@ -132,6 +188,23 @@ class Canvas(QWidget):
         """Select all nodes."""
         self.session.select(self.view.nodes)
 
+    def select_next(self, across: int, down: int) -> None:
+        """Select the nearest node in a direction; the one nearest to the middle where none is selected."""
+        last = self.view.nodes.get(self.session.selection[-1]) if self.session.selection else None
+        here = last.card_rect.center() if last is not None else self.viewer.centre
+        best: tuple[float, str] | None = None
+        for node_id, item in self.view.nodes.items():
+            way = item.card_rect.center() - here
+            along, aside = way.x() * across + way.y() * down, abs(way.x() * down) + abs(way.y() * across)
+            if item is last or (last is not None and along <= 0):
+                continue
+            distance = abs(along) + 2 * aside
+            if best is None or distance < best[0]:
+                best = (distance, node_id)
+        if best is not None:
+            self.session.select([best[1]])
+            self.viewer.ensure_seen(self.view.nodes[best[1]].card_rect)
+
     def find(self, text: str) -> list[str]:
         """The ids of the nodes whose title, id, type or summary holds a text."""
         wanted = text.casefold()
@@ -174,6 +247,8 @@ class Canvas(QWidget):
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
         with self._selecting():
             self.view.patch(old, new)
+        self.run_view.show_all()
+        self._enable_actions()
 
     def _analysed(self) -> None:
         self.view.regions.refresh(self.session.workflow)
@@ -185,13 +260,14 @@ class Canvas(QWidget):
             for node_id, item in self.view.nodes.items():
                 if item.isSelected() != (node_id in wanted):
                     item.setSelected(node_id in wanted)
+        self._enable_actions()
 
     def _hand_on_selection(self) -> None:
         if not self._is_selecting:
             items = self.viewer.scene().selectedItems()
             self.session.select(item.facts.id for item in items if isinstance(item, NodeItem))
-        for pipe in self.view.pipes.values():
-            pipe.restyle()
+        self.view.show_selected_pipes()
+        self._enable_actions()
 
     @contextmanager
     def _selecting(self) -> Iterator[None]:
@@ -206,10 +282,47 @@ class Canvas(QWidget):
         self.viewer.apply_zoom()
         self.viewer.repaint_ground()
         self.view.restyle()
+        self._place_corners()
+
+    def _say(self, text: str, place: QPoint) -> None:
+        self.hint.say(text, self.viewer.mapTo(self, place))
+
+    def _toggle_ports(self) -> None:
+        for node_id in self.session.selection:
+            self.view.toggle_ports(node_id)
+
+    def _enable_actions(self) -> None:
+        others = len(self.editing.selected_remarks) + len(self.editing.selected_edges)
+        enable(self.actions_by_name, len(self.session.selection), others)
+
+    def _key(self, event: QKeyEvent) -> bool:
+        """Arrows move what is selected; with Ctrl, or with nothing selected, they select the next node that way.
+
+        While an iteration is looked at, they are left to the window, which steps through the iterations.
+        """
+        way = _ARROWS.get(Qt.Key(event.key()))
+        if way is None or self.session.chosen:
+            return False
+        modifiers = event.modifiers()
+        has_selection = bool(self.session.selection) or bool(self.editing.selected_remarks)
+        if modifiers & Qt.KeyboardModifier.ControlModifier or not has_selection:
+            self.select_next(*way)
+        else:
+            step = FAR_NUDGE if modifiers & Qt.KeyboardModifier.ShiftModifier else NUDGE
+            self.editing.nudge(way[0] * step, way[1] * step)
+        return True
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Keep what lies over the view in its corners."""
         super().resizeEvent(event)
+        self._place_corners()
+
+    def _place_corners(self) -> None:
+        self.controls.adjustSize()
+        self.controls.move(CORNER, self.height() - self.controls.height() - CORNER)
+        self.minimap.move(self.width() - self.minimap.width() - CORNER, self.height() - self.minimap.height() - CORNER)
+        is_wide = self.width() > self.controls.width() + self.minimap.width() + 4 * CORNER
+        self.minimap.setVisible(is_wide and self.height() > 2 * self.minimap.height())
 
 
 def _with_margin(rect: QRectF) -> QRectF:

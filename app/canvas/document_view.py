@@ -58,6 +58,7 @@ class DocumentView(QObject):
         self._used_out: dict[str, dict[str, int]] = {}
         self._moved: set[NodeItem] = set()
         self._gone: list[QGraphicsItem] = []
+        self._selected_pipes: set[Pipe] = set()
         self._is_patching = False
         self.patch(Workflow(), session.workflow)
 
@@ -128,6 +129,14 @@ class DocumentView(QObject):
         self.regions.follow(item.facts.id for item in self._moved)
         self._moved.clear()
         self.items_changed.emit()
+
+    def show_selected_pipes(self) -> None:
+        """Restyle the edges that were selected, and those that are."""
+        selected = {pipe for pipe in self._viewer.selected_pipes() if isinstance(pipe, Pipe)}
+        for pipe in self._selected_pipes ^ selected:
+            if pipe.scene() is not None:
+                pipe.restyle()
+        self._selected_pipes = selected
 
     def restyle(self) -> None:
         """Take up another theme."""
@@ -211,6 +220,7 @@ class DocumentView(QObject):
 
     def _remove_pipe(self, key: EdgeKey) -> None:
         pipe = self.pipes.pop(key)
+        self._selected_pipes.discard(pipe)
         for port in (pipe.input_port, pipe.output_port):
             if pipe in port.connected_pipes:
                 port.remove_pipe(pipe)

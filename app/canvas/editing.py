@@ -57,7 +57,7 @@ class Editing:
             return None
         where = place if place is not None else self._free_middle()
         added = operations.add(self._session.workflow, spec, (where.x(), where.y()))
-        pipe = self._gestures.edge_at(where) if place is not None else None
+        pipe = self._viewer.pipe_at(where) if place is not None else None
         pieces = self._gestures.pieces_into(pipe, added) if pipe is not None else None
         if not self._session.do(operations.add_step(spec, added, *(pieces or ()))):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPointF, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.canvas import operations
 from app.canvas.fits import Fits
@@ -41,7 +41,7 @@ class Gestures(QObject):
         viewer.scene().addItem(self.light)
         viewer.refusal = self._why_not
         viewer.connecting.connect(self._light_up)
-        viewer.connect_wanted.connect(self._connect)
+        viewer.connect_wanted.connect(self.connect_ports)
         viewer.disconnect_wanted.connect(self._disconnect)
         viewer.dragged.connect(self._look_for_edge)
         viewer.released.connect(self.keep_places)
@@ -76,11 +76,6 @@ class Gestures(QObject):
         if not self._session.do(step):
             self._view.patch(workflow, workflow)
 
-    def edge_at(self, place: QPointF) -> Pipe | None:
-        """The edge under a place of the scene."""
-        near = self._viewer._items_near(place, Pipe, 24, 24)  # noqa: SLF001 - the base class's own name for it
-        return near[0] if near else None
-
     def pieces_into(self, pipe: Pipe, added: operations.Added) -> tuple[Operation, ...] | None:
         """What puts new nodes into an edge; None where they do not fit."""
         registry, structure = self._session.registry, self._session.structure
@@ -114,7 +109,7 @@ class Gestures(QObject):
         self._view.follow()
         found = None
         if isinstance(item, NodeItem) and not any(port.connected_pipes for port in (*item.inputs, *item.outputs)):
-            pipe = self.edge_at(item.card_rect.center())
+            pipe = self._viewer.pipe_at(item.card_rect.center())
             if pipe is not None and self._insertion(item, pipe) is not None:
                 found = pipe
         if found is not self._target:
@@ -124,7 +119,8 @@ class Gestures(QObject):
                 found.set_target(True)
             self._target = found
 
-    def _connect(self, start: CanvasPort, end: CanvasPort, old: Pipe | None) -> None:
+    def connect_ports(self, start: CanvasPort, end: CanvasPort, old: Pipe | None = None) -> None:
+        """Draw an edge between two ports that fit."""
         output, input_ = (end, start) if start.is_input else (start, end)
         edge = self._edge_of(old) if old is not None else None
         workflow = self._session.workflow
@@ -139,7 +135,7 @@ class Gestures(QObject):
             self._fits = None
             self.light.show_ports(())
             for item in self._view.nodes.values():
-                item.setOpacity(1.0)
+                item.dim(by_light=False)
             self.light_changed.emit()
             return
         old = self._viewer.detached_pipe

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from app.canvas.node_item import NodeItem
     from app.canvas.port_item import CanvasPort
 
-DIMMED: Final = 0.35
 RADIUS: Final = 9.0
 
 
@@ -65,4 +64,4 @@ def dim_others(nodes: Mapping[str, NodeItem], lit: Iterable[CanvasPort], start: 
     """Dim the cards with no port that fits."""
     bright = {port.parentItem() for port in lit} | {start.parentItem()}
     for item in nodes.values():
-        item.setOpacity(1.0 if item in bright else DIMMED)
+        item.dim(by_light=item not in bright)

@@ -23,6 +23,8 @@ SMALL_BELOW: Final = 0.5
 
 EDGE: Final = 4.0
 PORT_RADIUS: Final = 5.0
+SKIPPED: Final = 0.55
+UNFIT: Final = 0.35
 LEGIBLE: Final = 10.0
 """The size in pixels of the screen that a title keeps when zoomed out."""
 
@@ -55,6 +57,7 @@ class NodeItem(AbstractNodeItem):
         self.outputs: list[CanvasPort] = []
         self.state: StateItem | None = None
         self.problem_text = ""
+        self._skipped = self._unfit = False
         self.show_facts(facts)
 
     @property
@@ -76,6 +79,12 @@ class NodeItem(AbstractNodeItem):
         if self.state is not None:
             self.state.fit()
         self.update()
+
+    def dim(self, *, by_run: bool | None = None, by_light: bool | None = None) -> None:
+        """Stand back: because the run skipped the node, or because it does not fit the edge on the mouse."""
+        self._skipped = self._skipped if by_run is None else by_run
+        self._unfit = self._unfit if by_light is None else by_light
+        self.setOpacity(UNFIT if self._unfit else SKIPPED if self._skipped else 1.0)
 
     def refresh_tooltip(self) -> None:
         """Say what does not fit on the card, and what is wrong."""

@@ -69,6 +69,11 @@ class RegionItem(QGraphicsItem):
         self.label.fit(rect.width() - 2 * CORNER)
         self.update()
 
+    @property
+    def arrow(self) -> QPainterPath:
+        """The way back, from below the exit to below the loop."""
+        return self._arrow
+
     def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
         """The region."""
         return getattr(self, "_bounds", QRectF())

@@ -64,11 +64,12 @@ class RegionView:
     def follow(self, node_ids: Iterable[str]) -> None:
         """Lie around cards that moved."""
         affected: set[str] = set()
-        for node_id in node_ids:
-            for loop in (self._loop_at(node_id), self._parent.get(node_id)):
-                while loop is not None and loop not in affected:
-                    affected.add(loop)
-                    loop = self._parent.get(loop)
+        waiting = [loop for node_id in node_ids for loop in (self._loop_at(node_id), self._parent.get(node_id))]
+        while waiting:
+            loop = waiting.pop()
+            if loop is not None and loop not in affected:
+                affected.add(loop)
+                waiting.append(self._parent.get(loop))
         if affected:
             self._place(affected)
 

@@ -10,10 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import (
-    QBrush,
-    QColor,
     QContextMenuEvent,
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -22,26 +20,15 @@ from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
     QMouseEvent,
-    QPainter,
-    QPixmap,
-    QResizeEvent,
-    QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneMouseEvent, QGraphicsView, QWidget
+from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QGraphicsView, QWidget
 
-from app.canvas.binding import AbstractNodeItem, NodeViewer
-from app.canvas.look import look
+from app.canvas.binding import AbstractNodeItem
 from app.canvas.node_item import NodeItem
-from app.canvas.pipe_item import LivePipe, Pipe
+from app.canvas.pipe_item import Pipe
 from app.canvas.port_item import CanvasPort
-from app.theme.style import style
-
-SMALLEST: Final = 0.02
-LARGEST: Final = 3.0
-GRID: Final = 24
-MOST: Final = 1e6
-"""How far the scene reaches in each direction."""
+from app.canvas.view_base import ViewBase
 
 NODE_MIME: Final = "application/x-loopwright-node"
 TEMPLATE_MIME: Final = "application/x-loopwright-template"
@@ -50,14 +37,7 @@ FILES_MIME: Final = "text/uri-list"
 Refusal = Callable[[CanvasPort, CanvasPort], str | None]
 
 
-class _NoSearch:
-    """In place of the base class's search box, which is not used."""
-
-    def isVisible(self) -> bool:  # noqa: N802 - Qt's name
-        return False
-
-
-class CanvasViewer(NodeViewer):
+class CanvasViewer(ViewBase):
     """The view of one document.
 
     Signals:
@@ -66,7 +46,6 @@ class CanvasViewer(NodeViewer):
         disconnect_wanted: This edge shall go.
         nothing_there: An edge was let go over empty ground: the port and the place in the scene.
         hint_changed: What to say beside the mouse; empty for nothing.
-        view_moved: Another part is seen, or larger.
         released: The mouse button went up after a gesture.
         dragged: Something is being dragged; the one item, or None where several are.
         menu_wanted: The right button was pressed here, a global place.
@@ -81,7 +60,6 @@ class CanvasViewer(NodeViewer):
     disconnect_wanted = Signal(object)
     nothing_there = Signal(object, QPointF)
     hint_changed = Signal(str, QPoint)
-    view_moved = Signal()
     released = Signal()
     dragged = Signal(object)
     menu_wanted = Signal(QPoint, QPointF)
@@ -92,120 +70,13 @@ class CanvasViewer(NodeViewer):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._drop_what_is_not_used()
         self.refusal: Refusal = lambda _start, _end: None
         self.key_handler: Callable[[QKeyEvent], bool] = lambda _event: False
-        self._zoom = 1.0
         self._pressed_pipe: Pipe | None = None
         self._detached_pipe: Pipe | None = None
         self._pan_from: QPoint | None = None
         self._space = False
         self._is_dragging = False
-        self._tile = QPixmap()
-        self.setFrameShape(QGraphicsView.Shape.NoFrame)
-        self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
-        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.MinimalViewportUpdate)
-        self.setTransformationAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
-        self.setResizeAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
-        self.setOptimizationFlags(
-            QGraphicsView.OptimizationFlag.DontSavePainterState
-            | QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing
-        )
-        self.scene().setSceneRect(QRectF(-MOST, -MOST, 2 * MOST, 2 * MOST))
-        self.setSceneRect(self.scene().sceneRect())
-        self.setMouseTracking(True)
-        self.apply_zoom()
-
-    def _drop_what_is_not_used(self) -> None:
-        self._search_widget.deleteLater()
-        self._search_widget = _NoSearch()
-        self._ctx_menu_bar.deleteLater()
-        self._ctx_graph_menu.deleteLater()
-        self._ctx_node_menu.deleteLater()
-        for item in (self._LIVE_PIPE, self._cursor_text):
-            self.scene().removeItem(item)
-        self._LIVE_PIPE = LivePipe()
-        self.scene().addItem(self._LIVE_PIPE)
-        self._cursor_text.setVisible(False)
-        self.pipe_slicing = False
-
-    # Moving about
-
-    @property
-    def zoom(self) -> float:
-        """How large things are seen; 1 is 100 %, whatever the size of texts."""
-        return self._zoom
-
-    @property
-    def factor(self) -> float:
-        """Pixels of the screen for one unit of the scene."""
-        return self._zoom * style().scale
-
-    @property
-    def centre(self) -> QPointF:
-        """What is seen in the middle."""
-        return self.mapToScene(self.viewport().rect()).boundingRect().center()
-
-    def apply_zoom(self) -> None:
-        """Take up zoom and size of texts, with the middle where it is."""
-        centre = self.centre
-        self.setTransform(QTransform.fromScale(self.factor, self.factor))
-        self._tile = QPixmap()
-        self.look_at(centre)
-
-    def look_at(self, centre: QPointF) -> None:
-        """Bring a place of the scene to the middle."""
-        self.centerOn(centre)
-        self.view_moved.emit()
-
-    def zoom_to(self, zoom: float, anchor: QPoint | None = None) -> None:
-        """Zoom, with the place under `anchor` (the middle, where none is given) staying where it is."""
-        zoom = min(max(zoom, SMALLEST), LARGEST)
-        anchor = anchor if anchor is not None else self.viewport().rect().center()
-        before = self.mapToScene(anchor)
-        self._zoom = zoom
-        self.setTransform(QTransform.fromScale(self.factor, self.factor))
-        self._tile = QPixmap()
-        shift = self.mapFromScene(before) - anchor
-        self._pan(shift)
-
-    def show_rect(self, rect: QRectF, largest: float = 1.0) -> None:
-        """Show a part of the scene as a whole, no larger than `largest`."""
-        if rect.isEmpty():
-            return
-        seen = self.viewport().size()
-        fitting = min(seen.width() / rect.width(), seen.height() / rect.height()) / style().scale
-        self._zoom = min(max(fitting, SMALLEST), largest)
-        self.setTransform(QTransform.fromScale(self.factor, self.factor))
-        self._tile = QPixmap()
-        self.look_at(rect.center())
-
-    def get_zoom(self) -> float:
-        """What the base classes ask for: the zoom with 0 for 100 %."""
-        return self._zoom - 1.0
-
-    def _pan(self, by: QPoint) -> None:
-        across, down = self.horizontalScrollBar(), self.verticalScrollBar()
-        across.setValue(across.value() + by.x())
-        down.setValue(down.value() + by.y())
-        self.view_moved.emit()
-
-    def _update_scene(self) -> None:
-        """The base class would set another transform; the one here follows zoom and scroll bars."""
-
-    def _items_near(
-        self, pos: QPointF, item_type: type | None = None, width: float = 20, height: float = 20
-    ) -> list[QGraphicsItem]:
-        """Items around a place; the base class looks to its upper left only, and in units of the scene."""
-        across, down = width / 4 / self.factor, height / 4 / self.factor
-        around = QRectF(pos.x() - across, pos.y() - down, 2 * across, 2 * down)
-        return [
-            item
-            for item in self.scene().items(around)
-            if item is not self._LIVE_PIPE
-            and item is not self._SLICER_PIPE
-            and (item_type is None or isinstance(item, item_type))
-        ]
 
     # Events of the mouse
 
@@ -307,11 +178,6 @@ class CanvasViewer(NodeViewer):
         self.clear_key_state()
         self._space = False
         QGraphicsView.focusOutEvent(self, event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
-        """Keep what is seen; the base class would zoom."""
-        QGraphicsView.resizeEvent(self, event)
-        self.view_moved.emit()
 
     def _take_modifiers(self, modifiers: Qt.KeyboardModifier) -> None:
         """Ctrl and Shift both add to the selection and take out of it; the base class's own record may be stale."""
@@ -452,41 +318,6 @@ class CanvasViewer(NodeViewer):
         else:
             event.ignore()
 
-    # Ground
-
-    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:  # noqa: N802 - Qt's name
-        """The ground with its grid of dots."""
-        theme = look()
-        if self._tile.isNull():
-            self._tile = _dots(theme.colour("ground"), theme.colour("line"), self.factor)
-        painter.save()
-        painter.resetTransform()
-        origin = self.mapFromScene(QPointF(0, 0))
-        painter.setBrushOrigin(origin)
-        painter.fillRect(self.mapFromScene(rect).boundingRect().adjusted(-1, -1, 1, 1), QBrush(self._tile))
-        painter.restore()
-
-    def repaint_ground(self) -> None:
-        """Take up another theme."""
-        self._tile = QPixmap()
-        self.viewport().update()
-
 
 def _text(data: QMimeData, kind: str) -> str:
     return bytes(data.data(kind).data()).decode("utf-8", "replace").strip()
-
-
-def _dots(ground: QColor, dot: QColor, factor: float) -> QPixmap:
-    step = GRID * factor
-    while step < 14:
-        step *= 2
-    size = max(round(step), 1)
-    tile = QPixmap(size, size)
-    tile.fill(ground)
-    painter = QPainter(tile)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(dot)
-    painter.drawEllipse(QPointF(size / 2, size / 2), 1.2, 1.2)
-    painter.end()
-    return tile

@@ -1,0 +1,112 @@
+"""All that can be done on the canvas by name: words, keys, and when it is possible.
+
+The window puts these actions into its menus; the context menu is made of them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from app.theme.icons import ThemedIcon
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasAction:
+    """One action.
+
+    Attributes:
+        name: What the program calls it.
+        text: What people call it.
+        keys: Its keys; the first is the one that is shown.
+        needs: What must be selected: nothing, `nodes`, `two`, `three` nodes, `one` node, or `any` thing.
+        icon: Name of its icon; empty for none.
+    """
+
+    name: str
+    text: str
+    keys: tuple[str, ...] = ()
+    needs: str = ""
+    icon: str = ""
+
+
+EDIT: Final = (
+    CanvasAction("cut", "Cut", ("Ctrl+X",), "nodes", "mdi6.content-cut"),
+    CanvasAction("copy", "Copy", ("Ctrl+C",), "nodes", "mdi6.content-copy"),
+    CanvasAction("paste", "Paste", ("Ctrl+V",), "", "mdi6.content-paste"),
+    CanvasAction("duplicate", "Duplicate", ("Ctrl+D",), "nodes", "mdi6.content-duplicate"),
+    CanvasAction("delete", "Delete", ("Del", "Backspace"), "any", "mdi6.delete-outline"),
+    CanvasAction("delete_reconnect", "Delete and reconnect", ("Ctrl+Del", "Ctrl+Backspace"), "nodes"),
+    CanvasAction("select_all", "Select all", ("Ctrl+A",)),
+    CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),
+    CanvasAction("toggle_enabled", "Switch off or on", ("E",), "nodes", "mdi6.power"),
+    CanvasAction("toggle_ports", "Show or fold more outputs", ("O",), "one"),
+)
+ADD: Final = (
+    CanvasAction("quick_add", "Add a node…", ("Tab", "A"), "", "mdi6.plus-circle-outline"),
+    CanvasAction("connect_to", "Connect to…", ("C",), "one", "mdi6.connection"),
+    CanvasAction("add_frame", "Add a frame", ("Ctrl+G",), "", "mdi6.border-all-variant"),
+    CanvasAction("add_note", "Add a note", ("Ctrl+Shift+T",), "", "mdi6.note-outline"),
+)
+ARRANGE: Final = (
+    CanvasAction("tidy", "Tidy up", ("Ctrl+L",), "", "mdi6.auto-fix"),
+    CanvasAction("align_left", "Align left edges", (), "two"),
+    CanvasAction("align_centre", "Align centres", (), "two"),
+    CanvasAction("align_right", "Align right edges", (), "two"),
+    CanvasAction("align_top", "Align top edges", (), "two"),
+    CanvasAction("align_middle", "Align middles", (), "two"),
+    CanvasAction("align_bottom", "Align bottom edges", (), "two"),
+    CanvasAction("distribute_across", "Distribute across", (), "three"),
+    CanvasAction("distribute_down", "Distribute down", (), "three"),
+)
+VIEW: Final = (
+    CanvasAction("zoom_in", "Zoom in", ("Ctrl++", "Ctrl+="), "", "mdi6.magnify-plus-outline"),
+    CanvasAction("zoom_out", "Zoom out", ("Ctrl+-",), "", "mdi6.magnify-minus-outline"),
+    CanvasAction("zoom_100", "Zoom to 100 %", ("Ctrl+1",)),
+    CanvasAction("fit_all", "Fit everything", ("Ctrl+0",), "", "mdi6.fit-to-page-outline"),
+    CanvasAction("fit_selection", "Fit the selection", ("Ctrl+2",)),
+)
+ALL: Final = (*EDIT, *ADD, *ARRANGE, *VIEW)
+
+_LEAST: Final = {"": 0, "nodes": 1, "two": 2, "three": 3}
+
+
+def make_actions(view: QWidget, handlers: Mapping[str, Callable[[], object]]) -> dict[str, QAction]:
+    """The actions of a canvas by name; their keys work while its view has the focus."""
+    made: dict[str, QAction] = {}
+    for spec in ALL:
+        action = QAction(spec.text, view)
+        action.setObjectName(f"canvas_{spec.name}")
+        action.setToolTip(spec.text.rstrip("…"))
+        action.setShortcuts([QKeySequence(keys) for keys in spec.keys])
+        action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        action.triggered.connect(_without_arguments(handlers[spec.name]))
+        if spec.icon:
+            ThemedIcon(action, spec.icon)
+        view.addAction(action)
+        made[spec.name] = action
+    return made
+
+
+def enable(actions: Mapping[str, QAction], nodes: int, others: int) -> None:
+    """Switch the actions on that fit a selection of so many nodes and so many other things."""
+    for spec in ALL:
+        if spec.needs == "any":
+            possible = nodes + others > 0
+        elif spec.needs == "one":
+            possible = nodes == 1 or (spec.name == "rename" and nodes + others == 1)
+        else:
+            possible = nodes >= _LEAST[spec.needs]
+        actions[spec.name].setEnabled(possible)
+
+
+def _without_arguments(handler: Callable[[], object]) -> Callable[[], None]:
+    def call() -> None:
+        handler()
+
+    return call

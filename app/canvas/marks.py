@@ -1,0 +1,144 @@
+"""What cards, edges and regions show of a run: worked out from the run's picture. No Qt here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from app.canvas.overlay import CardState
+from app.canvas.pipe_item import Flow
+from app.canvas.region_label import LoopFacts
+from app.runs.picture import NodePicture, NodeState, RunPicture
+from engine.document.model import Node
+from engine.nodes.spec import AnySpec
+from engine.plan.pairing import BODY_PORT
+from engine.plan.structure import Structure
+from engine.values import Value
+
+PREVIEW: Final = 160
+"""The most characters of a value that a card shows; it has room for fewer."""
+
+_FINISHED: Final = frozenset({NodeState.DONE, NodeState.CACHED})
+
+
+class RunMarks:
+    """What one run shows, with the iterations that are looked at."""
+
+    def __init__(self, picture: RunPicture, structure: Structure, chosen: Mapping[str, int]) -> None:
+        self._picture, self._structure, self._chosen = picture, structure, chosen
+
+    def card(self, node: Node, spec: AnySpec | None) -> CardState:
+        """What a card shows."""
+        if node.type == "exit":
+            return self._exit(node.id)
+        execution = self._picture.node(node.id, self._chosen)
+        state: NodeState | None = execution.state
+        if state is NodeState.WAITING and self._picture.is_over:
+            state = None
+        note = _seconds(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
+        if node.type == "loop" and state is NodeState.RUNNING:
+            loop = self._picture.loop(node.id, self._chosen)
+            note = f"{max(self._shown(node.id), 0) + 1} / {loop.total}" if loop.total else ""
+        elif execution.retries and state is NodeState.RUNNING:
+            note = f"try {execution.retries + 1}"
+        return CardState(state, note, self._line(node, spec, execution))
+
+    def loop(self, loop_id: str, title: str) -> LoopFacts:
+        """What the pill of a region says."""
+        loop = self._picture.loop(loop_id, self._chosen)
+        if loop.current < 0:
+            return LoopFacts(title)
+        shown = self._shown(loop_id)
+        return LoopFacts(
+            title,
+            f"iteration {shown + 1} of {loop.total}" if loop.total else f"iteration {shown + 1}",
+            loop.total,
+            len(loop.iterations),
+            loop.current,
+            shown,
+            loop.returned,
+            dollars(loop.cost_usd),
+            is_live=not loop.exit_reason and not self._picture.is_over,
+        )
+
+    def flow(self, source: str, port: str) -> Flow:
+        """What went through an edge from this port."""
+        loop = self._structure.loop_of.get(source)
+        if loop is not None:
+            ended = self._picture.node(loop, self._chosen).state
+            return Flow.CARRIED if ended in _FINISHED else Flow.DEAD if ended is NodeState.SKIPPED else Flow.NONE
+        execution = self._picture.node(source, self._chosen)
+        if port == BODY_PORT and self._picture.loop(source, self._chosen).current >= 0:
+            return Flow.CARRIED
+        if execution.state is NodeState.SKIPPED:
+            return Flow.DEAD
+        if execution.state not in _FINISHED:
+            return Flow.NONE
+        return Flow.CARRIED if port in execution.outputs else Flow.DEAD
+
+    def state(self, node_id: str) -> NodeState:
+        """What a node is doing in the iterations that are looked at."""
+        return self._picture.node(node_id, self._chosen).state
+
+    def _exit(self, node_id: str) -> CardState:
+        """An exit tells nothing of itself: it is done when its iteration is."""
+        loop_id = self._structure.loop_of.get(node_id)
+        if loop_id is None:
+            return CardState()
+        loop, shown = self._picture.loop(loop_id, self._chosen), self._shown(loop_id)
+        if 0 <= shown < len(loop.iterations):
+            return CardState(NodeState.DONE, "", preview(loop.iterations[shown].result))
+        state = self._picture.node(loop_id, self._chosen).state
+        over = self._picture.is_over and state in {NodeState.WAITING, NodeState.RUNNING}
+        return CardState(None if over else NodeState.WAITING if state is NodeState.RUNNING else state)
+
+    def _line(self, node: Node, spec: AnySpec | None, execution: NodePicture) -> str:
+        if execution.state is NodeState.RUNNING:
+            return " ".join(execution.tail.split())
+        if execution.error:
+            return preview(execution.error)
+        if execution.state not in _FINISHED or node.type == "loop":
+            return ""
+        outputs = dict(execution.outputs)
+        if spec is None or not outputs:
+            return ""
+        return preview(spec.recorded(outputs))
+
+    def _shown(self, loop_id: str) -> int:
+        return self._chosen.get(loop_id, self._picture.loop(loop_id, self._chosen).current)
+
+
+def with_problems(state: CardState, errors: int, warnings: int) -> CardState:
+    """The same with a count of problems."""
+    return replace(state, errors=errors, warnings=warnings)
+
+
+def preview(value: Value) -> str:
+    """The first words of a value; a large one is not written out for them."""
+    if isinstance(value, str):
+        return " ".join(value[: 2 * PREVIEW].split())[:PREVIEW]
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+    if isinstance(value, dict):
+        if isinstance(value.get("selected_branch"), str):
+            return f"→ {value['selected_branch']}"
+        return f"{{{', '.join(list(value)[:8])}}}"[:PREVIEW]
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def dollars(cost: float | None) -> str:
+    """An amount of money in few characters; empty for nothing and for what nobody knows."""
+    if not cost:
+        return ""
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.3f}" if cost >= 0.001 else "< $0.001"
+
+
+def _seconds(duration: float | None) -> str:
+    if duration is None:
+        return ""
+    if duration < 0.05:
+        return ""
+    return f"{duration:.1f} s" if duration < 60 else f"{int(duration // 60)} min {int(duration % 60)} s"

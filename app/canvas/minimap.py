@@ -1,0 +1,137 @@
+"""The whole document in small, and where one is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
+from PySide6.QtWidgets import QWidget
+
+from app.canvas.look import look, pen
+from app.theme.style import style
+
+if TYPE_CHECKING:
+    from app.canvas.document_view import DocumentView
+    from app.canvas.viewer import CanvasViewer
+
+SIZE: Final = QSize(160, 96)
+PADDING: Final = 8.0
+LATER_MS: Final = 100
+STEP: Final = 48
+
+
+class Minimap(QWidget):
+    """A click, a drag or the arrow keys move the canvas."""
+
+    def __init__(self, view: DocumentView, viewer: CanvasViewer, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._view, self._viewer = view, viewer
+        self._picture = QPixmap()
+        self._shown = QRectF()
+        self.setAccessibleName("Overview map")
+        self.setAccessibleDescription("Click, drag or use the arrow keys to move the canvas.")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(LATER_MS)
+        self._timer.timeout.connect(self.redraw)
+        view.items_changed.connect(self._later)
+        viewer.view_moved.connect(self.update)
+        style().changed.connect(self._restyle)
+        self._restyle()
+
+    def redraw(self) -> None:
+        """Draw the document anew."""
+        self._picture = QPixmap()
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+        """Paint the document, and a frame around what is seen."""
+        if self._picture.isNull():
+            self._draw()
+        theme = look()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.drawPixmap(0, 0, self._picture)
+        seen = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
+        frame = QRectF(self._to_map(seen.topLeft()), self._to_map(seen.bottomRight()))
+        inside = QRectF(self.rect()).adjusted(2, 2, -2, -2)
+        painter.setPen(pen(theme.colour("accent"), 1.5))
+        painter.setBrush(theme.colour("accent", 24))
+        painter.drawRoundedRect(frame.intersected(inside), 3, 3)
+        if self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(pen(theme.colour("accent"), 2.0))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 8, 8)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Go there."""
+        self._viewer.look_at(self._to_scene(event.position()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Go there, with the button down."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._viewer.look_at(self._to_scene(event.position()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Move a step."""
+        steps = {
+            Qt.Key.Key_Left: (-STEP, 0),
+            Qt.Key.Key_Right: (STEP, 0),
+            Qt.Key.Key_Up: (0, -STEP),
+            Qt.Key.Key_Down: (0, STEP),
+        }
+        step = steps.get(Qt.Key(event.key()))
+        if step is None:
+            super().keyPressEvent(event)
+        else:
+            self._viewer.look_at(self._viewer.centre + QPointF(*step) / self._viewer.factor)
+
+    def _later(self) -> None:
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def _restyle(self) -> None:
+        self.setFixedSize(SIZE * style().scale)
+        self.redraw()
+
+    @property
+    def _scale(self) -> float:
+        across = (self.width() - 2 * PADDING) / max(self._shown.width(), 1.0)
+        down = (self.height() - 2 * PADDING) / max(self._shown.height(), 1.0)
+        return min(across, down)
+
+    def _to_map(self, place: QPointF) -> QPointF:
+        middle = QPointF(self.width() / 2, self.height() / 2)
+        return middle + (place - self._shown.center()) * self._scale
+
+    def _to_scene(self, place: QPointF) -> QPointF:
+        middle = QPointF(self.width() / 2, self.height() / 2)
+        return self._shown.center() + (place - middle) / self._scale
+
+    def _draw(self) -> None:
+        theme = look()
+        self._shown = self._view.content_rect
+        ratio = self.devicePixelRatioF()
+        self._picture = QPixmap(self.size() * ratio)
+        self._picture.setDevicePixelRatio(ratio)
+        self._picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(self._picture)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(pen(theme.colour("edge"), 1.0))
+        painter.setBrush(theme.colour("panel", 240))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for region in self._view.regions.items.values():
+            painter.setBrush(theme.colour("accent", 30))
+            painter.drawRoundedRect(self._small(region.rect, 2.0), 2, 2)
+        for item in self._view.nodes.values():
+            painter.setBrush(theme.category(item.facts.category))
+            painter.drawRoundedRect(self._small(item.card_rect, 3.0), 1.5, 1.5)
+        painter.end()
+
+    def _small(self, rect: QRectF, least: float) -> QRectF:
+        small = QRectF(self._to_map(rect.topLeft()), self._to_map(rect.bottomRight()))
+        return QRectF(small.x(), small.y(), max(small.width(), least), max(small.height(), least))

@@ -1,0 +1,233 @@
+"""What opens over the canvas: lists to choose from, fields to type in, the menu of the right mouse button."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QWidget
+
+from app.canvas.binding import AbstractNodeItem
+from app.canvas.fits import Fits
+from app.canvas.look import FRAME_COLOURS, look
+from app.canvas.node_item import NodeItem
+from app.canvas.pipe_item import Pipe
+from app.canvas.port_item import CanvasPort
+from app.canvas.quick_add import Entry, PickList, TypeAndPort, types_that_fit
+from app.canvas.remark_item import RemarkItem
+from app.canvas.text_edit import TextEdit
+from engine.document.node_operations import SetTitle
+
+if TYPE_CHECKING:
+    from app.canvas.document_view import DocumentView
+    from app.canvas.editing import Editing
+    from app.canvas.viewer import CanvasViewer
+    from app.session import Session
+
+_NODE_MENU: Final = (
+    ("rename", "toggle_enabled", "toggle_ports", "connect_to"),
+    ("cut", "copy", "duplicate", "delete", "delete_reconnect"),
+    ("add_frame", "fit_selection"),
+)
+_ARRANGE_MENU: Final = (
+    ("align_left", "align_centre", "align_right"),
+    ("align_top", "align_middle", "align_bottom"),
+    ("distribute_across", "distribute_down"),
+)
+_GROUND_MENU: Final = (
+    ("quick_add", "add_frame", "add_note"),
+    ("paste", "select_all"),
+    ("tidy", "fit_all", "zoom_100"),
+)
+
+
+class Popups(QObject):
+    """The pop-ups of one canvas.
+
+    Attributes:
+        list: The list to choose from.
+        text: The field to type in.
+        menu: The menu that was opened last.
+    """
+
+    def __init__(
+        self, session: Session, view: DocumentView, viewer: CanvasViewer, editing: Editing, canvas: QWidget
+    ) -> None:
+        super().__init__(canvas)
+        self._session, self._view, self._viewer, self._editing = session, view, viewer, editing
+        self._canvas = canvas
+        self.list = PickList(canvas)
+        self.text = TextEdit(canvas)
+        self.menu: QMenu | None = None
+        self._menu_place: QPointF | None = None
+        self.actions: dict[str, QAction] = {}
+        viewer.nothing_there.connect(self.choose_for_port)
+        viewer.opened.connect(self.edit)
+        viewer.menu_wanted.connect(self.open_menu)
+        viewer.view_moved.connect(self.text.finish)
+
+    @property
+    def menu_place(self) -> QPointF | None:
+        """Where the right button was pressed, while its menu is open or its action runs."""
+        return self._menu_place
+
+    @property
+    def place(self) -> QPointF:
+        """Where something new belongs: at the right click, else at the mouse, else in the middle."""
+        if self._menu_place is not None:
+            return self._menu_place
+        mouse = self._viewer.mouse_place()
+        return mouse if mouse is not None else self._viewer.centre
+
+    def quick_add(self) -> None:
+        """Choose a node type to add where the mouse is."""
+        place = self.place
+
+        def add(choice: TypeAndPort) -> None:
+            self._editing.add_node(choice.type, place)
+
+        entries = types_that_fit(self._session.registry, None, is_input=False)
+        self.list.open(self._on_canvas(place), "Add a node", entries, add)
+
+    def choose_for_port(self, port: CanvasPort, place: QPointF) -> None:
+        """Choose a node type that fits a port, to add it with an edge."""
+        end, is_input = port.end, port.is_input
+
+        def add(choice: TypeAndPort) -> None:
+            self._editing.add_connected(choice.type, place, end, choice.port, from_output=not is_input)
+
+        entries = types_that_fit(self._session.registry, port.facts, is_input=is_input)
+        self.list.open(self._on_canvas(place), "Add a node that fits", entries, add)
+
+    def connect_to(self, connect: Callable[[CanvasPort, CanvasPort], object]) -> None:
+        """Choose what the selected node shall lead to: connecting without the mouse."""
+        item = self._view.nodes.get(self._session.selection[0]) if self._session.selection else None
+        if item is None:
+            return
+
+        def chosen(ports: tuple[CanvasPort, CanvasPort]) -> None:
+            connect(*ports)
+
+        place = self._viewer.mapFromScene(item.card_rect.topRight())
+        self.list.open(place + QPoint(8, 0), f"Connect {item.facts.title} to", self._targets(item), chosen)
+
+    def _targets(self, item: NodeItem) -> list[Entry]:
+        entries: list[Entry] = []
+        for output in item.outputs:
+            fits = Fits(self._session.workflow, self._session.structure, item.facts.id, output.facts, is_input=False)
+            for other in self._view.nodes.values():
+                for input_ in other.inputs:
+                    if fits.why_not(other.facts.id, input_.facts, is_input=True) is None:
+                        title = f"{other.facts.title} · {input_.name}"
+                        help_ = f"from {output.name}"
+                        title = title if len(item.outputs) == 1 else f"{output.name} → {title}"
+                        entries.append(
+                            Entry(
+                                title,
+                                help_,
+                                other.facts.icon,
+                                look().category(other.facts.category).name(),
+                                (output, input_),
+                            )
+                        )
+        return entries
+
+    def edit(self, item: AbstractNodeItem) -> None:
+        """Edit the title of a node or a frame, or the text of a note."""
+        if isinstance(item, NodeItem):
+            self.rename(item)
+        elif isinstance(item, RemarkItem):
+            rect = self._in_view(item.text_rect.translated(item.pos()))
+            if item.is_frame:
+                self.text.edit_line(rect, item.remark.text, lambda text: self._keep_remark(item, text.strip()))
+            else:
+                self.text.edit_text(rect, item.remark.text, lambda text: self._keep_remark(item, text))
+
+    def rename_selected(self) -> None:
+        """Edit the title of what is selected."""
+        items = self._viewer.selected_nodes()
+        if items:
+            self.edit(items[0])
+
+    def rename(self, item: NodeItem) -> None:
+        """Edit the title of a node."""
+        node = self._session.workflow.nodes_by_id[item.facts.id]
+        rect = self._in_view(item.shape_.title_rect.translated(item.pos()))
+
+        def keep(text: str) -> None:
+            text = " ".join(text.split())
+            if text != node.title and self._session.node(node.id) is not None:
+                self._session.do(SetTitle(node.id, text))
+
+        self.text.edit_line(rect, node.title, keep)
+
+    def open_menu(self, at: QPoint, place: QPointF) -> None:
+        """Open the menu that fits what lies at a place of the scene; select that first."""
+        self._menu_place = place
+        items = self._viewer.scene().items(place)
+        item = next((item for item in items if isinstance(item, (NodeItem, RemarkItem))), None)
+        pipe = self._viewer.pipe_at(place) if item is None else None
+        self.menu = QMenu(self._canvas)
+        self.menu.setAccessibleName("Actions")
+        if item is not None or pipe is not None:
+            self._select_only(item if item is not None else pipe)
+        if isinstance(item, RemarkItem):
+            self._fill(self.menu, (("rename", "delete"),))
+            if item.is_frame:
+                self._add_colours(self.menu, item)
+        elif isinstance(item, NodeItem):
+            self._fill(self.menu, _NODE_MENU)
+            if len(self._session.selection) > 1:
+                self._fill(self.menu.addMenu("Align and distribute"), _ARRANGE_MENU)
+        else:
+            self._fill(self.menu, (("delete",),) if pipe is not None else _GROUND_MENU)
+        self.menu.aboutToHide.connect(self._menu_closed)
+        self.menu.popup(at)
+
+    def _menu_closed(self) -> None:
+        # An action that was chosen runs after this signal and still needs the place; the next menu sets another.
+        menu = self.sender()
+        assert isinstance(menu, QMenu)
+        menu.deleteLater()
+        self._viewer.later(self._forget_menu_place)
+
+    def _forget_menu_place(self) -> None:
+        self._menu_place = None
+
+    def _select_only(self, item: AbstractNodeItem | Pipe | None) -> None:
+        if item is not None and not item.isSelected():
+            self._viewer.scene().clearSelection()
+            item.setSelected(True)
+
+    def _fill(self, menu: QMenu, groups: tuple[tuple[str, ...], ...]) -> None:
+        for index, group in enumerate(groups):
+            if index:
+                menu.addSeparator()
+            for name in group:
+                menu.addAction(self.actions[name])
+
+    def _add_colours(self, menu: QMenu, item: RemarkItem) -> None:
+        colours = menu.addMenu("Colour")
+        for name in FRAME_COLOURS:
+            action = colours.addAction(name.capitalize())
+            action.setCheckable(True)
+            action.setChecked(item.remark.colour == name)
+            action.triggered.connect(
+                lambda _checked=False, name=name: self._editing.change_remark(
+                    item, replace(item.remark, colour=name), "Colour a frame"
+                )
+            )
+
+    def _keep_remark(self, item: RemarkItem, text: str) -> None:
+        if item.scene() is not None:
+            words = "Rename a frame" if item.is_frame else "Write a note"
+            self._editing.change_remark(item, replace(item.remark, text=text), words)
+
+    def _on_canvas(self, place: QPointF) -> QPoint:
+        return self._viewer.mapTo(self._canvas, self._viewer.mapFromScene(place))
+
+    def _in_view(self, rect: QRectF) -> QRect:
+        return QRect(self._on_canvas(rect.topLeft()), self._on_canvas(rect.bottomRight()))

@@ -1,0 +1,182 @@
+"""A run on the canvas: marks on cards, edges and regions, and what moves while it goes on.
+
+One timer moves everything, and stops when nothing moves. What a batch of events touched is gathered and shown at the
+next beat, so that a flood of events costs no more than a few.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.canvas.marks import RunMarks, with_problems
+from app.canvas.node_item import NodeItem
+from app.canvas.overlay import CardState, StateItem
+from app.canvas.pipe_item import Flow
+from app.canvas.region_label import LoopFacts
+from app.canvas.travel import Travels
+from app.runs.picture import NodeState
+from engine.document.problems import Severity
+
+if TYPE_CHECKING:
+    from app.canvas.document_view import DocumentView
+    from app.canvas.viewer import CanvasViewer
+    from app.session import Session
+
+BEAT_MS: Final = 40
+
+
+class RunView(QObject):
+    """Shows the run of a session on its canvas.
+
+    Attributes:
+        travels: The dots on their way.
+    """
+
+    def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session, self._view = session, view
+        self._touched: set[str] = set()
+        self._problems: dict[str, Counter[Severity]] = {}
+        self._states: dict[str, NodeState] = {}
+        self._iterations: dict[str, int] = {}
+        self._moving: set[NodeItem] = set()
+        self.travels = Travels(viewer.scene())
+        self._timer = QTimer(self)
+        self._timer.setInterval(BEAT_MS)
+        self._timer.timeout.connect(self._beat)
+        session.run_started.connect(self._started)
+        session.run_updated.connect(self._updated)
+        session.run_ended.connect(self.show_all)
+        session.view_changed.connect(self.show_all)
+        session.analysed.connect(self.take_up_problems)
+        view.regions.chosen = session.look_at
+        self.take_up_problems()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the timer runs."""
+        return self._timer.isActive()
+
+    def take_up_problems(self) -> None:
+        """Show how many problems each node has, and what they are."""
+        found: dict[str, list[str]] = {}
+        self._problems = {}
+        for problem in self._session.problems:
+            if problem.node is not None:
+                self._problems.setdefault(problem.node, Counter())[problem.severity] += 1
+                found.setdefault(problem.node, []).append(f"• {problem.message} {problem.remedy}".rstrip())
+        for node_id, item in self._view.nodes.items():
+            text = "\n".join(found.get(node_id, ()))
+            if text != item.problem_text:
+                item.problem_text = text
+                item.refresh_tooltip()
+        self.show_all()
+
+    def show_all(self) -> None:
+        """Show everything as it is now."""
+        self._touched.clear()
+        self._show(self._view.nodes)
+
+    def _started(self) -> None:
+        self._states, self._iterations = {}, {}
+        self.travels.clear()
+        self.show_all()
+
+    def _updated(self, touched: set[str]) -> None:
+        self._touched |= touched
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def _beat(self) -> None:
+        if self._touched:
+            touched, self._touched = self._touched, set()
+            bodies = self._session.structure.bodies
+            for loop in touched & bodies.keys():  # with its iteration, all in it begins anew
+                touched = touched | bodies[loop].nodes | {bodies[loop].exit}
+            self._show(touched)
+        for item in self._moving:
+            if item.state is not None:
+                item.state.beat()
+        self.travels.beat()
+        if not self._moving and not self.travels.is_moving and not self._touched:
+            self._timer.stop()
+
+    def _show(self, node_ids: Iterable[str]) -> None:
+        wanted = [node_id for node_id in node_ids if node_id in self._view.nodes]
+        marks = self._marks()
+        nodes, registry = self._session.workflow.nodes_by_id, self._session.registry
+        for node_id in wanted:
+            state = CardState()
+            if marks is not None and self._ran(node_id):
+                state = marks.card(nodes[node_id], registry.find(nodes[node_id].type))
+            counted = self._problems.get(node_id, Counter())
+            errors, warnings = counted[Severity.ERROR], counted[Severity.WARNING]
+            self._show_card(self._view.nodes[node_id], with_problems(state, errors, warnings))
+            self._show_edges(node_id, marks)
+        self._moving = {item for item in self._moving if self._view.nodes.get(item.facts.id) is item}
+        self._show_loops(marks)
+        if marks is not None and not self._session.chosen:
+            self._send_off(marks, wanted)
+        if self._moving and not self._timer.isActive():
+            self._timer.start()
+
+    def _marks(self) -> RunMarks | None:
+        picture = self._session.picture
+        return None if picture is None else RunMarks(picture, self._session.structure, self._session.chosen)
+
+    def _ran(self, node_id: str) -> bool:
+        """A node that was added since the run began has no part in it."""
+        ran = self._session.run_workflow
+        return ran is not None and node_id in ran.nodes_by_id
+
+    def _show_card(self, item: NodeItem, state: CardState) -> None:
+        if item.state is None:
+            if state == CardState():
+                return
+            item.state = StateItem(item)
+        item.state.show_state(state)
+        item.dim(by_run=state.state is NodeState.SKIPPED)
+        if item.state.is_moving:
+            self._moving.add(item)
+        else:
+            self._moving.discard(item)
+
+    def _show_edges(self, node_id: str, marks: RunMarks | None) -> None:
+        for port in self._view.nodes[node_id].outputs:
+            for pipe in port.connected_pipes:
+                pipe.set_flow(Flow.NONE if marks is None else marks.flow(node_id, port.name))
+
+    def _show_loops(self, marks: RunMarks | None) -> None:
+        for loop, region in self._view.regions.items.items():
+            title = self._view.nodes[loop].facts.title
+            region.label.show_facts(LoopFacts(title) if marks is None else marks.loop(loop, title))
+
+    def _send_off(self, marks: RunMarks, node_ids: Iterable[str]) -> None:
+        """Let a dot travel along each edge that has just carried a value."""
+        picture = self._session.picture
+        assert picture is not None
+        for node_id in node_ids:
+            state = marks.state(node_id)
+            before, self._states[node_id] = self._states.get(node_id), state
+            if state is NodeState.DONE and before in {NodeState.RUNNING, NodeState.WAITING, None}:
+                self._send_along(node_id, skip="body")
+        for loop, region in self._view.regions.items.items():
+            now = picture.loop(loop).current
+            if now > self._iterations.get(loop, -1):
+                if now > 0:
+                    self.travels.send(region.arrow)
+                self._send_along(loop, only="body")
+            self._iterations[loop] = now
+
+    def _send_along(self, node_id: str, *, only: str = "", skip: str = "") -> None:
+        if self._session.run is None:
+            return
+        for port in self._view.nodes[node_id].outputs:
+            if port.name != skip and (not only or port.name == only):
+                for pipe in port.connected_pipes:
+                    if pipe.flow is Flow.CARRIED:
+                        self.travels.send(pipe.path())
