@@ -53,7 +53,12 @@ def pages() -> tuple[Path, ...]:
 def in_a_new_process(program: str, *arguments: str, cwd: Path = ROOT) -> str:
     """Run a Python program in a process of its own; what it wrote."""
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

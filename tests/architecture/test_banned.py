@@ -42,9 +42,10 @@ def _banned(module: ast.Module) -> Iterator[tuple[int, str]]:
             if origin.partition(".")[0] in _MODULES:
                 yield node.lineno, origin
             yield from ((node.lineno, alias.name) for alias in node.names if (origin, alias.name) in _MEMBERS)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if (node.value.id, node.attr) in _MEMBERS:
-                yield node.lineno, f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Attribute):
+            name = ast.unparse(node)
+            if tuple(name.rsplit(".", 1)) in _MEMBERS:
+                yield node.lineno, name
 
 
 def test_the_engine_uses_nothing_banned():

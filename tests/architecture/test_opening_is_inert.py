@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def hostile(tmp_path: Path) -> Path:
         _node("end", "output"),
     ]
     chain = [node["id"] for node in nodes]
-    edges = [{"from": f"{a}.output", "to": f"{b}.input"} for a, b in zip(chain, chain[1:], strict=False)]
+    edges = [{"from": f"{a}.output", "to": f"{b}.input"} for a, b in pairwise(chain)]
     settings = {"model": "evil/evil", "plugins": ["evil_plugin"]}
     path = tmp_path / "hostile.loop.json"
     path.write_text(
