@@ -79,8 +79,13 @@ def test_a_constant_from_outside_an_inner_loop_does_not_change_whose_exit_it_is(
     assert pairs(document(nodes, *NESTED, "text.value -> b.more")) == BOTH
 
 
-def test_an_exit_that_paths_of_different_depth_reach_ends_the_innermost_loop() -> None:
-    assert pairs(document(two_loops(), *NESTED, "a.output -> leave_two.feedback")) == BOTH
+@pytest.mark.parametrize("first", [True, False])
+def test_an_exit_that_paths_of_different_depth_reach_ends_the_innermost_loop(first: bool) -> None:
+    shorter = "a.output -> leave_two.feedback"
+
+    edges = (shorter, *NESTED) if first else (*NESTED, shorter)
+
+    assert pairs(document(two_loops(), *edges)) == BOTH
 
 
 def test_a_loop_and_an_exit_that_are_left_over_are_a_pair() -> None:
