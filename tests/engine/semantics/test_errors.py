@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.base import ModelError, ModelErrorKind, Price
 from engine.runner.events import NodeCompleted, NodeFailed, NodeRetrying, NodeSkipped
-from tests.engine.semantics.documents import Part, entry, flow, formula, judge, llm, result, transform
+from tests.engine.semantics.documents import Part, around, entry, flow, formula, judge, llm, result, transform
 from tests.engine.semantics.kit import play
-from tests.engine.semantics.models import Call, by_node, verdict
+from tests.engine.semantics.models import Call, FunctionModel, by_node, verdict
 from tests.engine.semantics.virtual_time import virtually
 
 _OVERLOADED = ModelError(ModelErrorKind.SERVER, "The server is overloaded.", "Wait a little.")
@@ -217,3 +217,24 @@ async def test_a_bug_in_a_model_fails_the_node_and_comes_out_as_a_failed_run() -
 
     assert played.result.node == "draft"
     assert played.result.error
+
+
+async def test_a_bug_in_a_models_price_comes_out_as_a_failed_run() -> None:
+    class Broken(FunctionModel):
+        async def price(self) -> Price | None:
+            raise RuntimeError("boom")
+
+    played = await play(_asks(llm("draft")), Broken("x"), ends="failed")
+
+    assert played.model.calls == []
+    assert played.result.error
+
+
+async def test_a_value_that_is_nested_too_deeply_fails_with_a_sentence() -> None:
+    workflow = around(formula("wrap", "[input]"), edges="loop -> wrap -> exit", max_iterations=3000)
+
+    played = await play(workflow, ends="failed", max_iterations_cap=3000)
+
+    assert "should not happen" not in played.result.error
+    assert played.result.error
+    assert played.result.remedy
