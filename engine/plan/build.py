@@ -154,7 +154,10 @@ class _Level:
             sources.setdefault(link.target_port, []).append(self._slot(link.source, link.source_port))
         return tuple(
             InputPlan(
-                port.name, tuple(sources[port.name]), port.required, None if port.type is PortType.ANY else port.type
+                port.name,
+                tuple(sources[port.name]),
+                port.required or port.gate,
+                None if port.type is PortType.ANY else port.type,
             )
             for port in resolved.inputs.values()
             if port.name in sources
