@@ -280,3 +280,26 @@ def test_the_time_limit_of_an_inner_loop_is_its_own_in_every_outer_iteration() -
     played = virtually(play(workflow, _slow))
 
     assert {played.result.loops[f"outer[{index}].inner"].exit_reason for index in range(3)} == {"max_iterations"}
+
+
+async def test_pause_holds_a_node_that_was_waiting_for_its_turn() -> None:
+    gate = _Gate("a")
+    workflow = flow(
+        entry(),
+        llm("a"),
+        llm("b"),
+        result(),
+        edges="text -> a -> out\ntext -> b -> out",
+        settings={"max_concurrency": 1},
+    )
+    started, models = begin(workflow, gate)
+    await gate.reached.wait()
+    await settle()
+
+    started.pause()
+    gate.open.set()
+    await settle()
+    assert models.model.paths == ["a"]
+
+    started.resume()
+    assert (await finish(started, models)).out == "a\n\nb"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import ModelError, ModelErrorKind, Price
+from engine.models.base import ModelError, ModelErrorKind, OnText, Price, Reply, Request
 from engine.runner.events import NodeCompleted, NodeFailed, NodeRetrying, NodeSkipped
 from tests.engine.semantics.documents import Part, around, entry, flow, formula, judge, llm, result, transform
 from tests.engine.semantics.kit import play
@@ -238,3 +238,19 @@ async def test_a_value_that_is_nested_too_deeply_fails_with_a_sentence() -> None
     assert "should not happen" not in played.result.error
     assert played.result.error
     assert played.result.remedy
+
+
+async def test_what_had_come_of_a_reply_before_it_broke_off_is_counted_as_an_estimate() -> None:
+    class Breaking(FunctionModel):
+        async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+            assert on_text is not None
+            on_text("half a ")
+            on_text("reply")
+            raise _OVERLOADED
+
+    played = await play(_asks(llm("draft")), Breaking("", price=Price(0.0, 1.0)), ends="failed")
+
+    assert played.result.usage.output_tokens > 0
+    assert played.result.usage.exact is False
+    assert played.result.cost_usd is not None
+    assert played.result.cost_usd > 0

@@ -15,7 +15,7 @@ from engine import Builder, RunError, load, run, run_blocking, save, start, vali
 from engine.runner.events import AnyEvent, RunCompleted
 from tests.engine.semantics.documents import around, entry, flow, formula, llm, result
 from tests.engine.semantics.kit import options
-from tests.engine.semantics.models import FunctionModel, numbered
+from tests.engine.semantics.models import FakeModels, FunctionModel, numbered
 
 _LOOP = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
 _INPUTS = {"text": "seed"}
@@ -183,3 +183,13 @@ def test_all_public_names_are_there() -> None:
         assert getattr(engine, name) is not None
     with pytest.raises(AttributeError):
         _ = engine.nothing_of_the_kind  # type: ignore[attr-defined]
+
+
+async def test_a_run_closes_the_models_that_it_made_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = FakeModels(FunctionModel(numbered))
+    monkeypatch.setattr("engine.models.catalogue.Models", lambda: made)
+
+    outcome = await run(_LOOP, _INPUTS)
+
+    assert outcome.outputs == {"out": "draft 1"}
+    assert made.closed == 1

@@ -12,6 +12,7 @@ from tests.engine.semantics.documents import (
     leave,
     llm,
     loop,
+    part,
     result,
     rules,
     transform,
@@ -195,3 +196,19 @@ async def test_a_continue_branch_in_a_nested_body_belongs_to_the_inner_loop() ->
 
     assert played.out == "seed0001"
     assert "outer[0].inner[1].more" in played.ran
+
+
+async def test_exits_that_name_no_loop_pair_with_their_loops_like_brackets() -> None:
+    workflow = flow(
+        entry(),
+        loop("outer", max_iterations=2),
+        loop("inner", max_iterations=3),
+        transform("a", "{{input}}a"),
+        part("first", "exit"),
+        transform("b", "{{input}}b"),
+        part("second", "exit"),
+        result(),
+        edges="text -> outer -> inner -> a -> first -> b -> second -> out",
+    )
+
+    assert (await play(workflow)).out == "seedaaabaaab"

@@ -322,3 +322,10 @@ async def test_a_disabled_loop_is_skipped_or_passed_through_and_never_runs_its_b
     played = await play(workflow, "x")
 
     assert played.model.calls == []
+
+
+@pytest.mark.parametrize("port", ["output", "iterations", "count", "exit_reason", "converged"])
+def test_what_a_loop_gives_after_its_end_cannot_lead_into_its_own_body(port: str) -> None:
+    workflow = around(transform("a", "{{input}}{{late}}"), edges=f"loop -> a -> exit\nloop.{port} -> a.late")
+
+    assert f"loop.{port} -> a.late" in {problem.edge for problem in refused(workflow)}
