@@ -102,10 +102,16 @@ def test_a_change_at_the_end_of_a_long_text_is_seen() -> None:
 
 @pytest.mark.parametrize("tail", [1, 100, 10_000, 90_000])
 def test_a_tail_that_one_text_has_more_counts_whole(tail: int) -> None:
-    """Both differ from the first character on, so that nothing but the cut keeps the comparison small."""
-    one, other = "x" + "a" * 20_000, "y" + "b" * 20_000 + "z" * tail
+    """Half of what is compared differs, from the first character to the last of both."""
+    one, other = "xa" * 10_000, "ya" * 10_000 + "z" * tail
 
-    assert similarity(one, other) == pytest.approx(1 - (COMPARED_LENGTH + tail) / (20_001 + tail), abs=1e-12)
+    assert similarity(one, other) == pytest.approx(1 - (10_000 + tail) / (20_000 + tail), abs=1e-12)
+
+
+@pytest.mark.parametrize("length", [20_000, 100_000, 1_000_000])
+def test_long_texts_that_share_nothing_are_never_called_alike(length: int) -> None:
+    """Only the first 10,000 characters are compared, and yet the rest is not taken for equal."""
+    assert similarity("a" * length, "b" * length) == pytest.approx(0.0, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=30)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.models.base import Usage
+from engine.runner.events import BudgetWarning
 from tests.engine.semantics.documents import Part, around, entry, flow, leave, llm, loop, result, rules, transform
 from tests.engine.semantics.kit import Played, play, settle
 from tests.engine.semantics.models import (
@@ -180,3 +181,10 @@ async def test_a_money_budget_of_a_loop_with_a_model_of_unknown_price_does_not_s
     assert played.model.calls == []
     assert "price" in played.result.remedy
     assert (await play(_in_loop(budget_usd=25), FunctionModel("x", price=None), allow_unknown_price=True)).out == "x"
+
+
+async def test_a_loop_whose_budget_is_nearly_spent_warns_under_its_own_path() -> None:
+    played = await play(_in_loop(budget_usd=100), _dear())
+
+    (warning,) = played.of(BudgetWarning)
+    assert (warning.path, warning.unit, warning.limit) == ("loop", "usd", 100)

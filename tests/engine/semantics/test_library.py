@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import textwrap
@@ -193,3 +194,39 @@ async def test_a_run_closes_the_models_that_it_made_itself(monkeypatch: pytest.M
 
     assert outcome.outputs == {"out": "draft 1"}
     assert made.closed == 1
+
+
+_INTERRUPTED = """
+    import asyncio
+    from engine import run_blocking
+    from tests.engine.semantics.documents import entry, flow, llm, result
+    from tests.engine.semantics.kit import options
+    from tests.engine.semantics.models import FunctionModel
+
+    async def answer(call):
+        print("called", flush=True)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            print("cancelled", flush=True)
+            raise
+
+    workflow = flow(entry(), llm("draft"), result(), edges="text -> draft -> out")
+    try:
+        run_blocking(workflow, {"text": "seed"}, options(FunctionModel(answer)))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+def test_an_interrupt_stops_a_blocking_run_and_the_call_in_flight() -> None:
+    command = [sys.executable, "-c", textwrap.dedent(_INTERRUPTED)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "called\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+    assert sorted(out.split()) == ["cancelled", "interrupted"]
+    assert (err, process.returncode) == ("", 0)
