@@ -254,3 +254,9 @@ async def test_what_had_come_of_a_reply_before_it_broke_off_is_counted_as_an_est
     assert played.result.usage.exact is False
     assert played.result.cost_usd is not None
     assert played.result.cost_usd > 0
+
+
+async def test_a_model_that_runs_out_of_time_by_itself_is_not_told_as_the_nodes_time_limit() -> None:
+    played = await play(_asks(llm("draft", timeout_s=3600)), TimeoutError("the model's own"), ends="failed")
+
+    assert "3600" not in played.result.error

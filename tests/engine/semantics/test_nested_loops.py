@@ -212,3 +212,23 @@ async def test_exits_that_name_no_loop_pair_with_their_loops_like_brackets() -> 
     )
 
     assert (await play(workflow)).out == "seedaaabaaab"
+
+
+async def test_loops_nest_thirty_deep() -> None:
+    names = [f"l{level}" for level in range(30)]
+    exits = [leave(f"{name}_exit", name) for name in reversed(names)]
+    way = ["text", *names, "a", *(there.id for there in exits), "out"]
+    workflow = flow(
+        entry(),
+        *(loop(name, max_iterations=1) for name in names[:-1]),
+        loop(names[-1], max_iterations=2),
+        transform("a", "{{input}}a"),
+        *exits,
+        result(),
+        edges=" -> ".join(way),
+    )
+
+    played = await play(workflow)
+
+    assert played.out == "seedaa"
+    assert ".".join(f"{name}[0]" for name in names[:-1]) + ".l29[1].a" in played.ran
