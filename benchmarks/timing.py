@@ -17,10 +17,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Span:
-    """How long something took, in seconds."""
+    """How long something took, in seconds: by the clock, of the processor, and what the collector took of that."""
 
     wall_s: float
     cpu_s: float
+    collector_s: float = 0.0
 
 
 class Stopwatch:
@@ -28,14 +29,28 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.span = Span(0.0, 0.0)
+        self._collected_s = 0.0
+        self._collecting_since = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Measure what stands inside. What earlier work left behind is collected before."""
         gc.collect()
+        self._collected_s = 0.0
+        gc.callbacks.append(self._collect)
         wall, cpu = time.perf_counter(), time.process_time()
-        yield
-        self.span = Span(time.perf_counter() - wall, time.process_time() - cpu)
+        try:
+            yield
+        finally:
+            self.span = Span(time.perf_counter() - wall, time.process_time() - cpu, self._collected_s)
+            gc.callbacks.remove(self._collect)
+
+    def _collect(self, phase: str, _info: Mapping[str, int]) -> None:
+        now = time.process_time()
+        if phase == "start":
+            self._collecting_since = now
+        else:
+            self._collected_s += now - self._collecting_since
 
 
 @dataclass(frozen=True)
@@ -48,6 +63,11 @@ class Spans:
     def cpu_s(self) -> float:
         """Processor time of the best round."""
         return min(span.cpu_s for span in self.rounds)
+
+    @property
+    def without_collector_s(self) -> float:
+        """Processor time of the best round without what the collector took."""
+        return min(span.cpu_s - span.collector_s for span in self.rounds)
 
     @property
     def wall_s(self) -> float:

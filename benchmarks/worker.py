@@ -1,6 +1,6 @@
 """A process that does one contender's work whenever it is asked: JSON lines in, JSON lines out.
 
-    {"iterations": 1000, "trace": false}  →  {"wall_s": …, "cpu_s": …, "peak_bytes": …}
+    {"iterations": 1000, "trace": false}  →  {"wall_s": …, "cpu_s": …, "collector_s": …, "peak_bytes": …}
 
 Standard library only, apart from the contender: it runs in the peers' environment too. What a contender prints does not
 reach the answers.
@@ -8,6 +8,7 @@ reach the answers.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import os
@@ -49,7 +50,7 @@ def _measure(contender: Any, iterations: int, *, trace: bool) -> dict[str, Any]:
     expected = after(len(STEPS) * iterations)
     if text != expected:
         raise RuntimeError(f"The outcome is {text!r} and should be {expected!r}.")
-    return {"wall_s": stopwatch.span.wall_s, "cpu_s": stopwatch.span.cpu_s, "peak_bytes": peak}
+    return {**dataclasses.asdict(stopwatch.span), "peak_bytes": peak}
 
 
 def _answer(answers: Any, answer: dict[str, Any]) -> None:

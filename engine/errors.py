@@ -1,7 +1,7 @@
 """The root of every error that the engine raises on purpose.
 
-Whatever leaves the engine because of bad input, a missing thing or a failing network is an `EngineError`: its text is one
-sentence that says what is wrong, where, and what to do. Anything else is a bug of ours.
+Whatever leaves the engine because of bad input, a missing thing or a failing network is an `EngineError`: its text
+is one sentence that says what is wrong, where, and what to do. Anything else is a bug of ours.
 """
 
 from __future__ import annotations

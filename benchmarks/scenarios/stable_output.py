@@ -13,6 +13,8 @@ from engine.exits.similarity import similarity
 
 _MOST_S = 0.005
 _SEED = 20_061
+_CHINESE = 0x4E00
+"""The first of the Chinese characters, which have codes above 255 and are compared more slowly."""
 
 
 def tables(effort: Effort) -> list[Table]:
@@ -49,7 +51,8 @@ def _pairs(length: int, long: int) -> dict[str, tuple[str, str]]:
         "nearly equal: every hundredth letter differs": (text, _changed(text, 100)),
         "every second letter differs": (text, _changed(text, 2)),
         "random": (text, other),
-        "random, of all Unicode": (_wide(source, length), _wide(source, length)),
+        "random, of 20,000 characters": (_wide(source, length), _wide(source, length)),
+        "unlike, of 1,000 characters by frequency": (_by_frequency(source, length), _by_frequency(source, length)),
         "shifted by a hundredth": (text, text[shift:] + other[:shift]),
         "only the end differs": (text, text[:-1] + "!"),
         "nothing in common": ("a" * length, "b" * length),
@@ -64,7 +67,13 @@ def _letters(source: random.Random, length: int) -> str:
 
 
 def _wide(source: random.Random, length: int) -> str:
-    return "".join(chr(source.randrange(0x4E00, 0x9FFF)) for _ in range(length))
+    return "".join(chr(_CHINESE + source.randrange(20_000)) for _ in range(length))
+
+
+def _by_frequency(source: random.Random, length: int) -> str:
+    """Characters as a language has them: the n-th most frequent one n times as rare as the first (Zipf's law)."""
+    alphabet = [chr(_CHINESE + place) for place in range(1_000)]
+    return "".join(source.choices(alphabet, [1 / (place + 1) for place in range(1_000)], k=length))
 
 
 def _changed(text: str, every: int) -> str:

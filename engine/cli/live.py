@@ -109,7 +109,7 @@ def _loop_row(name: str, loop: LoopProgress) -> RenderableType:
     row.add_row(
         _row(name, style="bold"),
         ProgressBar(total=loop.total, completed=loop.completed, width=_BAR_CELLS),
-        _row(f"{loop.current}/{loop.total}"),
+        _row(f"{loop.current}/{loop.total}{' ended' if loop.ended else ''}"),
     )
     return row
 

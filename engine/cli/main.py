@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from engine import __version__
 from engine.cli.exit_codes import ExitCode
 from engine.cli.graph_command import graph_command
 from engine.cli.models_command import models_app
@@ -45,9 +46,7 @@ def program(
     Example: loopwright run self-refine
     """
     if version:
-        from importlib.metadata import version as version_of
-
-        typer.echo(f"{PROGRAM} {version_of(PROGRAM)}")
+        typer.echo(f"{PROGRAM} {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         # Rich writes the help itself and gives back nothing.

@@ -20,6 +20,7 @@ from engine.runner.events import (
     NodeStreaming,
     RunStarted,
 )
+from engine.values import to_text
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _KEPT_CHARACTERS: Final = 400
@@ -27,11 +28,17 @@ _KEPT_CHARACTERS: Final = 400
 
 @dataclass(slots=True)
 class LoopProgress:
-    """A loop: it is in iteration `current` (from 1) of at most `total`, and `completed` have ended."""
+    """A loop: it is in iteration `current` (from 1) of at most `total`, and `completed` have ended.
+
+    `result` is the text of the last one's result, `before` that of the one before.
+    """
 
     current: int = 0
     total: int = 0
     completed: int = 0
+    result: str = ""
+    before: str = ""
+    ended: bool = False
 
 
 @dataclass(slots=True)
@@ -104,10 +111,14 @@ class Progress:
         match event:
             case LoopIterationStarted():
                 loop.current, loop.total, loop.completed = event.index + 1, event.total, event.index
+                loop.ended = False
                 self.totals[event.path] = event.total
             case LoopIterationCompleted():
                 loop.completed = event.index + 1
+                loop.before = loop.result if event.index else ""
+                loop.result = to_text(event.result)
             case LoopCompleted():
+                loop.ended = True
                 if "." in name:
                     self.loops.pop(name)
 

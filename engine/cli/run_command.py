@@ -79,7 +79,7 @@ def run_command(
             metavar="PATH",
             exists=True,
             file_okay=False,
-            help="The one folder that file tools may touch. Without it the folder of FILE; none for a template.",
+            help="The one folder that file tools may read and write. Without it they may touch none.",
         ),
     ] = None,
     allow_private_addresses: Annotated[
@@ -109,7 +109,7 @@ def run_command(
             budget_tokens=budget_tokens,
             max_iterations_cap=max_iterations_cap,
             allow_unknown_price=allow_unknown_price,
-            folder=folder or (None if source.bundled else source.path.resolve().parent),
+            folder=folder,
             allow_private_addresses=allow_private_addresses,
         )
         _refuse_broken(source.workflow, file, options)

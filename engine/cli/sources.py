@@ -19,12 +19,10 @@ class Source:
     Attributes:
         path: Its file.
         workflow: What the file says.
-        bundled: Whether it came with the program.
     """
 
     path: Path
     workflow: Workflow
-    bundled: bool
 
 
 def template_files() -> list[Path]:
@@ -50,12 +48,11 @@ def open_source(name: str) -> Source:
     """
     path = Path(name)
     if _exists(path):
-        workflow = load(name)
-        return Source(path, workflow, _is_template(path))
+        return Source(path, load(name))
     templates = {template_name(file): file for file in template_files()}
     found = templates.get(name.removesuffix(FILE_SUFFIX))
     if found is not None:
-        return Source(found, load(found), bundled=True)
+        return Source(found, load(found))
     if "/" in name or "\\" in name:
         load(name)
     raise DocumentError(
@@ -70,7 +67,3 @@ def _exists(path: Path) -> bool:
     except (OSError, ValueError):
         # What cannot even be asked for is told by whoever opens it.
         return True
-
-
-def _is_template(path: Path) -> bool:
-    return path.resolve().parent == templates_folder().resolve()

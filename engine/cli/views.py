@@ -5,11 +5,12 @@ A view is given every event in order. `engine.cli.live` has the one that draws.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Protocol, Self
 
 from engine.cli.output import Screen, one_line, write_json
-from engine.cli.progress import Progress
+from engine.cli.progress import Progress, without_indices
 from engine.cli.words import money, seconds, stop_sentence, tokens
 from engine.runner.events import (
     AnyEvent,
@@ -21,9 +22,9 @@ from engine.runner.events import (
     NodeRetrying,
     RunStarted,
 )
-from engine.values import to_text
 
 PREVIEW_CHARACTERS = 100
+_COMPARED_CHARACTERS = 10_000
 
 NoteOf = Callable[[str], str]
 """What a person should know before trusting the model of that name; empty for most."""
@@ -150,4 +151,17 @@ def _iteration_line(event: LoopIterationCompleted, progress: Progress) -> str:
     if event.score is not None:
         figures.append(f"score {event.score:g}")
     where = f"{event.path} {event.index + 1}/{progress.totals.get(event.path, '?')}"
-    return f"{where} ({', '.join(figures)}): {one_line(to_text(event.result), PREVIEW_CHARACTERS)}"
+    loop = progress.loops[without_indices(event.path)]
+    return f"{where} ({', '.join(figures)}): {what_is_new(loop.before, loop.result)}"
+
+
+def what_is_new(before: str, result: str) -> str:
+    """The beginning of a result on one line; where it begins like the one before, the part at which they differ."""
+    if result == before != "":
+        return "the same once more"
+    compared = zip(before[:_COMPARED_CHARACTERS], result, strict=False)
+    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], compared))
+    if shared <= PREVIEW_CHARACTERS // 2:
+        return one_line(result, PREVIEW_CHARACTERS)
+    start = result.rfind(" ", 0, max(0, shared - PREVIEW_CHARACTERS // 4)) + 1
+    return f"... {one_line(result[start:], PREVIEW_CHARACTERS)}"

@@ -11,8 +11,8 @@ from engine.document.model import NODE_ID_PATTERN, Workflow
 MAX_MADE_LENGTH = 40
 """The most characters of an id that is made from a text, before a number is put behind it."""
 
-_NODE_ID = re.compile(NODE_ID_PATTERN, re.ASCII)
-_NUMBERED = re.compile(r"(.*)_([1-9][0-9]{0,8})", re.ASCII)
+_NODE_ID = re.compile(NODE_ID_PATTERN)
+_NUMBERED = re.compile(r"(.*)_([1-9][0-9]{0,8})")
 
 
 def is_node_id(text: str) -> bool:

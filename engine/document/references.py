@@ -19,7 +19,6 @@ NAMING_FIELDS = frozenset({("exit", "loop"), ("loop", "evaluator")})
 
 _PATH = re.compile(
     r"(?<![A-Za-z0-9_.])((?:loop(?:\.parent)*\.last|nodes)\.)([a-z][a-z0-9_]*)(?![A-Za-z0-9_])",
-    re.ASCII,
 )
 
 

@@ -17,9 +17,10 @@ def similarity(first: Value, second: Value) -> float:
     """How alike two results are: 1.0 for equal ones, 0.0 for texts that share nothing.
 
     A value that is no text is compared as compact JSON with sorted keys. What both texts share at their start and
-    end is set aside, which changes no distance; of what is left, 10,000 characters each are compared, and the
-    difference in length of what was cut off counts as distance, so that texts which differ only in a long tail are
-    never called alike. Up to 10,000 characters the figure is exact. Two empty texts are equal.
+    end is set aside, which changes no distance. Of what is left, 10,000 characters each are compared; what is cut
+    off beyond them is taken to differ as much as what was compared, and what one text has more counts whole. So
+    neither long texts that have little in common nor texts that differ only in a long tail are called alike. Up to
+    10,000 characters the figure is exact. Two empty texts are equal.
     """
     one, other = _as_text(first), _as_text(second)
     if one == other:
@@ -33,11 +34,12 @@ def similarity(first: Value, second: Value) -> float:
     return 1.0 - _distance(one[: len(one) - end], other[: len(other) - end]) / longer
 
 
-def _distance(one: str, other: str) -> int:
+def _distance(one: str, other: str) -> float:
     from Levenshtein import distance
 
-    cut = abs(max(len(one) - COMPARED_LENGTH, 0) - max(len(other) - COMPARED_LENGTH, 0))
-    return distance(one[:COMPARED_LENGTH], other[:COMPARED_LENGTH]) + cut
+    compared = distance(one[:COMPARED_LENGTH], other[:COMPARED_LENGTH])
+    cut_off = sorted(max(len(text) - COMPARED_LENGTH, 0) for text in (one, other))
+    return compared * (1 + cut_off[0] / COMPARED_LENGTH) + cut_off[1] - cut_off[0]
 
 
 def _as_text(value: Value) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from engine.expr.errors import LimitError
 from engine.expr.limits import MAX_EXPRESSION_LENGTH, MAX_RESULT, Frame, written_size
 from engine.expr.scope import Scope, check_path, plain_path, read
-from engine.values import Value
+from engine.values import TooDeepError, Value
 
 _CACHED = 512
 
@@ -53,7 +53,7 @@ class Expression:
         try:
             value = self._run(frame)
             size = written_size(value, MAX_RESULT)
-        except RecursionError:
+        except (RecursionError, TooDeepError):
             raise LimitError("The values are nested too deeply for this expression.", "Use flatter ones.") from None
         except MemoryError:
             raise LimitError("There is not enough memory for this expression.", "Let it look at less.") from None

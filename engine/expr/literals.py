@@ -18,10 +18,12 @@ from engine.values import Value
 if TYPE_CHECKING:
     from lark import Token
 
+# The two loops with a lookahead are not possessive, for the `re` of Python 3.11.2 gets that wrong. They need not be:
+# what they take can be divided in one way only.
 _TOKEN = re.compile(
     r"""
     (?P<raw>(?<![A-Za-z0-9_])[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n]*+"|'[^'\n]*+'))
-    | (?P<cooked>\"{3}(?:[^\\"]|\\.|"(?!""))*+\"{3}|'{3}(?:[^\\']|\\.|'(?!''))*+'{3}
+    | (?P<cooked>\"{3}(?:[^\\"]|\\.|"(?!""))*\"{3}|'{3}(?:[^\\']|\\.|'(?!''))*'{3}
         |"(?:[^\\"\n]|\\[^\n])*+"|'(?:[^\\'\n]|\\[^\n])*+')
     | (?P<quote>["'])
     | (?P<comment>//[^\n]*+)

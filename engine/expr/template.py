@@ -15,7 +15,7 @@ from engine.expr.expression import Expression, compile_expression
 from engine.expr.limits import MAX_EXPRESSION_HOLES, MAX_TEMPLATE_BYTES, Frame, written_size
 from engine.expr.literals import hole_end
 from engine.expr.scope import Scope, plain_path, read
-from engine.values import Value, to_text
+from engine.values import TooDeepError, Value, to_text
 
 _CACHED = 256
 _OPEN = "{{"
@@ -37,10 +37,13 @@ class _Hole:
     position: int
     literal: str
 
-    def value(self, frame: Frame) -> Value:
+    def value(self, scope: Scope, frame: Frame | None) -> Value:
         content = self.content
         try:
-            return read(content, frame.scope, 0) if isinstance(content, tuple) else content.evaluate_in(frame)
+            if isinstance(content, tuple):
+                return read(content, scope, 0)
+            assert frame is not None, "only templates of plain paths do without one"
+            return content.evaluate_in(frame)
         except ExpressionError as error:
             raise _placed(error, self.position) from error
 
@@ -74,9 +77,9 @@ class Template:
         """
         pieces = [self._start]
         room = MAX_TEMPLATE_BYTES - len(self._start)
-        frame = Frame(scope)
+        frame = None if self.is_plain else Frame(scope)
         for hole in self._holes:
-            value = hole.value(frame)
+            value = hole.value(scope, frame)
             text = value if isinstance(value, str) else _written(value, room, hole.position)
             room -= len(text) + len(hole.literal)
             if room < 0:
@@ -166,7 +169,7 @@ def _written(value: Value, room: int, position: int) -> str:
         if isinstance(value, (list, dict)) and written_size(value, room) > room:
             raise _too_long()
         return to_text(value)
-    except RecursionError:
+    except (RecursionError, TooDeepError):
         raise TemplateError(
             "The value here is nested too deeply to be written.", "Use a flatter one.", position
         ) from None

@@ -1,14 +1,14 @@
 """What a model call is: the protocol between the engine and every kind of model.
 
 Standard library only, so that importing it costs nothing. An adapter turns a `Request` into a `Reply` or raises a
-`ModelError`; it makes exactly one attempt. Retries, deadlines, budget and concurrency belong to the engine, and an adapter
-is called with its own switched off.
+`ModelError`; it makes exactly one attempt. Retries, deadlines, budget and concurrency belong to the engine, and an
+adapter is called with its own switched off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
@@ -94,7 +94,7 @@ class Reply:
 
     text: str
     finish: Finish = Finish.STOP
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     model: str = ""
     cost_usd: float | None = None
 

@@ -6,7 +6,6 @@ module knows pipes and processes; what the messages mean is `engine.models.embed
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import json
 import queue
@@ -110,7 +109,6 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
         self._thread = threading.Thread(target=self._run, name="embedded-model", daemon=True)
-        atexit.register(self.kill)
         self._thread.start()
 
     @property
@@ -143,7 +141,6 @@ class Child:
                 shutil.rmtree(socket_folder, ignore_errors=True)
         except OSError as error:
             reason = f"its process does not start ({error.strerror})"
-        atexit.unregister(self.kill)
         self._on_end(self, reason)
 
     def _start_and_listen(self, socket_folder: Path) -> str:

@@ -121,6 +121,8 @@ def start_server(settings: Message) -> Server:
     except Exception as error:
         raise FatalError(f"its runtime does not start ({one_line(error)})") from error
     socket_file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        socket_file.parent.rmdir()  # so that a parent that is killed leaves nothing behind
     # A server that is dropped before its first request blocks for good, and the first request is slower than the rest.
     server.handle_chat_completions('{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}', ignore)
     return server

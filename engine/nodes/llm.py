@@ -71,7 +71,7 @@ def _inputs(config: LlmConfig) -> tuple[Port, ...]:
     texts = _texts(config)
     needed = uses(texts, "input") or not config.prompt.strip()
     return (
-        Port("input", help="What the prompt calls {{input}}.", required=needed, many=True),
+        Port("input", help="What the prompt calls {{input}}.", required=needed, gate=True, many=True),
         *named_ports(texts, beside=("input",)),
     )
 

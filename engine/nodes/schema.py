@@ -55,8 +55,6 @@ def compile_schema(schema: dict[str, Any]) -> Schema:
     try:
         return _compiled(json.dumps(schema, sort_keys=True))
     except (TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, SchemaError):
-            raise
         raise SchemaError(
             f"The JSON Schema cannot be used: {_short(_reason(error))}.",
             "See json-schema.org for what a schema may say.",

@@ -50,6 +50,7 @@ class Port:
         type: What may flow through it.
         help: One line for people.
         required: An input that must be connected, and whose node is skipped when nothing live reaches it.
+        gate: An input that may be left open, but whose node is skipped when edges lead there and none of them is live.
         many: An input that takes several edges. One live value is taken as it is; several live texts are joined with a
             blank line between them, several other values become a list, both in the order of the document's edges.
         branch: An output of which, among its node's branches, exactly one is live.
@@ -59,6 +60,7 @@ class Port:
     type: PortType = PortType.ANY
     help: str = ""
     required: bool = False
+    gate: bool = False
     many: bool = False
     branch: bool = False
 

@@ -53,7 +53,7 @@ def _texts(config: TransformConfig) -> tuple[NamedText, ...]:
 def _inputs(config: TransformConfig) -> tuple[Port, ...]:
     texts = _texts(config)
     return (
-        Port("input", help="What the text calls {{input}}.", required=uses(texts, "input"), many=True),
+        Port("input", help="What the text calls {{input}}.", required=uses(texts, "input"), gate=True, many=True),
         *named_ports(texts, beside=("input",)),
     )
 

@@ -7,6 +7,8 @@ an iteration.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError, has_errors
 from engine.nodes.input import InputConfig
@@ -15,6 +17,7 @@ from engine.nodes.output import OutputConfig
 from engine.nodes.registry import Registry
 from engine.nodes.spec import PortType
 from engine.plan.check import check_structure
+from engine.plan.edges import Link
 from engine.plan.graph import LOOP_INPUT, LOOP_OUTPUT, GraphPlan, InputPlan, LoopPlan, NodePlan, Plan
 from engine.plan.graphs import Graph, make_graph
 from engine.plan.pairing import BODY_PORT
@@ -79,7 +82,7 @@ class _Level:
         graph = make_graph(own, ())
         if self.body is not None:
             graph.add_nodes_from((LOOP_INPUT, LOOP_OUTPUT))
-        for link in self.structure.links:
+        for link in self._links():
             source = LOOP_INPUT if self.body and link.source == self.body.loop else self._here(link.source)
             if self.body is not None and link.target == self.body.exit:
                 target = LOOP_OUTPUT
@@ -92,6 +95,13 @@ class _Level:
             if body.loop in graph:
                 graph.add_edge(body.loop, body.exit)
         return graph
+
+    def _links(self) -> Iterable[Link]:
+        """The edges that may lie on this level: of a body, those that start in it."""
+        if self.body is None:
+            return self.structure.links
+        sources = (self.body.loop, *self.body.nodes)
+        return (link for node in sources for link in self.structure.links_from.get(node, ()))
 
     def _here(self, node: str) -> str:
         """The node of this level that a node lies in: itself, or the nested loop around it; "" where there is none."""
@@ -154,7 +164,10 @@ class _Level:
             sources.setdefault(link.target_port, []).append(self._slot(link.source, link.source_port))
         return tuple(
             InputPlan(
-                port.name, tuple(sources[port.name]), port.required, None if port.type is PortType.ANY else port.type
+                port.name,
+                tuple(sources[port.name]),
+                port.required or port.gate,
+                None if port.type is PortType.ANY else port.type,
             )
             for port in resolved.inputs.values()
             if port.name in sources

@@ -66,10 +66,11 @@ def _loop_fault(members: tuple[str, ...], loop: str | None, structure: Structure
     if name in _NUMBERS and len(members) > 1:
         return f"`loop.{name}` is a number and has nothing in it."
     if name == "parent":
-        return _loop_fault(members[1:], structure.parent.get(loop), structure)
-    if name == "last":
-        return _node_fault(members[1:], loop, structure)
-    return ""
+        outer = structure.parent.get(loop)
+        if outer is None:
+            return f'the loop "{loop}" lies in no other.'
+        return _loop_fault(members[1:], outer, structure)
+    return _node_fault(members[1:], loop, structure) if name == "last" else ""
 
 
 def _node_fault(members: tuple[str, ...], loop: str, structure: Structure) -> str:

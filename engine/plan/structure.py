@@ -125,7 +125,8 @@ def _routers_to_exit(structure: Structure, body: Body) -> list[str]:
     into_exit = {link.source for link in structure.links_to.get(body.exit, ()) if link.target_port == "input"}
     routers: list[str] = []
     for node in structure.order:
-        if structure.parent.get(node) != body.loop or structure.workflow.node(node).type != "router":
+        router = structure.workflow.node(node)
+        if structure.parent.get(node) != body.loop or router.type != "router" or not router.enabled:
             continue
         done = [link for link in structure.links_from.get(node, ()) if link.source_port == DONE]
         direct = any(link.target == body.exit and link.target_port == "input" for link in done)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.models.base import ModelError
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
@@ -38,7 +39,7 @@ async def make_attempts(
         except EngineError as error:
             failure = error
         except Exception as error:
-            failure = _unexpected(error)
+            failure = unexpected(error)
         if failed >= config.retries or not _may_pass(failure):
             raise failure
         failed += 1
@@ -55,7 +56,7 @@ async def _within_time(timeout_s: float, attempt: Callable[[], Awaitable[Outputs
                 return await attempt()
             except TimeoutError as error:
                 # One that the node raised by itself has nothing to do with its time limit.
-                raise _unexpected(error) from error
+                raise unexpected(error) from error
     except TimeoutError as error:
         raise out_of_time(timeout_s) from error
 
@@ -69,9 +70,10 @@ def out_of_time(timeout_s: float) -> NodeError:
     )
 
 
-def _unexpected(error: Exception) -> NodeError:
+def unexpected(error: Exception) -> NodeError:
+    """The error for whatever is none of the engine's own."""
     failure = NodeError(
-        f"Something that should not happen did: {type(error).__name__}: {error}.",
+        f"Something that should not happen did: {type(error).__name__}: {shown(error)}.",
         "This is a fault of the program or of a plugin; please report it.",
     )
     failure.__cause__ = error

@@ -198,7 +198,7 @@ class LoopCompleted(Event):
 
 @dataclass(frozen=True, slots=True)
 class BudgetWarning(Event):
-    """Most of a budget is spent, the loop's at `path` or the run's: `spent` of `limit` in `usd` or `tokens` (`unit`)."""
+    """Most of a budget is spent, the loop's at `path` or the run's: `spent` of `limit`, in `usd` or `tokens`."""
 
     type: ClassVar[str] = "budget.warning"
     unit: str

@@ -130,6 +130,7 @@ class LoopRun:
                 await self._stop_if_asked()
             ended = await self._iteration(index, body_input)
             reason = self._reason(ended)
+            self.records.append(record_json(ended.record))
             if reason is not None:
                 return reason
             self.feedbacks.append(ended.record.feedback)
@@ -167,7 +168,6 @@ class LoopRun:
         ended = self._taken_up(run, frame, body_input, started)
         emit(LoopIterationCompleted, self.path, *ended.record.fields())
         self.ended.append(ended)
-        self.records.append(record_json(ended.record))
         return ended
 
     def _taken_up(self, run: GraphRun, frame: LoopFrame, body_input: Value, started: float) -> _Ended:
@@ -212,7 +212,11 @@ class LoopRun:
         record = ended.record
         scope: Scope = self._scope(ended) if self.config.until else {}
         seen = EndedIteration(record.index, record.result, record.branch, record.similarity, scope)
-        return next((reason for there in self.conditions if (reason := there.reason(seen)) is not None), None)
+        for condition in self.conditions:
+            reason = condition.reason(seen)
+            if reason is not None:
+                return reason
+        return None
 
     def _condition_holds(self) -> bool:
         if not self.config.condition.strip():

@@ -9,7 +9,7 @@ from engine.runner.scheduler import DEAD, GraphRun
 from engine.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
     """What an iteration came to.
 

@@ -15,6 +15,7 @@ from engine.nodes.spec import ModelChoice
 from engine.plan.build import build
 from engine.plan.graph import Plan
 from engine.runner.account import Account, BudgetError
+from engine.runner.attempts import unexpected
 from engine.runner.bus import EventBus
 from engine.runner.dispatch import execute
 from engine.runner.events import (
@@ -197,6 +198,9 @@ class Run:
             self._fail(error.message, error.remedy, error.node)
         except EngineError as error:
             self._fail(error.message, error.remedy, "")
+        except Exception as error:
+            fault = unexpected(error)
+            self._fail(fault.message, fault.remedy, "")
         except asyncio.CancelledError:
             self._bus.emit(RunCancelled, "", self._core.outputs, *self._spent())
         else:

@@ -1,7 +1,7 @@
 """What a tool is: a named function with declared parameters that a workflow may call.
 
-A tool is declared in one place: its parameters are a pydantic model, from which ports, form, validation and reference page
-are made. A tool touches only what its `ToolContext` allows.
+A tool is declared in one place: its parameters are a pydantic model, from which ports, form, validation and
+reference page are made. A tool touches only what its `ToolContext` allows.
 """
 
 from __future__ import annotations

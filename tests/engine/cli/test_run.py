@@ -219,28 +219,20 @@ def reader(path: str) -> dict[str, Any]:
     )
 
 
-def test_file_tools_may_read_the_folder_of_the_workflow(program: Program, tmp_path: Path):
+def test_file_tools_may_touch_no_folder_unless_one_is_named(program: Program, tmp_path: Path):
     (tmp_path / "note.txt").write_text("hello")
-    assert program("run", write(tmp_path, reader("note.txt")), "--json").json["outputs"] == {"result": "hello"}
+    ended = program("run", write(tmp_path, reader("note.txt")))
+    assert ended.code == 1
+    assert "--folder" in ended.err
+    assert "hello" not in ended.out
 
 
-def test_file_tools_read_another_folder_where_that_is_said(program: Program, tmp_path: Path):
+def test_file_tools_read_the_folder_that_is_named(program: Program, tmp_path: Path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "note.txt").write_text("there")
     (tmp_path / "note.txt").write_text("here")
     file = write(tmp_path, reader("note.txt"))
     assert program("run", file, "--json", "--folder", tmp_path / "other").json["outputs"] == {"result": "there"}
-
-
-def test_file_tools_of_a_bundled_template_have_no_folder(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    write(tmp_path, reader("reader.loop.json"), "reader.loop.json")
-    monkeypatch.setattr("engine.cli.sources.templates_folder", lambda: tmp_path)
-    for name in ("reader", "reader.loop.json", tmp_path / "reader.loop.json"):
-        ended = program("run", name)
-        assert ended.code == 1
-        assert "folder" in ended.err
 
 
 @pytest.mark.parametrize("template", sorted(file.name for file in templates_folder().glob("*.loop.json")))

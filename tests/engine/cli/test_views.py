@@ -152,12 +152,46 @@ def test_a_nested_loop_has_one_bar_which_goes_when_it_ends():
     assert list(folded([*begun, ended]).loops) == ["outer"]
 
 
+def test_a_loop_that_has_ended_early_is_marked():
+    make = Events()
+    ended = make(
+        "LoopCompleted", "loop", iterations_run=2, exit_reason="until", converged=True, returned=1,
+        cost_usd=0.0, duration_s=1.0,
+    )  # fmt: skip
+    assert "2/3 ended" in drawn(folded([*two_iterations_of_three(), ended]))
+
+
 def test_a_line_for_each_finished_node_and_each_iteration():
     assert lines(two_iterations_of_three()) == [
         "Running Sample with embedded:smollm2-135m (tiny: good for trying the program, not for good answers).",
         "loop[0].draft: done (1.5 s, 30 tokens, $0)",
         "loop 1/3 (1.0 s, branch continue, similarity 0.500, score 3): First result \\x1b[2J",
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "result", "shown"),
+    [
+        ("", "One.", "One."),
+        ("One.", "Two.", "Two."),
+        ("One.", "One.", "the same once more"),
+        ("", "", ""),
+        (f"{'word ' * 30}old", f"{'word ' * 30}new end", "... word word word word word new end"),
+        (f"{'word ' * 30}old", "word " * 30, "... word word word word word"),
+    ],
+)
+def test_an_iteration_shows_what_is_new_in_it(before: str, result: str, shown: str):
+    make = Events()
+    begun = [make("LoopIterationStarted", "loop", index=0, total=2, input_preview="")]
+    told = lines([*begun, make.iteration("loop", 0, before), make.iteration("loop", 1, result)])
+    assert told[-1].partition("): ")[2] == shown
+
+
+def test_a_loop_that_runs_again_is_not_compared_with_its_last_run():
+    make = Events()
+    begun = [make("LoopIterationStarted", "loop", index=0, total=2, input_preview="")]
+    told = lines([*begun, make.iteration("loop", 0, "x" * 100), *begun, make.iteration("loop", 0, "x" * 100)])
+    assert told[-1].endswith("): " + "x" * 100)
 
 
 def test_a_line_for_whatever_a_person_should_know():

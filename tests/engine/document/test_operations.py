@@ -137,6 +137,7 @@ def test_an_edge_is_removed_wherever_it_stands() -> None:
         (("branches", 1, "name"), "else", {"branches": [{"name": "done", "when": "a"}, {"name": "else"}]}),
         (("branches", 0), UNSET, {"branches": []}),
         (("branches", 1), UNSET, {"branches": [{"name": "done", "when": "a"}]}),
+        (("branches", 1, "name"), UNSET, {"branches": [{"name": "done", "when": "a"}]}),
         (("branches",), UNSET, {}),
         (("branches",), None, {"branches": None}),
         (("gone", "deep"), UNSET, {"branches": [{"name": "done", "when": "a"}]}),
@@ -199,7 +200,7 @@ def test_settings_and_layout_are_set_by_path() -> None:
 def test_a_renamed_node_takes_edges_place_pairing_and_texts_with_it() -> None:
     texts = {
         "prompt": "{{loop.last.draft}} {{ loop.parent.last.draft.output + nodes.draft }} \\{{nodes.draft}} nodes.a",
-        "until": "nodes.draft.score > 3 && size(loop.last.draft) > 0 || nodes.drafts == other.nodes.draft",
+        "until": "nodes.draft.score > 3 && has(loop.last.draft) || nodes.drafts == nodes.draftX + other.nodes.draft",
         "list": ["loop.last.draft", {"deep": "{{nodes.draft}} {{nodes.draft"}, 3, None],
         "loop": "draft",
     }
@@ -207,7 +208,7 @@ def test_a_renamed_node_takes_edges_place_pairing_and_texts_with_it() -> None:
     done = after(RenameNode("draft", "sketch"), flow)
     assert done.node("other").config == {
         "prompt": "{{loop.last.sketch}} {{ loop.parent.last.sketch.output + nodes.sketch }} \\{{nodes.draft}} nodes.a",
-        "until": "nodes.sketch.score > 3 && size(loop.last.sketch) > 0 || nodes.drafts == other.nodes.draft",
+        "until": "nodes.sketch.score > 3 && has(loop.last.sketch) || nodes.drafts == nodes.draftX + other.nodes.draft",
         "list": ["loop.last.sketch", {"deep": "{{nodes.sketch}} {{nodes.draft"}, 3, None],
         "loop": "draft",
     }

@@ -111,6 +111,16 @@ async def test_a_child_that_does_not_listen_and_leaves_is_noticed(make: Make, wo
     assert "it ended by itself with exit code 0." in error.message
 
 
+async def test_the_users_python_path_decides_nothing_in_the_child(
+    make: Make, worker: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('wrong module')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    program = "print(json.dumps({'tell': 'fatal', 'message': json.__name__}), flush=True)"
+    assert "cannot start: json." in (await failure_of(make(worker=worker(program)))).message
+
+
 async def test_its_noise_is_kept_only_in_part(make: Make, worker: Callable[[str], Path]) -> None:
     program = "for n in range(20000): print('noise', n, file=sys.stderr)\nsys.exit(1)"
     error = await failure_of(make(worker=worker(program)))
@@ -148,6 +158,33 @@ while True:
         process_id = await process
         task.cancel()
         await asyncio.to_thread(wait_for_end, process_id)
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_never_reaches_the_child(
+    make: Make, worker: Callable[[str], Path]
+) -> None:
+    counting = """
+count = 0
+for line in sys.stdin:
+    order = json.loads(line)
+    if order["do"] == "cancel":
+        print(json.dumps({"tell": "cancelled", "id": order["id"]}), flush=True)
+        continue
+    count += 1
+    print(json.dumps({"tell": "text", "id": order["id"], "text": str(count)}), flush=True)
+    if count > 1:
+        print(json.dumps({"tell": "done", "id": order["id"]}), flush=True)
+"""
+    model = make(worker=worker(READY + counting))
+    running = asyncio.Event()
+    first = asyncio.create_task(model.complete(HELLO, lambda _: running.set()))
+    await running.wait()
+    second, third = (asyncio.create_task(model.complete(HELLO)) for _ in range(2))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await third).text == "2"
 
 
 async def test_closing_while_the_child_starts_ends_it(make: Make, worker: Callable[[str], Path]) -> None:
@@ -228,9 +265,8 @@ def test_it_opens_no_port_and_leaves_no_way_to_its_socket(tmp_path: Path, monkey
     assert [sockets_of(process, protocol) for protocol in ("tcp", "tcp6", "udp", "udp6")] == [[], [], [], []]
     addresses = [Path(fields[-1]) for fields in sockets_of(process, "unix") if fields[-1].endswith("s.sock")]
     assert addresses
-    assert not any(address.exists() for address in addresses)
-    asyncio.run(model.close())
     assert not any(address.parent.exists() for address in addresses)
+    asyncio.run(model.close())
     assert list(folder.iterdir()) == []
 
 
@@ -251,22 +287,32 @@ asyncio.run(main())
 
 @on_linux
 @pytest.mark.parametrize("max_tokens", [1, 4000])
-def test_the_child_ends_with_a_parent_that_is_killed(max_tokens: int) -> None:
+def test_the_child_ends_with_a_parent_that_is_killed_and_leaves_nothing(max_tokens: int, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
     root = Path(__file__).parents[3]
-    with subprocess.Popen([sys.executable, "-c", PARENT, str(max_tokens)], stdout=subprocess.PIPE, cwd=root) as parent:
+    command = [sys.executable, "-c", PARENT, str(max_tokens)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, env=environment) as parent:
         assert parent.stdout
         child = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)
         wait_for_end(child)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_program_that_forgets_to_close_it_ends_all_the_same() -> None:
+def test_a_program_that_forgets_to_close_it_ends_all_the_same_and_leaves_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
     program = PARENT.replace("await asyncio.Event().wait()", "")
     root = Path(__file__).parents[3]
     result = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", program, "1"], capture_output=True, check=False, cwd=root, timeout=60
+        [sys.executable, "-X", "dev", "-c", program, "1"],
+        capture_output=True,
+        check=False,
+        cwd=root,
+        env=environment,
+        timeout=60,
     )
     assert (result.returncode, result.stderr) == (0, b"")
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_it_uses_half_the_cores_and_at_least_one(

@@ -148,3 +148,23 @@ def verdict(branch: str, reason: str = "because") -> str:
 def numbered(call: Call) -> str:
     """A reply that names the node and its iterations: `draft 0`, `draft 1.0`."""
     return f"{call.node} {'.'.join(map(str, call.indices))}".strip()
+
+
+class Gate:
+    """Replies with the call's path, and at one path only when it is let through."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.reached = asyncio.Event()
+        self.open = asyncio.Event()
+        self.cancelled = False
+
+    async def __call__(self, call: Call) -> str:
+        if call.path == self.path:
+            self.reached.set()
+            try:
+                await self.open.wait()
+            except asyncio.CancelledError:
+                self.cancelled = True
+                raise
+        return call.path

@@ -34,8 +34,8 @@ def check_story(result: RunResult, events: Sequence[AnyEvent]) -> None:
     ends = [event for event in events if isinstance(event, tuple(_ENDS.values()))]
     assert len(ends) == 1, "a run ends once"
     for event in events:
-        json.dumps(event.to_json())
-    json.dumps(result.to_json())
+        json.dumps(event.to_json(), allow_nan=False)
+    json.dumps(result.to_json(), allow_nan=False)
     _check_nodes(events, result.status)
     _check_iterations(events)
     _check_loops(result, events)

@@ -7,9 +7,19 @@ from typing import Any
 import pytest
 
 from engine.models.base import Usage
+from engine.runner.events import BudgetWarning
 from tests.engine.semantics.documents import Part, around, entry, flow, leave, llm, loop, result, rules, transform
-from tests.engine.semantics.kit import Played, play
-from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Answer, FunctionModel, Said, by_node, numbered
+from tests.engine.semantics.kit import Played, play, settle
+from tests.engine.semantics.models import (
+    DOLLAR_A_TOKEN_OUT,
+    TEN_OUT,
+    Answer,
+    Call,
+    FunctionModel,
+    Said,
+    by_node,
+    numbered,
+)
 
 
 def _dear(answer: Answer | Said = numbered, usage: Usage = TEN_OUT) -> FunctionModel:
@@ -141,11 +151,15 @@ async def test_two_calls_side_by_side_in_a_body_at_the_end_of_the_budget() -> No
         budget_usd=35,
     )
 
-    played = await play(workflow, _dear())
+    async def answer(call: Call) -> str:
+        await settle()
+        return numbered(call)
+
+    played = await play(workflow, _dear(answer))
 
     _stopped_by_budget(played, whole=1)
-    assert played.loop.cost_usd is not None
-    assert played.loop.cost_usd <= 35
+    assert len(played.model.calls) == 3
+    assert played.loop.cost_usd == 30
     assert played.out == "a 0 b 0"
 
 
@@ -159,3 +173,18 @@ async def test_a_loop_that_calls_no_model_needs_no_budget() -> None:
     )
 
     assert (await play(workflow)).out == "seed+++"
+
+
+async def test_a_money_budget_of_a_loop_with_a_model_of_unknown_price_does_not_start() -> None:
+    played = await play(_in_loop(budget_usd=25), FunctionModel("x", price=None), ends="failed")
+
+    assert played.model.calls == []
+    assert "price" in played.result.remedy
+    assert (await play(_in_loop(budget_usd=25), FunctionModel("x", price=None), allow_unknown_price=True)).out == "x"
+
+
+async def test_a_loop_whose_budget_is_nearly_spent_warns_under_its_own_path() -> None:
+    played = await play(_in_loop(budget_usd=100), _dear())
+
+    (warning,) = played.of(BudgetWarning)
+    assert (warning.path, warning.unit, warning.limit) == ("loop", "usd", 100)

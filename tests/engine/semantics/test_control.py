@@ -11,36 +11,11 @@ from engine.runner.events import (
     LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
-    NodeCompleted,
-    NodeStarted,
-    RunPaused,
-    RunResumed,
 )
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import begin, finish, options, play, settle
-from tests.engine.semantics.models import Call, FunctionModel
+from tests.engine.semantics.models import Call, FunctionModel, Gate
 from tests.engine.semantics.virtual_time import virtually
-
-
-class _Gate:
-    """A model whose call at one path waits until it is let through."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.reached = asyncio.Event()
-        self.open = asyncio.Event()
-        self.cancelled = False
-
-    async def __call__(self, call: Call) -> str:
-        if call.path == self.path:
-            self.reached.set()
-            try:
-                await self.open.wait()
-            except asyncio.CancelledError:
-                self.cancelled = True
-                raise
-        return call.path
-
 
 _ROW = flow(
     entry(), llm("a"), llm("b"), llm("c"), result(), result("early"), edges="text -> a -> b -> c -> out\na -> early"
@@ -48,7 +23,7 @@ _ROW = flow(
 
 
 async def test_stop_cancels_the_call_in_flight_and_keeps_what_was_finished() -> None:
-    gate = _Gate("b")
+    gate = Gate("b")
     started, models = begin(_ROW, gate)
     await gate.reached.wait()
 
@@ -64,7 +39,7 @@ async def test_stop_cancels_the_call_in_flight_and_keeps_what_was_finished() -> 
 
 
 async def test_stop_in_a_loop_keeps_the_iterations_that_were_finished() -> None:
-    gate = _Gate("loop[2].draft")
+    gate = Gate("loop[2].draft")
     started, models = begin(around(llm("draft"), edges="loop -> draft -> exit"), gate)
     await gate.reached.wait()
 
@@ -125,7 +100,7 @@ async def test_to_stop_a_run_that_has_ended_changes_nothing() -> None:
 
 
 async def test_a_cancelled_run_raises_with_its_result() -> None:
-    gate = _Gate("b")
+    gate = Gate("b")
     task = asyncio.create_task(run(_ROW, {"text": "seed"}, options(FunctionModel(gate))))
     await gate.reached.wait()
 
@@ -134,76 +109,6 @@ async def test_a_cancelled_run_raises_with_its_result() -> None:
         await task
 
     assert gate.cancelled
-
-
-async def test_pause_lets_running_nodes_finish_and_starts_no_more() -> None:
-    gate = _Gate("a")
-    started, models = begin(_ROW, gate)
-    await gate.reached.wait()
-
-    started.pause()
-    gate.open.set()
-    async with asyncio.timeout(30):
-        async for event in started.events():
-            if isinstance(event, NodeCompleted) and event.path == "a":
-                break
-    await settle()
-    assert models.model.paths == ["a"]
-
-    started.resume()
-    played = await finish(started, models)
-
-    assert played.result.status == "completed"
-    assert played.model.paths == ["a", "b", "c"]
-    kinds = [type(event) for event in played.events if isinstance(event, (RunPaused, RunResumed))]
-    assert kinds == [RunPaused, RunResumed]
-    (resumed,) = played.of(RunResumed)
-    assert all(event.seq > resumed.seq for event in played.of(NodeStarted) if event.path in {"b", "c", "out"})
-
-
-async def test_pause_holds_between_iterations_and_inside_a_body() -> None:
-    gate = _Gate("loop[1].draft")
-    workflow = around(llm("draft"), llm("polish"), edges="loop -> draft -> polish -> exit", max_iterations=3)
-    started, models = begin(workflow, gate)
-    await gate.reached.wait()
-
-    started.pause()
-    gate.open.set()
-    await settle()
-    assert models.model.paths[-1] == "loop[1].draft"
-
-    started.resume()
-    played = await finish(started, models)
-    assert len(played.model.calls) == 6
-
-
-async def test_a_paused_run_can_be_stopped() -> None:
-    gate = _Gate("a")
-    started, models = begin(_ROW, gate)
-    await gate.reached.wait()
-    started.pause()
-    gate.open.set()
-    await settle()
-
-    started.cancel()
-    played = await finish(started, models)
-
-    assert played.result.status == "cancelled"
-    assert played.model.paths == ["a"]
-
-
-async def test_a_run_can_be_paused_and_resumed_without_harm_when_it_is_so_already() -> None:
-    started, models = begin(_ROW, "x")
-    started.resume()
-    started.pause()
-    started.pause()
-    started.resume()
-    started.resume()
-
-    played = await finish(started, models)
-
-    assert played.result.status == "completed"
-    assert len(played.of(RunPaused)) == len(played.of(RunResumed)) <= 1
 
 
 def test_the_pause_between_two_iterations_is_kept_and_none_comes_before_the_first_or_after_the_last() -> None:
@@ -280,3 +185,18 @@ def test_the_time_limit_of_an_inner_loop_is_its_own_in_every_outer_iteration() -
     played = virtually(play(workflow, _slow))
 
     assert {played.result.loops[f"outer[{index}].inner"].exit_reason for index in range(3)} == {"max_iterations"}
+
+
+async def test_stop_reaches_a_node_that_is_waiting_for_its_turn() -> None:
+    gate = Gate("a")
+    edges = "text -> a -> out\ntext -> b -> out\ntext -> c -> out"
+    workflow = flow(entry(), llm("a"), llm("b"), llm("c"), result(), edges=edges, settings={"max_concurrency": 1})
+    started, models = begin(workflow, gate)
+    await gate.reached.wait()
+    await settle()
+
+    started.cancel()
+    played = await finish(started, models)
+
+    assert played.result.status == "cancelled"
+    assert played.model.paths == ["a"]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.base import ModelError, ModelErrorKind, OnText, Price, Reply, Request
 from engine.runner.events import NodeCompleted, NodeFailed, NodeRetrying, NodeSkipped
-from tests.engine.semantics.documents import Part, entry, flow, formula, judge, llm, result, transform
+from tests.engine.semantics.documents import Part, around, entry, flow, formula, judge, llm, result, transform
 from tests.engine.semantics.kit import play
-from tests.engine.semantics.models import Call, by_node, verdict
+from tests.engine.semantics.models import Call, FunctionModel, by_node, verdict
 from tests.engine.semantics.virtual_time import virtually
 
 _OVERLOADED = ModelError(ModelErrorKind.SERVER, "The server is overloaded.", "Wait a little.")
@@ -217,3 +217,46 @@ async def test_a_bug_in_a_model_fails_the_node_and_comes_out_as_a_failed_run() -
 
     assert played.result.node == "draft"
     assert played.result.error
+
+
+async def test_a_bug_in_a_models_price_comes_out_as_a_failed_run() -> None:
+    class Broken(FunctionModel):
+        async def price(self) -> Price | None:
+            raise RuntimeError("boom")
+
+    played = await play(_asks(llm("draft")), Broken("x"), ends="failed")
+
+    assert played.model.calls == []
+    assert played.result.error
+
+
+async def test_a_value_that_is_nested_too_deeply_fails_with_a_sentence() -> None:
+    workflow = around(formula("wrap", "[input]"), edges="loop -> wrap -> exit", max_iterations=3000)
+
+    played = await play(workflow, ends="failed", max_iterations_cap=3000)
+
+    assert "should not happen" not in played.result.error
+    assert played.result.error
+    assert played.result.remedy
+
+
+async def test_what_had_come_of_a_reply_before_it_broke_off_is_counted_as_an_estimate() -> None:
+    class Breaking(FunctionModel):
+        async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+            assert on_text is not None
+            on_text("half a ")
+            on_text("reply")
+            raise _OVERLOADED
+
+    played = await play(_asks(llm("draft")), Breaking("", price=Price(0.0, 1.0)), ends="failed")
+
+    assert played.result.usage.output_tokens > 0
+    assert played.result.usage.exact is False
+    assert played.result.cost_usd is not None
+    assert played.result.cost_usd > 0
+
+
+async def test_a_model_that_runs_out_of_time_by_itself_is_not_told_as_the_nodes_time_limit() -> None:
+    played = await play(_asks(llm("draft", timeout_s=3600)), TimeoutError("the model's own"), ends="failed")
+
+    assert "3600" not in played.result.error

@@ -167,7 +167,7 @@ async def test_a_node_with_one_dead_and_one_live_required_input_is_skipped() -> 
     assert played.result.outputs == {"other": "seed"}
 
 
-async def test_a_node_whose_optional_input_is_dead_runs_without_it_if_something_else_reaches_it() -> None:
+async def test_a_node_on_a_branch_that_was_not_taken_is_skipped_though_its_text_does_not_name_the_input() -> None:
     workflow = flow(
         entry(),
         rules("pick", {"left": "true", "right": "else"}),
@@ -176,7 +176,10 @@ async def test_a_node_whose_optional_input_is_dead_runs_without_it_if_something_
         edges="text -> pick\npick.right -> greet.input\npick.left -> greet.name\ngreet -> out",
     )
 
-    assert (await play(workflow)).out == "hello seed"
+    played = await play(workflow)
+
+    assert played.result.outputs == {}
+    assert [event.path for event in played.of(NodeSkipped)] == ["greet", "out"]
 
 
 async def test_a_node_that_hangs_on_a_dead_branch_alone_is_skipped_though_it_needs_no_input() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import textwrap
@@ -15,7 +16,7 @@ from engine import Builder, RunError, load, run, run_blocking, save, start, vali
 from engine.runner.events import AnyEvent, RunCompleted
 from tests.engine.semantics.documents import around, entry, flow, formula, llm, result
 from tests.engine.semantics.kit import options
-from tests.engine.semantics.models import FunctionModel, numbered
+from tests.engine.semantics.models import FakeModels, FunctionModel, numbered
 
 _LOOP = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
 _INPUTS = {"text": "seed"}
@@ -183,3 +184,49 @@ def test_all_public_names_are_there() -> None:
         assert getattr(engine, name) is not None
     with pytest.raises(AttributeError):
         _ = engine.nothing_of_the_kind  # type: ignore[attr-defined]
+
+
+async def test_a_run_closes_the_models_that_it_made_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = FakeModels(FunctionModel(numbered))
+    monkeypatch.setattr("engine.models.catalogue.Models", lambda: made)
+
+    outcome = await run(_LOOP, _INPUTS)
+
+    assert outcome.outputs == {"out": "draft 1"}
+    assert made.closed == 1
+
+
+_INTERRUPTED = """
+    import asyncio
+    from engine import run_blocking
+    from tests.engine.semantics.documents import entry, flow, llm, result
+    from tests.engine.semantics.kit import options
+    from tests.engine.semantics.models import FunctionModel
+
+    async def answer(call):
+        print("called", flush=True)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            print("cancelled", flush=True)
+            raise
+
+    workflow = flow(entry(), llm("draft"), result(), edges="text -> draft -> out")
+    try:
+        run_blocking(workflow, {"text": "seed"}, options(FunctionModel(answer)))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+def test_an_interrupt_stops_a_blocking_run_and_the_call_in_flight() -> None:
+    command = [sys.executable, "-c", textwrap.dedent(_INTERRUPTED)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "called\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+    assert sorted(out.split()) == ["cancelled", "interrupted"]
+    assert (err, process.returncode) == ("", 0)

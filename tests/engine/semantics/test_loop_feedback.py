@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.runner.events import LoopIterationStarted
-from tests.engine.semantics.documents import around, entry, flow, formula, leave, llm, loop, result, transform
+from tests.engine.semantics.documents import around, entry, flow, formula, leave, llm, loop, off, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import by_node, numbered
 
@@ -213,3 +213,17 @@ async def test_the_input_of_an_iteration_is_previewed_and_a_long_one_is_cut() ->
     assert first.input_preview == "seed"
     assert second.input_preview.startswith("yyy")
     assert len(second.input_preview) < 2_000
+
+
+async def test_a_disabled_model_node_is_told_nothing_in_place_of_the_next() -> None:
+    workflow = around(
+        off(llm("plan")),
+        llm("draft"),
+        edges="loop -> plan -> draft -> exit",
+        max_iterations=2,
+        inject_feedback=True,
+    )
+
+    played = await play(workflow, numbered)
+
+    assert all("2" in prompt for prompt in played.model.prompts("draft"))

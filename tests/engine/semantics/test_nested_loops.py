@@ -12,6 +12,7 @@ from tests.engine.semantics.documents import (
     leave,
     llm,
     loop,
+    part,
     result,
     rules,
     transform,
@@ -195,3 +196,39 @@ async def test_a_continue_branch_in_a_nested_body_belongs_to_the_inner_loop() ->
 
     assert played.out == "seed0001"
     assert "outer[0].inner[1].more" in played.ran
+
+
+async def test_exits_that_name_no_loop_pair_with_their_loops_like_brackets() -> None:
+    workflow = flow(
+        entry(),
+        loop("outer", max_iterations=2),
+        loop("inner", max_iterations=3),
+        transform("a", "{{input}}a"),
+        part("first", "exit"),
+        transform("b", "{{input}}b"),
+        part("second", "exit"),
+        result(),
+        edges="text -> outer -> inner -> a -> first -> b -> second -> out",
+    )
+
+    assert (await play(workflow)).out == "seedaaabaaab"
+
+
+async def test_loops_nest_thirty_deep() -> None:
+    names = [f"l{level}" for level in range(30)]
+    exits = [leave(f"{name}_exit", name) for name in reversed(names)]
+    way = ["text", *names, "a", *(there.id for there in exits), "out"]
+    workflow = flow(
+        entry(),
+        *(loop(name, max_iterations=1) for name in names[:-1]),
+        loop(names[-1], max_iterations=2),
+        transform("a", "{{input}}a"),
+        *exits,
+        result(),
+        edges=" -> ".join(way),
+    )
+
+    played = await play(workflow)
+
+    assert played.out == "seedaa"
+    assert ".".join(f"{name}[0]" for name in names[:-1]) + ".l29[1].a" in played.ran

@@ -123,7 +123,7 @@ async def test_a_validator_reads_a_text_as_json() -> None:
     assert played.result.outputs["good"] == {"n": 1}
 
 
-@pytest.mark.parametrize("value", [{"n": "one"}, {}, "not json", [1]])
+@pytest.mark.parametrize("value", [{"n": "one"}, {}, "not json", [1], '{"n": "one"}'])
 async def test_a_validator_gives_an_invalid_value_as_it_came_and_says_what_is_wrong(value: Any) -> None:
     played = await play(_checked(json_schema=_NUMBER), inputs={"it": value})
 

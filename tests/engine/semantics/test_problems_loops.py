@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from engine import Workflow, validate
+from engine import validate
 from engine.document.problems import has_errors
 from tests.engine.semantics.documents import (
-    Part,
     around,
     entry,
     flow,
-    judge,
     leave,
     llm,
     loop,
@@ -216,99 +212,6 @@ def test_a_cycle_instead_of_a_loop() -> None:
     assert refused(workflow)
 
 
-def _evaluator(*body: Part, edges: str, **config: Any) -> Workflow:
-    return around(*body, edges=edges, exit_condition="evaluator", **config)
-
-
-def test_an_evaluator_loop_without_a_router() -> None:
-    problem = one_problem(_evaluator(llm("draft"), edges="loop -> draft -> exit"))
-
-    assert problem.node == "loop"
-    assert "done" in str(problem)
-
-
-def test_an_evaluator_loop_whose_router_does_not_lead_to_the_exit_by_done() -> None:
-    problem = one_problem(
-        _evaluator(
-            rules("check", {"done": "true", "continue": "else"}),
-            edges="loop -> check\ncheck.continue -> exit",
-        )
-    )
-
-    assert problem.node == "loop"
-
-
-_TWO = [rules(name, {"done": "true", "continue": "else"}) for name in ("one", "two")]
-
-
-_TWO_EDGES = "loop -> one\none.done -> two\ntwo.done -> exit"
-
-
-def test_an_evaluator_loop_with_several_routers_that_names_none() -> None:
-    problem = one_problem(_evaluator(*_TWO, edges=_TWO_EDGES))
-
-    assert (problem.node, problem.field) == ("loop", "evaluator")
-    assert "one" in str(problem)
-    assert "two" in str(problem)
-
-
-@pytest.mark.parametrize("named", ["nobody", "draft", "loop", "text"])
-def test_an_evaluator_that_is_no_router_of_the_body(named: str) -> None:
-    workflow = _evaluator(llm("draft"), judge(), edges="loop -> draft -> check\ncheck.done -> exit", evaluator=named)
-
-    problem = one_problem(workflow)
-
-    assert (problem.node, problem.field) == ("loop", "evaluator")
-    assert named in problem.message
-
-
-def test_a_router_of_a_nested_loop_does_not_control_the_outer_one() -> None:
-    workflow = flow(
-        entry(),
-        loop("outer", exit_condition="evaluator"),
-        loop("inner", exit_condition="evaluator"),
-        judge(),
-        leave("inner_exit", "inner"),
-        leave("outer_exit", "outer"),
-        result(),
-        edges="text -> outer -> inner -> check\ncheck.done -> inner_exit -> outer_exit -> out",
-    )
-
-    assert one_problem(workflow).node == "outer"
-
-
-@pytest.mark.parametrize("field", ["on_max_iterations", "on_budget"])
-def test_the_best_of_what_has_no_score(field: str) -> None:
-    problem = one_problem(around(llm("draft"), edges="loop -> draft -> exit", **{field: "return_best"}))
-
-    assert (problem.node, problem.field) == ("loop", field)
-
-
-@pytest.mark.parametrize(
-    ("config", "field"),
-    [
-        ({"exit_condition": "sometimes"}, "exit_condition"),
-        ({"feedback_mode": "shout"}, "feedback_mode"),
-        ({"stability_threshold": 1.5}, "stability_threshold"),
-        ({"stability_threshold": "high"}, "stability_threshold"),
-        ({"stability_patience": 0}, "stability_patience"),
-        ({"append_window": 0}, "append_window"),
-        ({"output_mode": "all"}, "output_mode"),
-        ({"delay_s": -1}, "delay_s"),
-        ({"timeout_s": 0}, "timeout_s"),
-        ({"budget_usd": -1}, "budget_usd"),
-        ({"until": "output ==="}, "until"),
-        ({"score": "("}, "score"),
-        ({"condition": "input &&"}, "condition"),
-        ({"until": 5}, "until"),
-    ],
-)
-def test_a_wrong_setting_of_a_loop_is_named(config: dict[str, Any], field: str) -> None:
-    problem = one_problem(around(llm("draft"), edges="loop -> draft -> exit", **config))
-
-    assert (problem.node, problem.field) == ("loop", field)
-
-
 async def test_a_disabled_loop_is_skipped_or_passed_through_and_never_runs_its_body() -> None:
     workflow = flow(
         entry(),
@@ -322,3 +225,10 @@ async def test_a_disabled_loop_is_skipped_or_passed_through_and_never_runs_its_b
     played = await play(workflow, "x")
 
     assert played.model.calls == []
+
+
+@pytest.mark.parametrize("port", ["output", "iterations", "count", "exit_reason", "converged"])
+def test_what_a_loop_gives_after_its_end_cannot_lead_into_its_own_body(port: str) -> None:
+    workflow = around(transform("a", "{{input}}{{late}}"), edges=f"loop -> a -> exit\nloop.{port} -> a.late")
+
+    assert f"loop.{port} -> a.late" in {problem.edge for problem in refused(workflow)}

@@ -37,7 +37,9 @@ def test_a_name_that_cannot_exist_in_a_body(template: str) -> None:
     assert (problem.node, problem.field) == ("draft", "prompt")
 
 
-@pytest.mark.parametrize("template", ["{{loop.index}}", "{{loop.previous}}", "{{nodes.text}}", "{{item}}", "{{index}}"])
+@pytest.mark.parametrize(
+    "template", ["{{loop.index}}", "{{loop.previous}}", "{{nodes.text}}", "{{item}}", "{{index}}", "{{state.x}}"]
+)
 def test_a_name_that_exists_in_a_body_alone(template: str) -> None:
     problem = one_problem(flow(entry(), transform("t", "{{input}}" + template), result(), edges="text -> t -> out"))
 

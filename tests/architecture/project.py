@@ -1,0 +1,64 @@
+"""The project as files, for the tests that read it instead of running it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+_NOT_OURS = {".git", "__pycache__", "node_modules", "build", "dist"}
+_TOOL_FOLDERS = (
+    ".venv",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    ".import_linter_cache",
+    ".benchmarks",
+    ".cache",
+)
+_TEXT_SUFFIXES = {".py", ".md", ".json", ".toml", ".lock", ".txt", ".yml", ".yaml", ".cfg", ".sh", ".typed", ""}
+
+
+def _is_ours(name: str) -> bool:
+    return name not in _NOT_OURS and not name.startswith(_TOOL_FOLDERS) and not name.endswith(".egg-info")
+
+
+@cache
+def text_files() -> tuple[Path, ...]:
+    """Every text file of the project, without what tools put beside it."""
+    found: list[Path] = []
+    for folder, names, files in os.walk(ROOT):
+        names[:] = sorted(filter(_is_ours, names))
+        found += [Path(folder, name) for name in sorted(files) if Path(name).suffix in _TEXT_SUFFIXES]
+    return tuple(file for file in found if not file.name.startswith(".coverage"))
+
+
+@cache
+def engine_sources() -> dict[str, ast.Module]:
+    """The engine's modules, parsed, by their path in the project."""
+    files = sorted((ROOT / "engine").rglob("*.py"))
+    return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+def pages() -> tuple[Path, ...]:
+    """Every Markdown page of the project."""
+    return tuple(file for file in text_files() if file.suffix == ".md")
+
+
+def in_a_new_process(program: str, *arguments: str, cwd: Path = ROOT) -> str:
+    """Run a Python program in a process of its own; what it wrote."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,28 @@
+"""The layers of the engine, as pyproject.toml states them for import-linter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+
+from tests.architecture.project import ROOT
+
+_CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+
+
+def test_all_import_contracts_are_kept():
+    program = "import sys; from importlinter.cli import lint_imports_command; lint_imports_command()"
+    command = [sys.executable, "-c", program, "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Contracts: {len(_CONTRACTS)} kept, 0 broken." in done.stdout
+
+
+def test_every_part_of_the_engine_has_a_layer():
+    (layers,) = [contract["layers"] for contract in _CONTRACTS if contract["type"] == "layers"]
+    placed = {module.strip() for layer in layers for module in layer.split("|")}
+    folder = ROOT / "engine"
+    packages = {file.parent.name for file in folder.glob("*/__init__.py")}
+    modules = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+    assert placed == {f"engine.{name}" for name in packages | modules}

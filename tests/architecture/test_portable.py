@@ -1,0 +1,48 @@
+"""The project holds nothing of the machine that it was written on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.project import ROOT, text_files
+
+# Written so that this file does not hold what it looks for.
+_FOREIGN = re.compile(
+    r"(?<![\w.])/(?:home|Users|root|work|opt|mnt|srv)/\w"
+    r"|\b[A-Z]:\\\\?(?:Users|Program)"
+    r"|pypi[.]org|python" r"hosted[.]org|registry[.]npm"
+    r"|file:///(?!etc/passwd)"
+    r"|--(?:extra-)?index-url|--find-links|--trusted-host"
+)  # fmt: skip
+
+
+def _foreign(text: str) -> list[str]:
+    return [found[0] for found in _FOREIGN.finditer(text)]
+
+
+def test_no_file_names_a_machine_or_a_package_index():
+    found = {file: _foreign(file.read_text(encoding="utf-8")) for file in text_files() if file != Path(__file__)}
+    assert {file.relative_to(ROOT).as_posix(): names for file, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["/home/someone/x", "see /opt/wheels", "C:\\Users\\x", "https://pypi.org/simple", "--extra-index-url x"]
+)
+def test_what_belongs_to_a_machine_is_seen(text: str):
+    assert _foreign(text)
+
+
+@pytest.mark.parametrize("text", ["--no-emit-index-url", "src/home/x", "a/work/b", "/etc/passwd"])
+def test_what_only_looks_alike_is_allowed(text: str):
+    assert _foreign(text) == []
+
+
+def test_every_package_of_the_lock_has_its_hashes_and_no_address():
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    packages = re.split(r"^(?=[a-z0-9])", lock, flags=re.MULTILINE | re.IGNORECASE)[1:]
+    assert len(packages) > 50
+    assert [package.split("\n")[0] for package in packages if "--hash=sha256:" not in package] == []
+    assert "://" not in lock

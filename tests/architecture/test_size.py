@@ -1,0 +1,41 @@
+"""Files and functions stay small enough to have one reason to change each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.architecture.project import ROOT, engine_sources
+
+ABOUT_300_LINES = 330
+MOST_LINES_OF_A_FUNCTION = 60
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _work(function: _Function) -> int:
+    """Lines of a function without its signature and docstring: a command's options are declarations, not work."""
+    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def _functions() -> Iterator[tuple[str, _Function]]:
+    for path, module in engine_sources().items():
+        for node in ast.walk(module):
+            if isinstance(node, _Function):
+                yield f"{path}:{node.lineno} {node.name}", node
+
+
+def test_no_file_of_the_engine_is_long():
+    lengths = {path: len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in engine_sources()}
+    assert {path: length for path, length in lengths.items() if length > ABOUT_300_LINES} == {}
+
+
+def test_no_function_of_the_engine_is_long():
+    lengths = {place: _work(function) for place, function in _functions()}
+    assert {place: length for place, length in lengths.items() if length > MOST_LINES_OF_A_FUNCTION} == {}
+
+
+def test_every_module_says_what_it_is_for():
+    files = {path: module for path, module in engine_sources().items() if module.body}
+    assert [path for path, module in files.items() if not ast.get_docstring(module)] == []

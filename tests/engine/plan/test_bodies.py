@@ -1,0 +1,174 @@
+"""What lies in a loop's body: the way to its exit, and what hangs on it without leaving."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine import Workflow, validate
+from engine.plan.bodies import Body
+from engine.plan.structure import analyse
+from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, ROUTER, STEP, document, looped
+from tests.engine.plan.test_pairing import NESTED, two_loops
+
+JOIN = ("transform", {"template": "{{input}} {{other}}"})
+JUDGED = (*OPEN, "a.output -> check.input", "check.done -> exit.input", *CLOSE)
+
+
+def body_of(workflow: Workflow, loop: str = "loop") -> Body:
+    return analyse(workflow).bodies[loop]
+
+
+def codes(workflow: Workflow) -> set[str]:
+    return {problem.code for problem in validate(workflow)}
+
+
+def test_everything_between_loop_and_exit_is_the_body() -> None:
+    nodes = looped(None, None, b=STEP, c=JOIN)
+    edges = ("a.output -> b.input", "a.output -> c.input", "b.output -> c.other", "c.output -> exit.input")
+
+    body = body_of(document(nodes, *OPEN, *edges, *CLOSE))
+
+    assert (body.nodes, body.side_branches) == ({"a", "b", "c"}, set())
+
+
+@pytest.mark.parametrize(
+    ("extra", "edges", "side"),
+    [
+        ({"x": STEP}, ["check.continue -> x.input"], {"x"}),
+        ({"x": STEP, "y": STEP}, ["check.continue -> x.input", "x.output -> y.input"], {"x", "y"}),
+        (
+            {"w": ("tool", {"tool": "write_file", "arguments": {"path": "p"}})},
+            ["a.output -> w.text"],
+            {"w"},
+        ),
+        ({}, [], set()),
+    ],
+    ids=["one node", "a chain", "a tool", "nothing"],
+)
+def test_what_hangs_on_the_body_and_leads_nowhere_belongs_to_it(
+    extra: dict[str, Any], edges: list[str], side: set[str]
+) -> None:
+    body = body_of(document(looped(None, None, check=ROUTER, **extra), *JUDGED, *edges))
+
+    assert (body.nodes, body.side_branches) == ({"a", "check"} | side, side)
+
+
+def test_a_node_that_leads_into_the_body_but_does_not_hang_on_the_loop_is_outside() -> None:
+    nodes = {**looped(None, None, before=STEP), "a": JOIN}
+
+    workflow = document(nodes, *LOOPED, "text.value -> before.input", "before.output -> a.other")
+
+    assert body_of(workflow).nodes == {"a"}
+    assert codes(workflow) == set()
+
+
+def test_what_comes_after_the_loop_is_outside() -> None:
+    nodes = looped(None, None, after=STEP, aside=STEP)
+
+    workflow = document(nodes, *LOOPED, "exit.output -> after.input", "loop.count -> aside.input")
+
+    assert body_of(workflow).nodes == {"a"}
+
+
+def test_a_branch_that_leads_on_to_an_output_is_no_part_of_the_body_but_an_edge_out_of_it() -> None:
+    nodes = looped(None, None, check=ROUTER, x=STEP, other="output")
+
+    workflow = document(nodes, *JUDGED, "check.continue -> x.input", "x.output -> other.value")
+
+    assert body_of(workflow).nodes == {"a", "check"}
+    assert [str(problem.edge) for problem in validate(workflow) if problem.code == "edge-out-of-body"] == [
+        "check.continue -> x.input"
+    ]
+
+
+def test_a_nested_loop_lies_wholly_in_the_body_around_it() -> None:
+    structure = analyse(document(two_loops(), *NESTED))
+
+    assert structure.bodies["one"].nodes == {"a", "two", "b", "leave_two"}
+    assert structure.bodies["two"].nodes == {"b"}
+    assert structure.parent == {"a": "one", "two": "one", "leave_two": "one", "b": "two"}
+    assert structure.loop_of == {"leave_one": "one", "leave_two": "two"}
+
+
+def test_a_loop_that_hangs_on_a_body_and_leads_nowhere_belongs_to_it() -> None:
+    nodes = {**two_loops("one", "two"), "b": STEP}
+    edges = (
+        "text.value -> one.input",
+        "one.body -> a.input",
+        "a.output -> leave_one.input",
+        "a.output -> two.input",
+        "two.body -> b.input",
+        "b.output -> leave_two.input",
+        "leave_one.output -> out.value",
+    )
+
+    workflow = document(nodes, *edges)
+
+    assert body_of(workflow, "one").nodes == {"a", "two", "b", "leave_two"}
+    assert "overlapping-loops" not in codes(workflow)
+
+
+def test_the_exit_may_get_the_loops_value_beside_the_bodys() -> None:
+    workflow = document(looped(), *LOOPED, "loop.body -> exit.feedback")
+
+    assert body_of(workflow).nodes == {"a"}
+    assert codes(workflow) == set()
+
+
+def test_the_controlling_router_may_reach_the_exit_through_other_nodes_but_not_from_a_nested_body() -> None:
+    through = document(
+        looped({"exit_condition": "evaluator"}, None, check=ROUTER, x=STEP),
+        *OPEN,
+        "a.output -> check.input",
+        "check.done -> x.input",
+        "x.output -> exit.input",
+        *CLOSE,
+    )
+    nested = document(
+        {**two_loops(), "b": ROUTER, "one": ("loop", {"exit_condition": "evaluator"})},
+        *[edge.replace("b.output", "b.done") for edge in NESTED],
+    )
+
+    assert analyse(through).evaluators == {"loop": "check"}
+    assert codes(through) == set()
+    assert analyse(nested).evaluators == {"two": "b"}
+    assert "no-evaluator" in codes(nested)
+
+
+def test_a_router_whose_done_leads_to_the_feedback_alone_controls_nothing() -> None:
+    workflow = document(
+        looped({"exit_condition": "evaluator"}, None, check=ROUTER),
+        *OPEN,
+        "a.output -> check.input",
+        "a.output -> exit.input",
+        "check.done -> exit.feedback",
+        *CLOSE,
+    )
+
+    assert analyse(workflow).evaluators == {}
+    assert "no-evaluator" in codes(workflow)
+
+
+def test_of_several_routers_the_one_that_is_named_controls() -> None:
+    nodes = looped({"exit_condition": "evaluator", "evaluator": "two"}, None, one=ROUTER, two=ROUTER)
+    edges = ("a.output -> one.input", "a.output -> two.input", "one.done -> exit.input", "two.done -> exit.input")
+
+    assert analyse(document(nodes, *OPEN, *edges, *CLOSE)).evaluators == {"loop": "two"}
+
+
+def test_the_ends_of_branches_are_kept_in_the_files_order_and_those_of_other_nodes_are_none() -> None:
+    nodes = looped(None, None, check=ROUTER, y=STEP, x=STEP, aside=STEP)
+
+    structure = analyse(document(nodes, *JUDGED, "check.continue -> x.input", "a.output -> aside.input"))
+
+    assert structure.feedback_ends == {"loop": ("x",)}
+
+
+def test_two_ends_on_a_branch_are_no_problem_where_the_feedback_is_wired() -> None:
+    nodes = looped(None, None, check=ROUTER, x=STEP, y=STEP)
+    both = ("check.continue -> x.input", "check.continue -> y.input")
+
+    assert "two-feedback-ends" in codes(document(nodes, *JUDGED, *both))
+    assert "two-feedback-ends" not in codes(document(nodes, *JUDGED, *both, "a.output -> exit.feedback"))

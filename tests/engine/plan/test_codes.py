@@ -1,0 +1,80 @@
+"""Every kind of problem that the check can find, once: where it is, how bad, what to do about it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine import validate
+from engine.document.problems import Problem, Severity
+from engine.plan.build import build
+from tests.engine.plan.broken import BROKEN, WARNINGS
+
+_ENGINE = Path(engine.__file__).parent
+_KINDS = {"input", "output"}
+
+
+def _codes_in_source() -> set[str]:
+    """The first argument of every `Problem` and `FieldProblem` that nodes and plan make."""
+    codes: set[str] = set()
+    for folder in ("plan", "nodes"):
+        for file in (_ENGINE / folder).glob("*.py"):
+            for call in ast.walk(ast.parse(file.read_text())):
+                if isinstance(call, ast.Call) and getattr(call.func, "id", "") in {"Problem", "FieldProblem"}:
+                    codes |= _texts(call.args[0])
+    return codes
+
+
+def _texts(argument: ast.expr) -> set[str]:
+    if isinstance(argument, ast.Constant):
+        return {str(argument.value)}
+    if isinstance(argument, ast.JoinedStr):
+        start = argument.values[0]
+        assert isinstance(start, ast.Constant)
+        return {f"{start.value}{kind}" for kind in _KINDS}
+    return set()  # handed on from a problem that was made elsewhere
+
+
+def found(code: str) -> list[Problem]:
+    return [problem for problem in validate(BROKEN[code][0]) if problem.code == code]
+
+
+def test_there_is_a_document_for_every_code() -> None:
+    assert set(BROKEN) == _codes_in_source()
+
+
+@pytest.mark.parametrize("code", list(BROKEN))
+def test_a_problem_is_told_once_with_its_place_its_weight_and_a_remedy(code: str) -> None:
+    _, place = BROKEN[code]
+
+    (problem,) = found(code)
+
+    named = {kind: getattr(problem, kind) for kind in ("node", "port", "field", "edge")}
+    assert named == {"node": None, "port": None, "field": None, "edge": None, **place}
+    assert problem.severity is (Severity.WARNING if code in WARNINGS else Severity.ERROR)
+    assert problem.message[0].isupper() or problem.message[0] in '"`0123456789'
+    assert problem.message.rstrip().endswith(".")
+    assert problem.remedy.rstrip().endswith((".", ")"))
+    assert str(problem).isprintable()
+
+
+@pytest.mark.parametrize("code", sorted(set(BROKEN) - WARNINGS))
+def test_a_document_with_an_error_has_no_plan_and_says_all_that_is_wrong(code: str) -> None:
+    workflow, _ = BROKEN[code]
+
+    with pytest.raises(engine.DocumentError) as caught:
+        build(workflow)
+
+    assert list(caught.value.problems) == validate(workflow)
+    assert caught.value.message.startswith("The workflow does not run: it has ")
+
+
+@pytest.mark.parametrize("code", sorted(WARNINGS))
+def test_a_document_with_nothing_but_warnings_has_a_plan(code: str) -> None:
+    workflow, _ = BROKEN[code]
+
+    assert {problem.severity for problem in validate(workflow)} == {Severity.WARNING}
+    assert build(workflow).graph.nodes

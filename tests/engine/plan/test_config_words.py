@@ -1,0 +1,172 @@
+"""What is wrong with a setting, in words that need no knowledge of the library that found it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from engine.document.settings import Settings
+from engine.nodes.registry import builtin_registry
+from engine.plan.config_words import config_faults
+from engine.tools.registry import builtin_tools
+
+LLM = builtin_registry().find("llm")
+MODELS: list[type[BaseModel]] = [
+    *(spec.config for spec in builtin_registry()),
+    Settings,
+    *(tool.parameters for tool in builtin_tools().values()),
+]
+WRONG_VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0.5,
+    10**30,
+    1e300,
+    float("inf"),
+    float("nan"),
+    "",
+    "x" * 10_000,
+    "\ud800",
+    "two\nlines",
+    [],
+    [1],
+    [None],
+    [{}],
+    [{"name": "Big"}],
+    [{"name": "a", "when": 5}],
+    [{"name": "a"}] * 30,
+    {},
+    {"a": 1},
+    {"two\nlines": {"input_usd_per_million": 1}},
+    {"a": {"input_usd_per_million": 1, "output_usd_per_million": -1, "x": 1}},
+]
+
+
+def faults(model: type[BaseModel], config: dict[str, Any]) -> list[tuple[str, str, str]]:
+    try:
+        model.model_validate(config)
+    except ValidationError as error:
+        return list(config_faults(model, error))
+    return []
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_fault_that_can_be_met_is_said_in_plain_words(model: type[BaseModel]) -> None:
+    met = [fault for name in model.model_fields for value in WRONG_VALUES for fault in faults(model, {name: value})]
+
+    assert met
+    for place, message, remedy in met:
+        assert "which does not fit" not in message, message
+        assert remedy != "Correct it."
+        assert message.endswith(".")
+        assert remedy.endswith(".")
+        assert f"{place}{message}{remedy}".isprintable()
+        assert len(message) < 250
+
+
+@pytest.mark.parametrize(
+    ("node_type", "config", "said"),
+    [
+        ("llm", {"prompt": 5}, ("prompt", '"Prompt" is 5, not a text.', "Give a text.")),
+        ("llm", {"prompt": None}, ("prompt", '"Prompt" is null, not a text.', "Give a text.")),
+        ("llm", {"retries": "2"}, ("retries", '"Retries" is "2", not a whole number.', "Give a whole number.")),
+        ("llm", {"retries": 1.5}, ("retries", '"Retries" is 1.5, not a whole number.', "Give a whole number.")),
+        ("llm", {"retries": True}, ("retries", '"Retries" is true, not a whole number.', "Give a whole number.")),
+        ("llm", {"retries": 21}, ("retries", '"Retries" is 21, and must be 20 or less.', "Give 20 or less.")),
+        ("llm", {"retries": -1}, ("retries", '"Retries" is -1, and must be 0 or more.', "Give 0 or more.")),
+        (
+            "llm",
+            {"temperature": 2.5},
+            ("temperature", '"Temperature" is 2.5, and must be 2 or less.', "Give 2 or less."),
+        ),
+        (
+            "llm",
+            {"timeout_s": 0},
+            ("timeout_s", '"Time limit in seconds" is 0, and must be more than 0.', "Give more than 0."),
+        ),
+        ("llm", {"system": []}, ("system", '"System prompt" is a list, not a text.', "Give a text.")),
+        (
+            "llm",
+            {"reply_schema": "{}"},
+            ("reply_schema", '"Structured reply" is "{}", not an object.', "Give an object."),
+        ),
+        (
+            "llm",
+            {"on_error": "retry"},
+            (
+                "on_error",
+                '"On error" is "retry", not one of fail, continue or branch.',
+                "Give one of fail, continue or branch.",
+            ),
+        ),
+        (
+            "input",
+            {"type": "string"},
+            (
+                "type",
+                '"Type" is "string", not one of any, text, json, number, boolean or list.',
+                "Give one of any, text, json, number, boolean or list.",
+            ),
+        ),
+        ("input", {"name": "x" * 101}, ("name", '"Name" has more than 100 characters.', "Shorten it.")),
+        (
+            "router",
+            {"branches": []},
+            ("branches", '"Branches" has fewer entries than the 1 that it needs.', "Add what is missing."),
+        ),
+        ("router", {"branches": [{}]}, ("branches.0.name", '"Branches" (0.name) is missing.', "Add it.")),
+        ("router", {"branches": ["a"]}, ("branches.0", '"Branches" (0) is "a", not an object.', "Give an object.")),
+        (
+            "router",
+            {"branches": [{"name": "a"}, {"name": "B c"}]},
+            (
+                "branches.1.name",
+                '"Branches" (1.name) is "B c", not small letters, digits and underscores with a letter first.',
+                "Give small letters, digits and underscores with a letter first.",
+            ),
+        ),
+        (
+            "input",
+            {"name": "a\ud800"},
+            ("name", '"Name" holds half of a character (a lone surrogate).', "Remove that character."),
+        ),
+        (
+            "loop",
+            {"inject_feedback": "yes"},
+            (
+                "inject_feedback",
+                '"Tell the model about the iteration" is "yes", not true or false.',
+                "Give true or false.",
+            ),
+        ),
+    ],
+)
+def test_a_fault_says_what_is_there_what_should_be_and_what_to_do(
+    node_type: str, config: dict[str, Any], said: tuple[str, str, str]
+) -> None:
+    spec = builtin_registry().find(node_type)
+    assert spec is not None
+
+    assert faults(spec.config, config) == [said]
+
+
+def test_all_faults_of_a_config_are_told() -> None:
+    assert LLM is not None
+
+    places = [place for place, _, _ in faults(LLM.config, {"prompt": 1, "retries": "x", "temperature": 9})]
+
+    assert sorted(places) == ["prompt", "retries", "temperature"]
+
+
+class _Untitled(BaseModel):
+    size: tuple[int, int] = (0, 0)
+
+
+def test_a_kind_of_fault_and_a_field_that_nobody_thought_of_are_still_sentences() -> None:
+    assert faults(_Untitled, {"size": 5}) == [("size", '"size" is 5, which does not fit.', "Correct it.")]
+    with pytest.raises(ValidationError) as caught:
+        _Untitled.model_validate(5)
+    assert list(config_faults(_Untitled, caught.value)) == [("", "It is 5, not an object.", "Give an object.")]

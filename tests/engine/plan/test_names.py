@@ -1,0 +1,135 @@
+"""A name that can have no value is told before the run, and one that can is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine import validate
+from engine.plan.names import name_problems
+from engine.plan.structure import analyse
+from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, document, in_a_row, looped
+from tests.engine.plan.test_pairing import NESTED, two_loops
+
+
+def told(workflow: Any) -> list[str]:
+    return [problem.message for problem in validate(workflow) if problem.code == "unknown-name"]
+
+
+def outside(text: str) -> list[str]:
+    return told(in_a_row(("transform", {"template": f"{{{{input}}}}{text}"})))
+
+
+def in_body(text: str, **loop: Any) -> list[str]:
+    return told(document({**looped(loop), "a": ("transform", {"template": f"{{{{input}}}}{text}"})}, *LOOPED))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{loop.index}} {{loop.iteration}} {{loop.max_iterations}} {{loop.input}} {{loop.previous}} {{loop.history}}",
+        "{{loop.last.a}}",
+        "{{loop.input.title}}",
+        "{{loop.previous.items}}",
+        "{{ size(loop.history) + loop.index }}",
+    ],
+)
+def test_what_a_loop_knows_can_be_named_in_its_body(text: str) -> None:
+    assert in_body(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{{loop.round}}", "`loop.round` cannot be filled in: `loop` has history, index, input, iteration, "),
+        ("{{loop.index.more}}", "`loop.index` is a number and has nothing in it."),
+        ("{{loop.last.b}}", '`b` is no node of it; the loop "loop" has a.'),
+        ("{{loop.last.text}}", '`text` is no node of it; the loop "loop" has a.'),
+        ("{{loop.parent.index}}", 'the loop "loop" lies in no other.'),
+        ("{{state.seen}}", "Nothing gives `state` a value."),
+        ("{{item}}", "`item` has a value only in an iterator."),
+        ("{{index}}", "in a loop it is `loop.index`."),
+    ],
+)
+def test_what_a_loop_does_not_know_is_told(text: str, says: str) -> None:
+    (message,) = in_body(text)
+
+    assert says in message
+
+
+@pytest.mark.parametrize("text", ["{{loop.index}}", "{{loop.last.n}}", "{{loop.parent.index}}"])
+def test_outside_of_loops_there_is_no_loop(text: str) -> None:
+    (message,) = outside(text)
+
+    assert message.endswith("cannot be filled in: `loop` has a value only between a Loop and its Exit.")
+
+
+def test_a_bare_name_is_a_port_and_so_never_unknown() -> None:
+    workflow = in_a_row(("transform", {"template": "{{input}} {{whatever}}"}))
+
+    assert told(workflow) == []
+    assert "unconnected-port" in {problem.code for problem in validate(workflow)}
+
+
+def test_nested_bodies_see_the_loop_around_theirs_and_no_further() -> None:
+    def inner(text: str) -> list[str]:
+        nodes = two_loops(b=("transform", {"template": f"{{{{input}}}}{text}"}))
+        return told(document(nodes, *NESTED))
+
+    assert inner("{{loop.parent.index}} {{loop.parent.last.a}} {{loop.last.b}} {{loop.parent.last.two}}") == []
+    assert 'the loop "two" has b.' in inner("{{loop.last.a}}")[0]
+    assert '`b` is no node of it; the loop "one" has ' in inner("{{loop.parent.last.b}}")[0]
+    assert 'the loop "one" lies in no other.' in inner("{{loop.parent.parent.index}}")[0]
+
+
+@pytest.mark.parametrize("field", ["until", "score"])
+@pytest.mark.parametrize(
+    ("expression", "says"),
+    [
+        ("output == '' || similarity > 0.5 || cost_usd < 1.0 || elapsed_s > 5.0", None),
+        ("nodes.a == ''", None),
+        ("loop.index > 1 && loop.last.a == ''", None),
+        ("nodes.b == ''", '`b` is no node of it; the loop "loop" has a.'),
+        ("nodes.text == ''", '`text` is no node of it; the loop "loop" has a.'),
+        ("result == ''", "here there is cost_usd, elapsed_s, loop, nodes, output, similarity."),
+        ("input == ''", "here there is cost_usd, elapsed_s, loop, nodes, output, similarity."),
+    ],
+)
+def test_an_expression_about_an_iteration_knows_what_came_of_it(field: str, expression: str, says: str | None) -> None:
+    problems = told(document(looped({field: expression}), *LOOPED))
+
+    assert problems == [] if says is None else says in problems[0]
+
+
+def test_a_condition_knows_the_input_alone() -> None:
+    assert told(document(looped({"condition": "size(input) > 0"}), *LOOPED)) == []
+    assert (
+        "`output` cannot be filled in: here there is input"
+        in told(document(looped({"condition": "output == ''"}), *LOOPED))[0]
+    )
+
+
+def test_each_wrong_name_of_a_text_is_told_with_its_field() -> None:
+    workflow = document(
+        {**looped(), "a": ("llm", {"system": "{{loop.x}}", "prompt": "{{input}} {{loop.y}} {{loop.x}}"})}, *LOOPED
+    )
+
+    places = [(problem.node, problem.field, problem.message.split()[0]) for problem in name_problems(analyse(workflow))]
+
+    assert places == [("a", "system", "`loop.x`"), ("a", "prompt", "`loop.x`"), ("a", "prompt", "`loop.y`")]
+
+
+def test_a_loop_without_an_exit_blames_no_name() -> None:
+    """Its own problem says why nothing is known of its body."""
+    nodes = {"text": "input", "loop": ("loop", {"until": "nodes.a == ''"}), "a": "transform", "out": "output"}
+
+    assert told(document(nodes, *OPEN, "a.output -> out.value")) == []
+
+
+def test_a_text_that_does_not_compile_has_no_names() -> None:
+    assert outside("{{loop.x}} {{") == []
+
+
+def test_the_usual_edges_of_the_example_are_fine() -> None:
+    assert validate(document(looped(), *OPEN, "a.output -> exit.input", *CLOSE)) == []

@@ -1,0 +1,294 @@
+"""What may be spent: reckoned before a call, reserved while it runs, charged after it, on every level."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.models.base import Message, Price, Request, Usage
+from engine.runner.account import Account, BudgetError, Estimate, estimate, reply_tokens
+
+DOLLAR = Estimate(1.0, 10)
+
+
+def request(*texts: str, max_tokens: int | None = 100) -> Request:
+    return Request(tuple(Message("user", text) for text in texts), max_tokens=max_tokens)
+
+
+async def turn() -> None:
+    """Let everyone who can go on do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "tokens"),
+    [([""], 16), (["abc"], 17), (["abcd"], 18), (["é" * 3], 18), (["\ud800"], 17), (["abc", "abc"], 34)],
+)
+def test_texts_are_reckoned_at_three_bytes_a_token_and_some_a_message(texts: list[str], tokens: int) -> None:
+    assert estimate(request(*texts), None) == Estimate(0.0, tokens + 100)
+
+
+def test_a_reply_is_reckoned_at_its_longest() -> None:
+    assert reply_tokens(request("a", max_tokens=7)) == 7
+    assert reply_tokens(request("a", max_tokens=None)) == 4096
+
+
+def test_the_price_of_a_call_is_that_of_all_its_tokens() -> None:
+    assert estimate(request("abc"), Price(0.01, 0.5)) == Estimate(pytest.approx(17 * 0.01 + 100 * 0.5), 117)
+
+
+def test_a_charge_counts_on_every_level() -> None:
+    run = Account()
+    loop = Account("loop", run)
+    iteration, other = Account("loop", loop), Account("loop", loop)
+
+    iteration.charge(Usage(10, 5), 0.25)
+    other.charge(Usage(1, 1, exact=False), 0.5)
+
+    assert (iteration.usage, iteration.cost_usd) == (Usage(10, 5), 0.25)
+    assert (other.usage, other.cost_usd) == (Usage(1, 1, exact=False), 0.5)
+    assert (loop.usage, loop.cost_usd) == (Usage(11, 6, exact=False), 0.75)
+    assert (run.usage, run.cost_usd, run.tokens) == (Usage(11, 6, exact=False), 0.75, 17)
+
+
+def test_one_unknown_price_makes_the_sum_unknown_where_it_counts_and_nowhere_else() -> None:
+    run = Account()
+    first, second = Account("a", run), Account("b", run)
+
+    first.charge(Usage(1, 1), None)
+    second.charge(Usage(1, 1), 0.5)
+
+    assert (first.cost_usd, second.cost_usd, run.cost_usd) == (None, 0.5, None)
+
+
+@pytest.mark.parametrize(
+    ("limit", "spent", "fits"), [(1.0, 0.0, True), (1.0, 1e-6, False), (0.999, 0.0, False), (0.0, 0.0, False)]
+)
+async def test_a_call_is_made_where_it_fits_to_the_cent(limit: float, spent: float, fits: bool) -> None:
+    account = Account(limit_usd=limit)
+    account.charge(Usage(1, 1), spent)
+
+    if fits:
+        await account.reserve(DOLLAR)
+        assert account.reserved_usd == 1.0
+    else:
+        with pytest.raises(BudgetError):
+            await account.reserve(DOLLAR)
+        assert account.reserved_usd == 0.0
+
+
+async def test_what_floating_point_leaves_over_refuses_nothing() -> None:
+    account = Account(limit_usd=0.3)
+    account.charge(Usage(1, 1), 0.1)
+
+    await account.reserve(Estimate(0.2, 1))
+
+    assert 0.1 + 0.2 > 0.3
+
+
+async def test_a_free_call_fits_a_budget_of_nothing() -> None:
+    await Account(limit_usd=0.0).reserve(Estimate(0.0, 10**6))
+
+
+@pytest.mark.parametrize(
+    ("limits", "path", "message"),
+    [
+        (
+            {"limit_usd": 0.5},
+            "",
+            "The budget of the run is spent: $0.5000 of $0.5 are left, and the next call may take up to $1.0000.",
+        ),
+        (
+            {"limit_tokens": 9},
+            "",
+            "The budget of the run is spent: 9 of 9 tokens are left, and the next call may take up to 10 tokens.",
+        ),
+        (
+            {"limit_usd": 0.5},
+            "x",
+            'The budget of the loop "x" is spent: $0.5000 of $0.5 are left, and the next call may take up to $1.0000.',
+        ),
+    ],
+)
+async def test_a_refusal_says_whose_budget_it_is_what_is_left_and_what_to_do(
+    limits: dict[str, Any], path: str, message: str
+) -> None:
+    with pytest.raises(BudgetError) as caught:
+        await Account(path, Account(), **limits).reserve(DOLLAR)
+
+    assert (caught.value.message, caught.value.path) == (message, path)
+    assert caught.value.remedy == "Raise the budget, or lower 'Most tokens in the reply'."
+
+
+async def test_a_budget_that_was_overrun_has_nothing_left() -> None:
+    account = Account(limit_usd=1.0)
+    account.charge(Usage(1, 1), 2.5)
+
+    with pytest.raises(BudgetError, match=r"\$0\.0000 of \$1 are left"):
+        await account.reserve(DOLLAR)
+
+
+async def test_the_budget_around_holds_for_what_lies_inside() -> None:
+    run = Account(limit_usd=0.5)
+    inside = Account("loop", Account("loop", run, limit_usd=100.0))
+
+    with pytest.raises(BudgetError) as caught:
+        await inside.reserve(DOLLAR)
+
+    assert caught.value.path == ""
+    assert (inside.held, run.held) == (0, 0)
+
+
+def test_a_level_is_limited_where_one_above_it_is() -> None:
+    assert Account("inside", Account(limit_tokens=5)).limited
+    assert Account("inside", Account(), limit_usd=0.0).limited
+    assert not Account("inside", Account()).limited
+
+
+async def test_a_call_that_would_fit_but_for_another_waits_for_that_one() -> None:
+    run = Account(limit_usd=1.5)
+    await run.reserve(DOLLAR)
+    waiting = asyncio.create_task(run.reserve(DOLLAR))
+    await turn()
+    assert not waiting.done()
+
+    run.charge(Usage(1, 1), 0.25)
+    run.release(DOLLAR)
+
+    await waiting
+    assert (run.held, run.reserved_usd, run.reserved_tokens) == (1, 1.0, 10)
+
+
+async def test_a_call_that_waited_in_vain_is_refused() -> None:
+    run = Account(limit_usd=1.5)
+    await run.reserve(DOLLAR)
+    waiting = asyncio.create_task(run.reserve(DOLLAR))
+    await turn()
+
+    run.charge(Usage(1, 1), 0.75)
+    run.release(DOLLAR)
+
+    with pytest.raises(BudgetError, match=r"\$0\.7500 of \$1\.5 are left"):
+        await waiting
+    assert run.held == 0
+
+
+async def test_calls_in_different_loops_wait_for_the_budget_of_the_run_and_go_on_in_order() -> None:
+    run = Account(limit_tokens=10)
+    loops = [Account(f"loop{number}", run) for number in range(4)]
+    order: list[int] = []
+
+    async def call(number: int) -> None:
+        await loops[number].reserve(Estimate(0.0, 10))
+        order.append(number)
+        await turn()
+        loops[number].release(Estimate(0.0, 10))
+
+    await asyncio.gather(*(call(number) for number in range(4)))
+
+    assert order == [0, 1, 2, 3]
+    assert (run.held, run.reserved_tokens) == (0, 0)
+
+
+async def test_a_small_call_passes_one_that_waits() -> None:
+    run = Account(limit_usd=1.5)
+    await run.reserve(DOLLAR)
+    waiting = asyncio.create_task(run.reserve(DOLLAR))
+    await turn()
+
+    await run.reserve(Estimate(0.5, 1))
+
+    assert not waiting.done()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+
+async def test_a_call_that_was_stopped_while_it_waited_holds_up_nobody() -> None:
+    run = Account(limit_usd=1.0)
+    await run.reserve(DOLLAR)
+    stopped, waiting = asyncio.create_task(run.reserve(DOLLAR)), asyncio.create_task(run.reserve(DOLLAR))
+    await turn()
+    stopped.cancel()
+    await turn()
+
+    run.release(DOLLAR)
+    await waiting
+
+    assert stopped.cancelled()
+    assert run.held == 1
+
+
+async def test_nothing_is_reserved_once_nothing_is_under_way() -> None:
+    run = Account(limit_usd=10.0)
+    parts = [
+        Estimate(0.1, 1),
+        Estimate(0.2, 1),
+        Estimate(0.3, 1),
+    ]  # whose sum, taken apart again, leaves something over
+    for part in parts:
+        await run.reserve(part)
+    for part in parts:
+        run.release(part)
+
+    assert run.reserved_usd == 0.0
+    assert run.reserved_tokens == 0
+
+
+def test_a_budget_that_is_nearly_spent_is_told_once_on_each_level() -> None:
+    run = Account(limit_tokens=100)
+    loop = Account("loop", run, limit_usd=1.0)
+
+    loop.charge(Usage(79, 0), 0.79)
+    assert loop.nearly_spent() == []
+    loop.charge(Usage(1, 0), 0.01)
+    told = loop.nearly_spent()
+
+    assert [(level.path, unit, spent, limit) for level, unit, spent, limit in told] == [
+        ("loop", "usd", pytest.approx(0.8), 1.0),
+        ("", "tokens", 80, 100),
+    ]
+    loop.charge(Usage(20, 0), 0.2)
+    assert loop.nearly_spent() == []
+
+
+calls = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 50), st.floats(0, 1), st.integers(0, 3)), min_size=1, max_size=12
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(calls, st.integers(0, 120), st.integers(0, 80))
+def test_calls_side_by_side_never_overrun_any_budget_together(
+    made: list[tuple[int, int, float, int]], run_limit: int, loop_limit: int
+) -> None:
+    """Each call: the loop that makes it, what it may take at most, which part of that it takes, how long it lasts."""
+    run = Account(limit_tokens=run_limit)
+    loops = [Account(f"loop{number}", run, limit_tokens=loop_limit) for number in range(3)]
+    refused: list[int] = []
+
+    async def call(loop: Account, most: int, part: float, turns: int) -> None:
+        needed = Estimate(0.0, most)
+        try:
+            await loop.reserve(needed)
+        except BudgetError:
+            refused.append(most)
+            return
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        loop.charge(Usage(0, int(most * part)), 0.0)
+        loop.release(needed)
+
+    async def all_of_them() -> None:
+        await asyncio.wait_for(asyncio.gather(*(call(loops[where], *how) for where, *how in made)), 10)
+
+    asyncio.run(all_of_them())
+
+    assert run.tokens <= run_limit
+    assert all(loop.tokens <= loop_limit for loop in loops)
+    assert run.held == run.reserved_tokens == 0
+    assert all(most > 0 for most in refused)
