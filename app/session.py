@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -29,6 +30,7 @@ from engine.runner.options import RunOptions
 from engine.values import Value
 
 ANALYSE_AFTER_MS: Final = 30
+CHECKED_MS: Final = 8
 
 
 class Session(QObject):
@@ -67,8 +69,6 @@ class Session(QObject):
     run_ended = Signal()
     view_changed = Signal()
 
-    _structure_found = Signal(object, object)
-
     def __init__(
         self,
         engine: EngineThread,
@@ -91,11 +91,14 @@ class Session(QObject):
         self.chosen: dict[str, int] = {}
         self.last_inputs: dict[str, Value] = {}
         self._analysing = False
+        self._checked: SimpleQueue[tuple[Structure, list[Problem]]] = SimpleQueue()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(ANALYSE_AFTER_MS)
         self._timer.timeout.connect(self._analyse)
-        self._structure_found.connect(self._take_up_structure)
+        self._checked_timer = QTimer(self)
+        self._checked_timer.setInterval(CHECKED_MS)
+        self._checked_timer.timeout.connect(self._take_up_structure)
 
     @classmethod
     def open(cls, engine: EngineThread, path: Path, parent: QObject | None = None) -> Session:
@@ -234,13 +237,21 @@ class Session(QObject):
         self._analysing = True
         workflow = self.workflow
 
+        registry, checked = self.registry, self._checked
+
         def work() -> None:
-            structure = analyse(workflow, self.registry)
-            self._structure_found.emit(structure, check_structure(structure))
+            # A thread must not touch a document that may be closed by now: it leaves what it found to be fetched.
+            structure = analyse(workflow, registry)
+            checked.put((structure, check_structure(structure)))
 
         threading.Thread(target=work, name="loopwright check", daemon=True).start()
+        self._checked_timer.start()
 
-    def _take_up_structure(self, structure: Structure, problems: list[Problem]) -> None:
+    def _take_up_structure(self) -> None:
+        if self._checked.empty():
+            return
+        structure, problems = self._checked.get()
+        self._checked_timer.stop()
         self._analysing = False
         if structure.workflow is not self.workflow:
             self._timer.start()
