@@ -48,7 +48,6 @@ class Form(QWidget):
         self._sign = ThemedIcon(self.fold, "mdi6.chevron-right", "dim")
         self.fold.setCheckable(True)
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.fold.setVisible(any(field.more for field in self.fields.values()))
         target.keys.watch(self.fold)
         self.fold.toggled.connect(self._unfold)
         self.fold.clicked.connect(self.fold_changed)
@@ -57,6 +56,7 @@ class Form(QWidget):
         self._box.setSpacing(4 * UNIT)
         self._box.addWidget(self._main)
         self._box.addWidget(self.fold, 0, Qt.AlignmentFlag.AlignLeft)
+        self.fold.setVisible(any(field.more for field in self.fields.values()))
         self._draw_fold()
 
     def row(self, name: str) -> Row | None:

@@ -95,16 +95,18 @@ def _ended_order(name: str) -> int:
 
 
 def _ports(structure: Structure, node_id: str) -> Iterator[Name]:
-    resolved = structure.resolution.nodes.get(node_id)
-    if resolved is None:
-        return
+    # By the edges, not only by the ports: while a text is typed that does not compile, its node has lost ports.
     sources: dict[str, list[str]] = {}
-    for link in structure.links_to.get(node_id, ()):
-        sources.setdefault(link.target_port, []).append(_title(structure, link.source))
-    for port in resolved.inputs.values():
-        titles = sources.get(port.name)
-        told = f"From {', '.join(titles)}." if titles else "Nothing is connected to this port."
-        yield Name((port.name,), told, connected=bool(titles))
+    for edge in structure.workflow.edges:
+        node, port = edge.target
+        if node == node_id:
+            sources.setdefault(port, []).append(_title(structure, edge.source[0]))
+    resolved = structure.resolution.nodes.get(node_id)
+    ports = [] if resolved is None else [name for name in resolved.inputs if name not in sources]
+    for name, titles in sources.items():
+        yield Name((name,), f"From {', '.join(titles)}.")
+    for name in ports:
+        yield Name((name,), "Nothing is connected to this port.", connected=False)
 
 
 def _loop(structure: Structure, loop: str | None, prefix: tuple[str, ...]) -> Iterator[Name]:

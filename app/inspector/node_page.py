@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -13,6 +14,9 @@ from app.inspector.target import Target
 from app.session import Session
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
+
+
+_UNREADABLE: Final = frozenset({"bad-template", "bad-expression"})
 
 
 class NodePage(QWidget):
@@ -68,6 +72,9 @@ class NodePage(QWidget):
     def show_problems(self) -> None:
         """Show what is wrong: with a field beside it, with the node as a whole above."""
         problems = self._session.problems_of(self.target.node_id or "")
+        if any(problem.code in _UNREADABLE for problem in problems):
+            # A text in the making that does not compile takes its ports with it; that mends itself.
+            problems = [problem for problem in problems if problem.code != "unknown-port"]
         faults = faults_by_field(problems)
         fields = self.form.fields if self.form is not None else {}
         known = {name: found for name, found in faults.items() if name in fields}

@@ -90,7 +90,6 @@ class Row(QWidget):
         self._label.setBuddy(editor.main_widget)
         self._label.setToolTip(plain_tool_tip(self.field.help))
         self._help = PlainLabel(self.field.help, look="dim small", wrap=True)
-        self._help.setVisible(with_help and bool(self.field.help))
         self._problems = ProblemLines()
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
@@ -105,6 +104,7 @@ class Row(QWidget):
             box.addWidget(self._label)
             box.addWidget(editor)
         box.addWidget(self._help)
+        self._help.setVisible(with_help and bool(self.field.help))
         box.addWidget(self._problems)
         editor.edited.connect(lambda value: self.edited.emit(self.field.name, value))
 

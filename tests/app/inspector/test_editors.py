@@ -1,0 +1,422 @@
+"""Each kind of widget, typed into and clicked at, and what the document has afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+
+from engine.document.config_path import UNSET
+from engine.document.model import Node, Workflow
+from engine.document.node_operations import SetConfig
+from engine.document.operations import Connect
+from tests.app.inspector.conftest import Bench, OpenInspector, refine
+
+OneNode = Callable[..., Bench]
+Key = Qt.Key
+UNDO, REDO = Qt.Key.Key_Z, Qt.Key.Key_Y
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+def press(widget: QWidget, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    QTest.keyClick(widget, key, modifier)
+
+
+def choose(combo: QComboBox, steps: int) -> None:
+    """Choose with the keyboard, as many entries down (or up)."""
+    combo.setFocus()
+    for _ in range(abs(steps)):
+        press(combo, Key.Key_Down if steps > 0 else Key.Key_Up)
+
+
+def test_a_line_is_written_at_each_keystroke_and_is_one_step(one_node: OneNode) -> None:
+    bench = one_node("input")
+    line = bench.editor("name").line
+    line.setFocus()
+    seen = []
+    bench.session.changed.connect(lambda _old, new: seen.append(new.node("it").config.get("name")))
+    QTest.keyClicks(line, "abc")
+    assert seen == ["a", "ab", "abc"]
+    bench.session.undo()
+    assert bench.config("it") == {}
+    assert bench.session.undo_title is None
+    assert line.text() == ""
+
+
+def test_undo_and_redo_keys_in_a_field_are_the_documents(one_node: OneNode) -> None:
+    bench = one_node("input")
+    line = bench.editor("name").line
+    line.setFocus()
+    QTest.keyClicks(line, "abc")
+    press(line, UNDO, CTRL)
+    assert (bench.config("it"), line.text()) == ({}, "")
+    press(line, REDO, CTRL)
+    assert (bench.config("it"), line.text()) == ({"name": "abc"}, "abc")
+    press(line, UNDO, CTRL)
+    press(line, UNDO, CTRL | Qt.KeyboardModifier.ShiftModifier)
+    assert bench.config("it") == {"name": "abc"}
+
+
+def test_leaving_a_field_ends_the_step(one_node: OneNode) -> None:
+    bench = one_node("input")
+    line = bench.editor("name").line
+    line.setFocus()
+    QTest.keyClicks(line, "a")
+    bench.editor("description").edit.setFocus()
+    line.setFocus()
+    QTest.keyClicks(line, "b")
+    bench.session.undo()
+    assert bench.config("it") == {"name": "a"}
+
+
+def test_what_is_emptied_to_its_default_leaves_the_document(one_node: OneNode) -> None:
+    bench = one_node("input", name="x", type="text")
+    line = bench.editor("name").line
+    line.setFocus()
+    press(line, Key.Key_End)
+    press(line, Key.Key_Backspace)
+    assert bench.config("it") == {"type": "text"}
+
+
+def test_undo_elsewhere_changes_the_text_and_leaves_the_cursor(one_node: OneNode) -> None:
+    bench = one_node("llm", prompt="one two three")
+    edit = bench.editor("prompt").edit
+    edit.setFocus()
+    press(edit, Key.Key_End)
+    bench.session.do(SetConfig("it", ("prompt",), "one 2 three"))
+    assert edit.text() == "one 2 three"
+    assert edit.textCursor().position() == len("one 2 three")
+    bench.session.undo()
+    assert edit.text() == "one two three"
+    assert edit.textCursor().position() == len("one two three")
+
+
+def test_texts_outside_the_basic_plane_and_unbreakable_spaces_are_kept(one_node: OneNode) -> None:
+    bench = one_node("llm", prompt="a\u00a0😀 b")
+    edit = bench.editor("prompt").edit
+    edit.setFocus()
+    press(edit, Key.Key_End)
+    QTest.keyClicks(edit, "!")
+    assert bench.config("it")["prompt"] == "a\u00a0😀 b!"
+    bench.session.do(SetConfig("it", ("prompt",), "a\u00a0😁 b!"))
+    assert edit.text() == "a\u00a0😁 b!"
+
+
+def test_a_number_is_typed_stepped_and_emptied(one_node: OneNode) -> None:
+    bench = one_node("llm")
+    number = bench.editor("temperature").number
+    number.setFocus()
+    QTest.keyClicks(number, "0.7")
+    assert bench.config("it") == {"temperature": 0.7}
+    press(number, Key.Key_Up)
+    assert bench.config("it") == {"temperature": 0.8}
+    number.selectAll()
+    press(number, Key.Key_Delete)
+    assert bench.config("it") == {}
+
+
+def test_steps_end_at_the_limits(one_node: OneNode) -> None:
+    bench = one_node("llm", temperature=2)
+    number = bench.editor("temperature").number
+    number.setFocus()
+    press(number, Key.Key_Up)
+    assert bench.config("it") == {"temperature": 2}
+    number.selectAll()
+    QTest.keyClicks(number, "9")
+    press(number, Key.Key_Down)
+    assert bench.config("it") == {"temperature": 2}
+
+
+def test_an_optional_number_whose_default_is_a_number_can_be_none(one_node: OneNode) -> None:
+    bench = one_node("llm")
+    number = bench.editor("max_tokens").number
+    number.setFocus()
+    assert number.text() == "1024"
+    number.selectAll()
+    press(number, Key.Key_Delete)
+    assert bench.config("it") == {"max_tokens": None}
+    QTest.keyClicks(number, "1024")
+    assert bench.config("it") == {}
+
+
+def test_an_emptied_number_shows_what_counts_when_it_is_left(one_node: OneNode) -> None:
+    bench = one_node("loop", max_iterations=7)
+    number = bench.editor("max_iterations").number
+    number.setFocus()
+    number.selectAll()
+    press(number, Key.Key_Delete)
+    assert (number.text(), bench.config("it")) == ("", {})
+    bench.editor("exit_condition").combo.setFocus()
+    assert number.text() == "5"
+
+
+@pytest.mark.parametrize("typed", ["abc", "1.2.3", "-"])
+def test_what_is_no_number_stays_in_the_document_and_is_marked(one_node: OneNode, typed: str) -> None:
+    bench = one_node("llm")
+    editor = bench.editor("temperature")
+    editor.number.setFocus()
+    QTest.keyClicks(editor.number, typed)
+    assert bench.config("it") == {"temperature": typed}
+    bench.qtbot.waitUntil(lambda: bench.problems("temperature") != [])
+    assert "Give" in bench.problems("temperature")[0]
+    assert editor.number.property("invalid") is True
+    editor.number.selectAll()
+    QTest.keyClicks(editor.number, "1")
+    bench.qtbot.waitUntil(lambda: bench.problems("temperature") == [])
+    assert not editor.number.property("invalid")
+
+
+def test_a_number_outside_its_limits_is_marked_with_what_to_give(one_node: OneNode) -> None:
+    bench = one_node("llm")
+    number = bench.editor("temperature").number
+    number.setFocus()
+    QTest.keyClicks(number, "3")
+    bench.qtbot.waitUntil(lambda: bench.problems("temperature") != [])
+    assert len(bench.problems("temperature")) == 1
+    assert bench.problems("temperature")[0].endswith("Give 2 or less.")
+
+
+def test_a_decimal_comma_is_a_decimal_point(one_node: OneNode) -> None:
+    bench = one_node("llm")
+    number = bench.editor("temperature").number
+    number.setFocus()
+    QTest.keyClicks(number, "0,5")
+    assert bench.config("it") == {"temperature": 0.5}
+
+
+def test_a_choice_is_made_with_the_keyboard_and_says_what_it_means(one_node: OneNode) -> None:
+    bench = one_node("loop")
+    editor = bench.editor("exit_condition")
+    choose(editor.combo, 2)
+    assert bench.config("it") == {"exit_condition": "stable_output"}
+    assert editor.combo.currentText() == "stable output"
+    row = bench.page.form.row("exit_condition")
+    assert row._help.text() == "The result stops changing."
+    choose(editor.combo, -2)
+    assert bench.config("it") == {}
+
+
+def test_fields_come_and_go_with_a_choice(one_node: OneNode) -> None:
+    bench = one_node("loop")
+    form = bench.page.form
+    assert form.row("stability_threshold").isHidden()
+    choose(bench.editor("exit_condition").combo, 2)
+    assert not form.row("stability_threshold").isHidden()
+    bench.session.undo()
+    bench.session.undo()
+    assert form.row("stability_threshold").isHidden()
+
+
+def test_a_hidden_field_with_something_wrong_in_it_is_shown(one_node: OneNode) -> None:
+    bench = one_node("loop", stability_threshold=3)
+    bench.analysed()
+    assert not bench.page.form.row("stability_threshold").isHidden()
+
+
+def test_an_unknown_choice_is_shown_as_it_is(one_node: OneNode) -> None:
+    bench = one_node("loop", exit_condition="luck")
+    assert bench.editor("exit_condition").combo.currentText() == "luck (not there)"
+    assert bench.problems("exit_condition") != []
+
+
+def test_a_switch_is_turned_with_the_space_bar(one_node: OneNode) -> None:
+    bench = one_node("loop")
+    switch = bench.editor("inject_feedback").switch
+    assert switch.isChecked()
+    switch.setFocus()
+    press(switch, Key.Key_Space)
+    assert bench.config("it") == {"inject_feedback": False}
+    press(switch, Key.Key_Space)
+    assert bench.config("it") == {}
+    bench.session.undo()
+    assert not switch.isChecked()
+
+
+def test_json_is_checked_while_it_is_typed(one_node: OneNode) -> None:
+    bench = one_node("validator")
+    editor = bench.editor("json_schema")
+    editor.edit.setFocus()
+    editor.edit.selectAll()
+    QTest.keyClicks(editor.edit, '{"type": ')
+    assert bench.config("it") == {"json_schema": '{"type": '}
+    assert editor.said.text().startswith("This is no JSON yet: line 1, column 10")
+    bench.qtbot.waitUntil(lambda: bench.problems("json_schema") != [])
+    QTest.keyClicks(editor.edit, '"text"}')
+    assert bench.config("it") == {"json_schema": {"type": "text"}}
+    assert not editor.said.isVisible()
+    bench.qtbot.waitUntil(lambda: "schema" in " ".join(bench.problems("json_schema")).lower())
+    assert editor.edit.text() == '{"type": "text"}', "what was typed is not written anew"
+
+
+def test_an_emptied_optional_json_is_none(one_node: OneNode) -> None:
+    bench = one_node("llm", reply_schema={"type": "object"})
+    editor = bench.editor("reply_schema")
+    assert editor.edit.text() == '{\n  "type": "object"\n}'
+    editor.edit.setFocus()
+    editor.edit.selectAll()
+    press(editor.edit, Key.Key_Delete)
+    assert bench.config("it") == {}
+
+
+@pytest.mark.parametrize(
+    ("typed", "value", "said"),
+    [("hello", "hello", ""), ("5", 5, "Read as a number."), ('"5"', "5", ""), ("[1]", [1], "Read as a list.")],
+)
+def test_a_value_of_any_kind_is_json_or_else_a_text(one_node: OneNode, typed: str, value: object, said: str) -> None:
+    bench = one_node("input")
+    editor = bench.editor("default")
+    editor.edit.setFocus()
+    QTest.keyClicks(editor.edit, typed)
+    assert bench.config("it") == {"default": value}
+    assert editor.said.text() == said
+    bench.session.undo()
+    bench.session.redo()
+    assert editor._read(editor.edit.text()) == value
+
+
+def test_a_model_is_typed_or_chosen(one_node: OneNode) -> None:
+    bench = one_node("llm")
+    editor = bench.editor("model")
+    editor.line.setFocus()
+    QTest.keyClicks(editor.line, "groq/x")
+    assert bench.config("it") == {"model": "groq/x"}
+    choose(editor.combo, 1)
+    assert bench.config("it") == {"model": "embedded:smollm2-135m"}
+    editor.line.selectAll()
+    press(editor.line, Key.Key_Delete)
+    assert bench.config("it") == {}
+
+
+def test_branches_are_added_edited_moved_and_taken_out(one_node: OneNode) -> None:
+    bench = one_node("router")
+    editor = bench.editor("branches")
+    assert len(editor.entries) == 2
+    editor.add.setFocus()
+    press(editor.add, Key.Key_Space)
+    assert [branch["name"] for branch in bench.config("it")["branches"]] == ["done", "continue", "branch"]
+    name = editor.entries[2].rows.rows["name"].editor.line
+    bench.qtbot.waitUntil(name.hasFocus)
+    name.selectAll()
+    QTest.keyClicks(name, "redo")
+    editor.entries[2].buttons["up"].click()
+    assert [branch["name"] for branch in bench.config("it")["branches"]] == ["done", "redo", "continue"]
+    assert editor.entries[1].rows.rows["name"].editor.line.text() == "redo"
+    editor.entries[1].buttons["remove"].click()
+    assert bench.config("it") == {}, "the usual two branches are the default"
+    for expected in (["done", "redo", "continue"], ["done", "continue", "redo"], ["done", "continue", "branch"]):
+        bench.session.undo()
+        assert [branch["name"] for branch in bench.config("it")["branches"]] == expected
+    bench.session.undo()
+    assert (bench.config("it"), len(editor.entries)) == ({}, 2)
+
+
+def test_a_problem_in_a_branch_stands_beside_its_field(one_node: OneNode) -> None:
+    bench = one_node("router", criteria="good?")
+    editor = bench.editor("branches")
+    name = editor.entries[1].rows.rows["name"].editor.line
+    name.setFocus()
+    name.selectAll()
+    QTest.keyClicks(name, "done")
+    row = editor.entries[1].rows.rows["name"]
+    bench.qtbot.waitUntil(lambda: row.problem_texts != [])
+    assert row.problem_texts == ['Two branches are called "done". Rename one.']
+    assert bench.problems("branches") == []
+    bench.inspector.focus_field("it", "branches.0.when")
+    assert editor.entries[0].rows.rows["when"].editor.edit.hasFocus()
+
+
+def test_the_arguments_are_those_of_the_tool(one_node: OneNode) -> None:
+    bench = one_node("tool")
+    editor = bench.editor("arguments")
+    assert editor.rows is None
+    choose(bench.editor("tool").combo, 1)
+    assert bench.config("it") == {"tool": "search_files"}
+    assert list(editor.rows.rows) == ["query", "folder", "limit"]
+    query = editor.rows.rows["query"].editor.edit
+    query.setFocus()
+    QTest.keyClicks(query, "lamps")
+    limit = editor.rows.rows["limit"].editor.number
+    limit.setFocus()
+    limit.selectAll()
+    QTest.keyClicks(limit, "9")
+    assert bench.config("it") == {"tool": "search_files", "arguments": {"query": "lamps", "limit": 9}}
+    query.setFocus()
+    query.selectAll()
+    press(query, Key.Key_Delete)
+    limit.setFocus()
+    limit.selectAll()
+    press(limit, Key.Key_Delete)
+    assert bench.config("it") == {"tool": "search_files"}
+
+
+def test_an_unknown_argument_is_told(one_node: OneNode) -> None:
+    bench = one_node("tool", tool="search_files", arguments={"colour": 1, "limit": 3})
+    assert "colour" in bench.problems("arguments")[0]
+    assert bench.editor("arguments").rows.rows["limit"].editor.number.text() == "3"
+
+
+def test_an_argument_that_an_edge_gives_says_so_and_takes_no_other(open_inspector: OpenInspector) -> None:
+    nodes = (
+        Node(id="ask", type="input", title="Question"),
+        Node(id="it", type="tool", config={"tool": "search_files"}),
+    )
+    bench = open_inspector(Workflow(nodes=nodes))
+    bench.select("it")
+    row = bench.editor("arguments").rows.rows["query"]
+    assert row.editor.isEnabled()
+    bench.session.do(Connect("ask.value", "it.query"))
+    bench.qtbot.waitUntil(lambda: not row.editor.isEnabled())
+    assert row._help.text() == "From Question, by an edge."
+    bench.session.undo()
+    bench.qtbot.waitUntil(row.editor.isEnabled)
+
+
+def test_a_loop_and_a_router_are_chosen_from_the_document(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("end")
+    combo = bench.editor("loop").combo
+    assert combo.currentText() == "Refine (loop)"
+    choose(combo, -1)
+    assert (combo.currentText(), bench.config("end")) == ("The only one that fits", {})
+    bench.session.do(SetConfig("end", ("loop",), "gone"))
+    assert combo.currentText() == "gone (not there)"
+    bench.session.do(SetConfig("end", ("loop",), UNSET))
+    bench.select("loop")
+    bench.session.do(SetConfig("loop", ("exit_condition",), "evaluator"))
+    router = bench.editor("evaluator").combo
+    assert [router.itemText(row) for row in range(router.count())] == ["The only one that fits"]
+
+
+def test_the_wheel_scrolls_the_panel_and_changes_no_value(one_node: OneNode) -> None:
+    bench = one_node("llm", temperature=1)
+    number = bench.editor("temperature").number
+    bench.editor("prompt").edit.setFocus()
+    place = QPointF(number.rect().center())
+    event = QWheelEvent(
+        place,
+        QPointF(number.mapToGlobal(place.toPoint())),
+        QPoint(),
+        QPoint(0, 120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,  # Qt takes it by place only
+    )
+    QApplication.sendEvent(number, event)
+    assert bench.config("it") == {"temperature": 1}
+
+
+def test_a_text_is_as_high_as_it_needs_up_to_a_limit(one_node: OneNode) -> None:
+    bench = one_node("llm")
+    edit = bench.editor("prompt").edit
+    edit.setFocus()
+    low = edit.height()
+    QTest.keyClicks(edit, "\r" * 6)
+    bench.qtbot.waitUntil(lambda: edit.height() > low)
+    QTest.keyClicks(edit, "\r" * 40)
+    bench.qtbot.waitUntil(lambda: edit.verticalScrollBar().maximum() > 0)
+    assert edit.height() < 20 * edit.fontMetrics().lineSpacing()

@@ -1,0 +1,120 @@
+"""What a form knows of a model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from app.inspector.fields import Kind, choice_help, fields_of, is_shown
+from engine.document.config_path import UNSET
+from engine.document.settings import Settings
+from engine.nodes.loop import LoopConfig
+from engine.nodes.registry import builtin_registry
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Part(BaseModel):
+    name: str = Field(max_length=40, title="Name")
+
+
+class Thing(BaseModel):
+    more: int = Field(default=3, ge=1, le=9, json_schema_extra={"group": "more"})
+    text: str = Field(default="", title="Text", description="Some text.")
+    line: str = Field(default="", max_length=40)
+    maybe: float | None = Field(default=None, gt=0)
+    on: bool = True
+    mode: Literal["a", "b"] = Field(default="a", description="a: the first. b: the second.")
+    colour: Colour = Colour.RED
+    parts: list[Part] = Field(default_factory=lambda: [Part(name="p")])
+    anything: Any = None
+    table: dict[str, Any] | None = None
+    note: Annotated[str, "tag"] = Field(default="", json_schema_extra={"widget": "prompt", "shown_when": {"mode": "b"}})
+    needed: int
+
+
+def test_each_annotation_has_its_kind() -> None:
+    kinds = {name: field.kind for name, field in fields_of(Thing).items()}
+    assert kinds == {
+        "text": Kind.TEXT,
+        "line": Kind.TEXT,
+        "maybe": Kind.NUMBER,
+        "on": Kind.SWITCH,
+        "mode": Kind.CHOICE,
+        "colour": Kind.CHOICE,
+        "parts": Kind.OBJECTS,
+        "anything": Kind.VALUE,
+        "table": Kind.JSON,
+        "note": Kind.TEXT,
+        "needed": Kind.INTEGER,
+        "more": Kind.INTEGER,
+    }
+
+
+def test_what_is_behind_the_fold_comes_last() -> None:
+    fields = fields_of(Thing)
+    assert list(fields)[-1] == "more"
+    assert [name for name, field in fields.items() if field.more] == ["more"]
+
+
+def test_limits_defaults_and_words_are_read() -> None:
+    fields = fields_of(Thing)
+    assert (fields["more"].minimum, fields["more"].maximum, fields["more"].default) == (1, 9, 3)
+    assert (fields["maybe"].minimum, fields["maybe"].nullable, fields["maybe"].default) == (0, True, None)
+    assert (fields["text"].title, fields["text"].help, fields["line"].title) == ("Text", "Some text.", "line")
+    assert fields["colour"].choices == ("red", "blue")
+    assert fields["colour"].default == "red"
+    assert fields["parts"].default == [{"name": "p"}]
+    assert (fields["needed"].required, fields["text"].required) == (True, False)
+    assert (fields["text"].is_long, fields["line"].is_long) == (True, False)
+    assert fields["note"].widget == "prompt"
+
+
+def test_a_default_is_not_written_and_any_other_value_is() -> None:
+    fields = fields_of(Thing)
+    assert fields["more"].to_write(3) is UNSET
+    assert fields["more"].to_write(4) == 4
+    assert fields["more"].to_write("3") == "3"
+    assert fields["on"].to_write(True) is UNSET
+    assert fields["on"].to_write(1) == 1, "1 is not true in JSON"
+    assert fields["needed"].to_write(None) is None
+
+
+def test_each_choice_has_its_sentence_where_the_help_has_one_for_each() -> None:
+    fields = fields_of(Thing)
+    assert choice_help(fields["mode"]) == {"a": "The first.", "b": "The second."}
+    assert choice_help(fields["colour"]) == {}
+    assert choice_help(fields["text"]) == {}
+
+
+def test_every_choice_of_every_node_type_that_explains_one_explains_all() -> None:
+    for spec in builtin_registry():
+        for field in fields_of(spec.config).values():
+            if any(f"{choice}:" in field.help for choice in field.choices):
+                assert set(choice_help(field)) == set(field.choices), (spec.type, field.name)
+
+
+def test_a_field_is_shown_where_the_others_say_so() -> None:
+    fields = fields_of(Thing)
+    assert not is_shown(fields["note"], {}, fields)
+    assert is_shown(fields["note"], {"mode": "b"}, fields)
+    assert is_shown(fields["text"], {}, fields)
+
+
+def test_a_loop_shows_four_fields_at_most_before_the_fold_whatever_is_chosen_beside_stability() -> None:
+    fields = fields_of(LoopConfig)
+    for exit_condition in ("max_iterations", "evaluator"):
+        values = {"exit_condition": exit_condition}
+        shown = [name for name, field in fields.items() if not field.more and is_shown(field, values, fields)]
+        assert len(shown) <= 4
+
+
+def test_the_settings_of_a_workflow_are_a_form_too() -> None:
+    fields = fields_of(Settings)
+    assert fields["model"].widget == "model"
+    assert fields["prices"].kind is Kind.JSON

@@ -1,0 +1,117 @@
+"""Which names may stand where."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.inspector.names import LOOP_HELP, Name, name_of, named_text, names_at
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.document.node_operations import SetConfig
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import TextKind
+from engine.plan.check import check_structure
+from engine.plan.names import LOOP_MEMBERS
+from engine.plan.structure import analyse
+from tests.app.inspector.conftest import refine
+
+
+def names(workflow: Workflow, node_id: str, field: str, kind: TextKind = TextKind.TEMPLATE) -> dict[str, Name]:
+    node = workflow.node(node_id)
+    spec = builtin_registry().find(node.type)
+    assert spec is not None
+    text = named_text(spec, node.config, (field,), kind)
+    return {name.text: name for name in names_at(analyse(workflow), node, text)}
+
+
+def nested() -> Workflow:
+    flow = Builder()
+    start = flow.add("input", id="start")
+    outer = flow.add("loop", id="outer")
+    inner = flow.add("loop", id="inner", title="Inner")
+    work = flow.add("llm", id="work")
+    inner_end, outer_end = (
+        flow.add("exit", id="inner_end", loop="inner"),
+        flow.add("exit", id="outer_end", loop="outer"),
+    )
+    result = flow.add("output", id="result")
+    flow.connect(start["value"], outer["input"])
+    flow.connect(outer["body"], inner["input"])
+    flow.connect(inner["body"], work["input"])
+    flow.connect(work["output"], inner_end["input"])
+    flow.connect(inner_end["output"], outer_end["input"])
+    flow.connect(outer_end["output"], result["value"])
+    return flow.build()
+
+
+def test_help_covers_everything_that_a_loop_has() -> None:
+    assert {*LOOP_HELP, "last", "parent"} == LOOP_MEMBERS
+
+
+def test_ports_come_first_with_the_titles_of_what_leads_to_them() -> None:
+    found = names(refine(), "merge", "template")
+    assert list(found)[:2] == ["draft", "critique"]
+    assert found["draft"].help == "From Draft."
+    assert found["loop.last.critique"].help == "What Critique gave in the iteration before."
+    assert "loop.parent.index" not in found
+
+
+def test_a_port_that_nothing_leads_to_is_told_apart() -> None:
+    flow, _ = SetConfig("merge", ("template",), "{{nobody}}").apply(refine())
+    found = names(flow, "merge", "template")
+    assert not found["nobody"].connected
+    assert found["draft"].connected, "its edge is there, though the text names it no more"
+
+
+def test_outside_of_a_loop_there_is_no_loop() -> None:
+    assert list(names(refine(), "text", "name")) == ["value"]
+
+
+def test_in_a_nested_loop_there_is_the_loop_around_it() -> None:
+    found = names(nested(), "work", "prompt")
+    assert "loop.parent.iteration" in found
+    assert "loop.parent.last.inner" in found
+    assert "loop.parent.parent.index" not in found
+
+
+def test_a_loop_names_what_its_own_iteration_gave() -> None:
+    found = names(refine(), "loop", "until", TextKind.EXPRESSION)
+    assert list(found)[:4] == ["output", "similarity", "cost_usd", "elapsed_s"]
+    assert found["nodes.draft"].help == "What Draft gave in this iteration."
+    assert "input" not in found
+    assert "input" in names(refine(), "loop", "condition", TextKind.EXPRESSION)
+
+
+@pytest.mark.parametrize(
+    ("workflow", "node_id", "field", "kind"),
+    [
+        (refine(), "draft", "prompt", TextKind.TEMPLATE),
+        (refine(), "merge", "template", TextKind.TEMPLATE),
+        (refine(), "loop", "until", TextKind.EXPRESSION),
+        (refine(), "loop", "condition", TextKind.EXPRESSION),
+        (nested(), "work", "system", TextKind.TEMPLATE),
+    ],
+)
+def test_every_name_on_offer_passes_the_check(workflow: Workflow, node_id: str, field: str, kind: TextKind) -> None:
+    for text in names(workflow, node_id, field, kind):
+        before = workflow.node(node_id).config.get(field, "")  # its names keep the node in its loop
+        written = f"{before} {{{{{text}}}}}" if kind is TextKind.TEMPLATE else f"{text} == {text}"
+        flow, _ = SetConfig(node_id, (field,), written).apply(workflow)
+        codes = {problem.code for problem in check_structure(analyse(flow)) if problem.field == field}
+        assert "unknown-name" not in codes, text
+
+
+def test_a_path_is_known_by_the_name_that_it_starts_with() -> None:
+    known = [Name(("draft",), ""), Name(("loop", "index"), "", is_leaf=True), Name(("loop", "last", "a"), "")]
+    assert name_of(("draft", "title"), known) is known[0]
+    assert name_of(("loop", "index"), known) is known[1]
+    assert name_of(("loop", "index", "x"), known) is None
+    assert name_of(("loop", "last"), known) is None
+    assert name_of(("loop", "last", "b"), known) is None
+
+
+def test_a_config_that_does_not_fit_leaves_the_usual_names() -> None:
+    spec = builtin_registry().find("llm")
+    assert spec is not None
+    text = named_text(spec, {"temperature": "hot"}, ("prompt",), TextKind.TEMPLATE)
+    assert (text.ports, text.namespaces) == (True, frozenset({"loop"}))
