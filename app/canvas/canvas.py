@@ -246,8 +246,8 @@ class Canvas(QWidget):
 
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
         with self._selecting():
-            self.view.patch(old, new)
-        self.run_view.show_all()
+            touched = self.view.patch(old, new)
+        self.run_view.show(touched)
         self._enable_actions()
 
     def _analysed(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, QRectF, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsItem
 
+from app.canvas import spots
 from app.canvas.facts import facts_of
 from app.canvas.node_item import NodeItem
 from app.canvas.pipe_item import Pipe
@@ -15,6 +16,7 @@ from app.canvas.places import Places
 from app.canvas.region_view import RegionView
 from app.canvas.remark_item import RemarkItem
 from app.canvas.remarks import Remark, remarks
+from app.canvas.spots import SpotsItem
 from engine.document.model import Edge, Workflow
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class DocumentView(QObject):
         pipes: The edges by their two ends.
         remarks: Frames and notes by their path in the layout.
         regions: The loops' regions.
+        spots: The cards when zoomed far out.
         places: Where cards stand that the layout has no place for.
         shown_at: Where the document has each card; during a drag, cards are elsewhere.
         unfolded: The nodes whose output ports are all shown.
@@ -53,6 +56,9 @@ class DocumentView(QObject):
         self.shown_at: dict[str, tuple[float, float]] = {}
         self.resized: Callable[[RemarkItem], None] = lambda _item: None
         self.places = Places(session.registry)
+        self.spots = SpotsItem(self.nodes)
+        self._scene.addItem(self.spots)
+        self._scene.selectionChanged.connect(self.spots.refresh)
         self.regions = RegionView(session, self._scene, self.nodes)
         self._used_in: dict[str, dict[str, int]] = {}
         self._used_out: dict[str, dict[str, int]] = {}
@@ -60,6 +66,7 @@ class DocumentView(QObject):
         self._gone: list[QGraphicsItem] = []
         self._selected_pipes: set[Pipe] = set()
         self._is_patching = False
+        viewer.view_moved.connect(self.follow_zoom)
         self.patch(Workflow(), session.workflow)
 
     @property
@@ -74,21 +81,36 @@ class DocumentView(QObject):
             rect = rect.united(remark.scene_rect)
         return rect
 
-    def patch(self, old: Workflow, new: Workflow) -> None:
-        """Change what differs between two documents."""
+    def patch(self, old: Workflow, new: Workflow) -> set[str]:
+        """Change what differs between two documents; gives the ids of the nodes that do."""
         self._is_patching = True
+        before = list(self.nodes)
         touched = self._patch_nodes(old, new)
-        self._patch_edges(old, new, touched)
-        for node_id in touched:
-            if node_id in self.nodes:
-                self.refresh(node_id)
-        if old.layout is not new.layout or touched or old is not new:
+        has_other_nodes = before != list(self.nodes)
+        has_other_edges = has_other_nodes or old.edges is not new.edges
+        if has_other_edges:
+            self._patch_edges(new, touched)
+        for node_id in touched & self.nodes.keys():
+            self.refresh(node_id)
+        if has_other_nodes or old.layout is not new.layout:
             self._patch_places(new)
             self._patch_remarks(new)
         self._is_patching = False
         self.follow()
-        self.regions.refresh(new)
+        if has_other_edges:
+            self.regions.refresh(new)
+        else:
+            self.regions.relabel(touched, new)
+        if touched or has_other_nodes:
+            self.spots.refresh()
         self.items_changed.emit()
+        return touched
+
+    def put_back(self) -> None:
+        """Show everything where the document has it, after a move that it did not take up."""
+        self._patch_places(self._session.workflow)
+        self._patch_remarks(self._session.workflow)
+        self.follow()
 
     def refresh(self, node_id: str) -> None:
         """Show a node as the document has it now, and its edges with it."""
@@ -127,8 +149,15 @@ class DocumentView(QObject):
         for pipe in pipes:
             pipe.redraw()
         self.regions.follow(item.facts.id for item in self._moved)
+        self.spots.follow(self._moved)
         self._moved.clear()
         self.items_changed.emit()
+
+    def follow_zoom(self) -> None:
+        """Show spots in place of cards when zoomed far out."""
+        are_spots = self._viewer.factor < spots.BELOW
+        if are_spots is not self.spots.isVisible():
+            self.spots.show_cards(are_spots=are_spots)
 
     def show_selected_pipes(self) -> None:
         """Restyle the edges that were selected, and those that are."""
@@ -158,6 +187,7 @@ class DocumentView(QObject):
     def _add_node(self, node_id: str, workflow: Workflow) -> None:
         facts = facts_of(workflow.nodes_by_id[node_id], self._session.registry, self._session.structure, (), ())
         item = NodeItem(facts, self.node_moved)
+        SpotsItem.show_card(item, is_spot=self.spots.isVisible())
         self._scene.addItem(item)
         self.nodes[node_id] = item
 
@@ -175,9 +205,7 @@ class DocumentView(QObject):
     def _hangs_on(pipe: Pipe, item: NodeItem) -> bool:
         return pipe.input_port.parentItem() is item or pipe.output_port.parentItem() is item
 
-    def _patch_edges(self, old: Workflow, new: Workflow, touched: set[str]) -> None:
-        if old.edges is new.edges and old.nodes is new.nodes:
-            return
+    def _patch_edges(self, new: Workflow, touched: set[str]) -> None:
         wanted = {(edge.from_, edge.to): edge for edge in new.edges if self._is_drawable(edge)}
         gone = [key for key in self.pipes if key not in wanted]
         come = [key for key in wanted if key not in self.pipes]
@@ -186,9 +214,8 @@ class DocumentView(QObject):
             self._remove_pipe(key)
         for source, target in (*gone, *come):
             touched.update((source.partition(".")[0], target.partition(".")[0]))
-        for node_id in touched:  # ports that only edges name must be there before the edges are
-            if node_id in self.nodes:
-                self.refresh(node_id)
+        for node_id in touched & self.nodes.keys():  # ports that only edges name must be there before the edges are
+            self.refresh(node_id)
         for key in come:
             self._add_pipe(key)
 

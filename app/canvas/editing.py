@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QObject, QPointF, QRectF, Signal
 
 from app.canvas import arrange, operations
 from app.canvas.clipboard import Clipboard
 from app.canvas.node_item import NodeItem
-from app.canvas.places import free_place, tidied
+from app.canvas.places import boxes_of, free_place, tidied
 from app.canvas.remark_item import RemarkItem
 from app.canvas.remarks import Kind, Remark, entries
+from engine.document.model import Workflow
 from engine.document.operation import Batch, Operation
 from engine.document.operations import Connect
 
@@ -21,13 +23,20 @@ if TYPE_CHECKING:
     from app.canvas.viewer import CanvasViewer
     from app.session import Session
 
+MANY: Final = 150
+"""Documents with more nodes than these are tidied in a thread."""
 
-class Editing:
+
+class Editing(QObject):
     """The commands of one canvas."""
 
+    _tidied = Signal(object, object)
+
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
+        super().__init__(viewer)
         self._session, self._view, self._viewer, self._gestures = session, view, viewer, gestures
         self._clipboard = Clipboard(session)
+        self._tidied.connect(self._take_up_places)
 
     @property
     def selection(self) -> list[str]:
@@ -145,8 +154,20 @@ class Editing:
         self._do_move(arrange.distribute(self._rects(), across=across), verb="Distribute")
 
     def tidy(self) -> None:
-        """Give all nodes new places in layers."""
-        places = tidied(self._session.workflow, self._session.structure, self._view.nodes)
+        """Give all nodes new places in layers; for a large document that takes a moment, off the window's thread."""
+        workflow, structure, boxes = self._session.workflow, self._session.structure, boxes_of(self._view.nodes)
+        if len(boxes) <= MANY:
+            self._take_up_places(workflow, tidied(workflow, structure, boxes))
+            return
+
+        def work() -> None:
+            self._tidied.emit(workflow, tidied(workflow, structure, boxes))
+
+        threading.Thread(target=work, name="loopwright tidy", daemon=True).start()
+
+    def _take_up_places(self, workflow: Workflow, places: dict[str, operations.Place]) -> None:
+        if workflow is not self._session.workflow:  # it has changed meanwhile, and some cards with it
+            return
         moved = {node: place for node, place in places.items() if self._view.shown_at.get(node) != place}
         step = operations.move(self._session.workflow, moved)
         if step is not None:

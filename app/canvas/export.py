@@ -87,7 +87,7 @@ def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QR
 def _plain(scene: QGraphicsScene) -> Iterator[None]:
     """Without cached pixels, which a drawing would show, and without the marks of a selection."""
     selected = scene.selectedItems()
-    cached = [item for item in scene.items() if item.cacheMode() is not QGraphicsItem.CacheMode.NoCache]
+    cached = [item for item in scene.items() if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
     blocked = scene.blockSignals(True)
     for item in selected:
         item.setSelected(False)

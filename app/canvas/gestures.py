@@ -74,7 +74,7 @@ class Gestures(QObject):
                 title = operations.title_of(workflow, selected[0].facts.id)
                 step = Batch(f"Put {title} into an edge", (*step.operations, *inserted))
         if not self._session.do(step):
-            self._view.patch(workflow, workflow)
+            self._view.put_back()
 
     def pieces_into(self, pipe: Pipe, added: operations.Added) -> tuple[Operation, ...] | None:
         """What puts new nodes into an edge; None where they do not fit."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QPainter, QPainterPath
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.binding import INPUT, OUTPUT, AbstractNodeItem
@@ -186,7 +186,7 @@ class NodeItem(AbstractNodeItem):
     def _paint_small(self, painter: QPainter, scale: float) -> None:
         theme, shape = look(), self.shape_
         room = shape.card.adjusted(EDGE + 8, 4, -8, -4)
-        size = min(max(LEGIBLE / scale, fonts().title.pixelSize()), room.height() / 2.2)
+        size = min(max(LEGIBLE / scale, fonts().title.pixelSize()), room.height() / 2.6)
         if size * scale < 5:  # nothing that could be read
             return
         font = QFont(fonts().title)
@@ -194,7 +194,10 @@ class NodeItem(AbstractNodeItem):
         painter.setFont(font)
         painter.setPen(theme.colour("text" if self.facts.enabled else "dim"))
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
-        painter.drawText(room, flags, self.facts.title[:60])
+        words = elided(
+            QFontMetricsF(font), self.facts.title, 1.7 * room.width()
+        )  # two lines, with what wrapping wastes
+        painter.drawText(room, flags, words)
 
     def _fitted(
         self, there: list[CanvasPort], wanted: tuple[PortFacts, ...], kind: str, places: tuple[QPointF, ...]

@@ -161,7 +161,8 @@ class StateItem(QGraphicsItem):
             painter.drawArc(ring, self._angle * 16, 110 * 16)
         if words:
             painter.setFont(fonts().small_bold)
-            painter.setPen(theme.colour("text"))
+            quiet = self.shown.state in {NodeState.WAITING, NodeState.SKIPPED} and pill is self._pill
+            painter.setPen(theme.colour("dim" if quiet else "text"))
             text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
             painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
 

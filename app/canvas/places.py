@@ -42,7 +42,9 @@ class Places:
                 places[node_id] = place
         self._found = {node: place for node, place in self._found.items() if node in cards}
         if missing:
-            made = tidied(workflow, structure, cards) if not places else beside(missing, workflow, places, cards)
+            made = (
+                tidied(workflow, structure, boxes_of(cards)) if not places else beside(missing, workflow, places, cards)
+            )
             self._found.update({node: made[node] for node in missing})
             places.update({node: made[node] for node in missing})
         for node_id in [node for node in self._found if place_of(workflow, node) is not None]:
@@ -68,9 +70,9 @@ def wires_of(workflow: Workflow) -> list[Wire]:
     return [Wire(*edge.source, *edge.target) for edge in workflow.edges]
 
 
-def tidied(workflow: Workflow, structure: Structure, cards: Mapping[str, NodeItem]) -> dict[str, Place]:
+def tidied(workflow: Workflow, structure: Structure, boxes: Mapping[str, Box]) -> dict[str, Place]:
     """A place for each card in layers."""
-    return tidy(boxes_of(cards), wires_of(workflow), structure.bodies, structure.parent)
+    return tidy(boxes, wires_of(workflow), structure.bodies, structure.parent)
 
 
 def beside(

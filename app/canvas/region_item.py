@@ -93,6 +93,8 @@ class RegionItem(QGraphicsItem):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(pen(theme.colour("accent", 220), 2.0, Qt.PenStyle.DashLine))
         painter.drawPath(self._arrow)
+        if scale < 0.2:
+            return
         painter.setPen(pen(theme.colour("accent"), 2.0))
         painter.drawPolyline(self._head)
         if scale >= 0.5 and not self._words_rect.isNull():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPainterPath
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath
 from PySide6.QtWidgets import (
     QGraphicsItem,
     QGraphicsSceneHoverEvent,
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 HEIGHT: Final = 24.0
 DOT: Final = 5.0
 STEP: Final = 16.0
+SMALL_BELOW: Final = 0.45
+"""Zoomed out further than this, the pill is a name in the region's corner."""
+
+LEGIBLE: Final = 11.0
+LARGEST: Final = 34.0
 MOST_DOTS: Final = 12
 """Of more iterations, the ones around the shown one get a dot."""
 
@@ -98,7 +103,7 @@ class RegionLabel(QGraphicsItem):
 
     def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
         """The pill."""
-        return QRectF(-1, -HEIGHT / 2 - 1, self._width + 2, HEIGHT + 2)
+        return QRectF(-1, -HEIGHT / 2 - 1, max(self._width, self._room) + 2, HEIGHT / 2 + LARGEST + 8)
 
     def shape(self) -> QPainterPath:
         """Where it is hit: on its dots."""
@@ -126,7 +131,9 @@ class RegionLabel(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint the pill."""
         theme, used, facts = look(), fonts(), self.facts
-        if option.levelOfDetailFromTransform(painter.worldTransform()) < 0.35:
+        scale = option.levelOfDetailFromTransform(painter.worldTransform())
+        if scale < SMALL_BELOW:
+            self._paint_small(painter, scale)
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         body = QRectF(0, -HEIGHT / 2, self._width, HEIGHT)
@@ -181,6 +188,18 @@ class RegionLabel(QGraphicsItem):
 
     def _index_at(self, place: QPointF) -> int:
         return next((index for index in self.dots() if abs(self.dot(index).x() - place.x()) <= STEP / 2), -1)
+
+    def _paint_small(self, painter: QPainter, scale: float) -> None:
+        size = min(LEGIBLE / scale, LARGEST)
+        if size * scale < 6:  # nothing that could be read
+            return
+        font = QFont(fonts().small_bold)
+        font.setPixelSize(round(size))
+        painter.setFont(font)
+        painter.setPen(look().colour("accent"))
+        room = QRectF(0, 4, self._room, size * 1.25)
+        words = self.facts.title + (f" · {self.facts.current + 1} / {self.facts.total}" if self.facts.total else "")
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elided(QFontMetricsF(font), words, room.width()))
 
     def _paint_dot(self, painter: QPainter, index: int) -> None:
         """Filled: ended. A ring: under way. Small: yet to come. With a ring around: looked at."""

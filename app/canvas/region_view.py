@@ -61,6 +61,13 @@ class RegionView:
             self._label(loop, workflow)
         self._place(bodies)
 
+    def relabel(self, node_ids: Iterable[str], workflow: Workflow) -> None:
+        """Take up the titles and settings of loops among these nodes."""
+        loops = [node_id for node_id in node_ids if node_id in self.items]
+        for loop in loops:
+            self._label(loop, workflow)
+        self._place(loops)
+
     def follow(self, node_ids: Iterable[str]) -> None:
         """Lie around cards that moved."""
         affected: set[str] = set()

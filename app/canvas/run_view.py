@@ -79,7 +79,7 @@ class RunView(QObject):
     def show_all(self) -> None:
         """Show everything as it is now."""
         self._touched.clear()
-        self._show(self._view.nodes)
+        self.show(self._view.nodes)
 
     def _started(self) -> None:
         self._states, self._iterations = {}, {}
@@ -97,7 +97,7 @@ class RunView(QObject):
             bodies = self._session.structure.bodies
             for loop in touched & bodies.keys():  # with its iteration, all in it begins anew
                 touched = touched | bodies[loop].nodes | {bodies[loop].exit}
-            self._show(touched)
+            self.show(touched)
         for item in self._moving:
             if item.state is not None:
                 item.state.beat()
@@ -105,7 +105,8 @@ class RunView(QObject):
         if not self._moving and not self.travels.is_moving and not self._touched:
             self._timer.stop()
 
-    def _show(self, node_ids: Iterable[str]) -> None:
+    def show(self, node_ids: Iterable[str]) -> None:
+        """Show some nodes as they are now, and all loops."""
         wanted = [node_id for node_id in node_ids if node_id in self._view.nodes]
         marks = self._marks()
         nodes, registry = self._session.workflow.nodes_by_id, self._session.registry

@@ -22,7 +22,12 @@ STAND_IN: Final = 12.0
 MARGINS: Final = (24.0, 40.0, 24.0, 52.0)
 """What a region takes around its cards: left, top, right, bottom."""
 
-SWEEPS: Final = 4
+SWEEPS: Final = 6
+LONG: Final = 8.0
+"""How much more it counts that a long edge is straight: a crooked one would run behind cards."""
+
+_Pull = tuple[int, float, float]
+"""The block at an edge's other end, how far off the tops are when the edge is straight, and how much it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,24 +201,20 @@ def _place(level: _Level) -> float:
     layers: list[list[int]] = [[] for _ in range(max((block.layer for block in level.blocks), default=-1) + 1)]
     for index, block in enumerate(level.blocks):
         layers[block.layer].append(index)
-    before: dict[int, list[tuple[int, float]]] = {}
-    after: dict[int, list[tuple[int, float]]] = {}
+    before: dict[int, list[_Pull]] = {}
+    after: dict[int, list[_Pull]] = {}
     for source, source_offset, target, target_offset in edges:
-        before.setdefault(target, []).append((source, source_offset - target_offset))
-        after.setdefault(source, []).append((target, target_offset - source_offset))
+        weight = LONG if not (level.blocks[source].places and level.blocks[target].places) else 1.0
+        before.setdefault(target, []).append((source, source_offset - target_offset, weight))
+        after.setdefault(source, []).append((target, target_offset - source_offset, weight))
     for layer in layers:
         _settle(level, layer, {})
     for sweep in range(2 * SWEEPS):
         forward = sweep % 2 == 0
         for layer in layers if forward else reversed(layers):
-            towards = before if forward else after
-            wishes = {
-                index: sum(level.blocks[other].top + shift for other, shift in towards[index]) / len(towards[index])
-                for index in layer
-                if index in towards
-            }
+            wishes = _wishes(level, layer, before if forward else after)
             if sweep < SWEEPS:
-                layer.sort(key=lambda index: wishes.get(index, level.blocks[index].top))
+                layer.sort(key=lambda index: wishes.get(index, (level.blocks[index].top, 0.0))[0])
             _settle(level, layer, wishes)
     x = 0.0
     for layer in layers:
@@ -240,20 +241,33 @@ def _with_stand_ins(level: _Level) -> list[tuple[int, float, int, float]]:
     return short
 
 
-def _settle(level: _Level, layer: Sequence[int], wishes: Mapping[int, float]) -> None:
+def _wishes(level: _Level, layer: Sequence[int], pulls: Mapping[int, list[_Pull]]) -> dict[int, tuple[float, float]]:
+    """Where the edges of each block would be straight, and how much that counts."""
+    wishes: dict[int, tuple[float, float]] = {}
+    for index in layer:
+        there = pulls.get(index)
+        if there:
+            weight = sum(pull[2] for pull in there)
+            middle = sum((level.blocks[other].top + shift) * share for other, shift, share in there) / weight
+            wishes[index] = (middle, weight)
+    return wishes
+
+
+def _settle(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple[float, float]]) -> None:
     """Give the blocks of a layer heights as near to their wishes as their order and sizes allow."""
     shift = 0.0
-    pools: list[tuple[float, int]] = []  # mean wish, less what the blocks above take, and how many blocks share it
+    pools: list[tuple[float, float, int]] = []  # mean wish, less what the blocks above take; its weight; its blocks
     shifts: list[float] = []
     for index in layer:
         block = level.blocks[index]
         shifts.append(shift)
-        pools.append((wishes.get(index, block.top) - shift, 1))
+        wish, weight = wishes.get(index, (block.top, 1.0))
+        pools.append((wish - shift, weight, 1))
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            (low, few), (high, many) = pools.pop(), pools.pop()
-            pools.append(((low * few + high * many) / (few + many), few + many))
+            (low, heavy, few), (high, light, many) = pools.pop(), pools.pop()
+            pools.append(((low * heavy + high * light) / (heavy + light), heavy + light, few + many))
         shift += block.height + ROW_GAP
-    places = [mean for mean, size in pools for _ in range(size)]
+    places = [mean for mean, _, size in pools for _ in range(size)]
     for index, mean, moved in zip(layer, places, shifts, strict=True):
         level.blocks[index].top = mean + moved
 
