@@ -30,7 +30,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import HintBar, PlainLabel
 
 SIZE: Final = QSize(840, 720)
-NAVIGATION_WIDTH: Final = 160
+NAVIGATION_WIDTH: Final = 136
 NAVIGATION_ROW: Final = 32
 PAGES: Final = {
     "models": ("Models", "mdi6.creation"),
@@ -167,7 +167,6 @@ def _page(title: str, *parts: QWidget) -> QScrollArea:
     layout.addStretch(1)
     area = QScrollArea()
     area.setWidgetResizable(True)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidget(inner)
     return area

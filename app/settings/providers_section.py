@@ -28,13 +28,13 @@ from app.settings.trial import try_model
 from app.settings.trial_row import TrialRow, Work
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.errors import EngineError
 from engine.models.model_names import check_model_name
 
-ROWS_SHOWN = 6
+ROWS_SHOWN = 7
 ROW_HEIGHT = 28
-LEAST_WIDTH = 200
+LEAST_WIDTH = 120
 ITEM_INDENT = 11
 """Where the texts of a table's cells begin, so that the titles begin there too."""
 
@@ -65,7 +65,7 @@ class ProvidersSection(QWidget):
         self.model.setAccessibleName("Model to test")
         self.model.textEdited.connect(self._model_edited)
         self.use = push_button("Use as default", self._use)
-        self.trial = TrialRow(engine, self._call, "the model above")
+        self.trial = TrialRow(engine, self._call, "the model above", [self.use])
         self._lay_out()
         style().changed.connect(self._draw)
         self._show_chosen()
@@ -94,8 +94,7 @@ class ProvidersSection(QWidget):
         grid.setVerticalSpacing(2 * UNIT)
         grid.addWidget(label, 0, 0)
         grid.addWidget(self.model, 0, 1)
-        grid.addWidget(self.use, 0, 2)
-        grid.addWidget(self.trial, 1, 1, 1, 2)
+        grid.addWidget(self.trial, 1, 1)
         grid.setColumnStretch(1, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -129,6 +128,7 @@ class ProvidersSection(QWidget):
             key = QTableWidgetItem(icon(picture, theme.good if row.has_key and not row.problem else colour), row.key)
             for column, item in enumerate((QTableWidgetItem(row.title), key)):
                 item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
+                item.setToolTip(plain_tool_tip(item.text()))
                 self.table.setItem(index, column, item)
         self.table.verticalHeader().setDefaultSectionSize(round(ROW_HEIGHT * scale))
         head = self.table.horizontalHeader().sizeHint().height()
@@ -218,6 +218,7 @@ def _table() -> QTableWidget:
     header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
     header.setMinimumSectionSize(LEAST_WIDTH)
     header.setStyleSheet(f"QHeaderView::section {{ padding-left: {ITEM_INDENT}px; }}")
+    header.setAccessibleName("Columns of the list of providers")
     header.setHighlightSections(False)
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     return table

@@ -6,7 +6,7 @@ import asyncio
 
 from pydantic import ValidationError
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.bridge import EngineThread
 from app.settings.choices import OwnServer
@@ -42,8 +42,8 @@ class ServerForm(QWidget):
         self.key = key_field("Key for this server")
         self.key.setPlaceholderText("only if the server wants one")
         self.note = Note()
-        self.trial = TrialRow(engine, self._call, "the server above")
         self.add = push_button("Add to the list", self._add)
+        self.trial = TrialRow(engine, self._call, "the server above", [self.add])
         for field in (self.address, self.model, self.key):
             field.textEdited.connect(self._typed)
         self._lay_out()
@@ -58,16 +58,12 @@ class ServerForm(QWidget):
             label = PlainLabel(title)
             label.setBuddy(field)
             form.addRow(label, field)
-        bottom = QHBoxLayout()
-        bottom.setSpacing(2 * UNIT)
-        bottom.addWidget(self.trial, 1)
-        bottom.addWidget(self.add, 0, Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3 * UNIT)
         layout.addLayout(form)
         layout.addWidget(self.note)
-        layout.addLayout(bottom)
+        layout.addWidget(self.trial)
 
     def _typed(self) -> None:
         self.trial.forget()

@@ -57,7 +57,7 @@ class ServersSection(QWidget):
         self.list.itemSelectionChanged.connect(self._choose)
         self.use = push_button("Use as default", self._use)
         self.remove = push_button("Remove", self._remove)
-        self.trial = TrialRow(engine, self._call, "the model chosen above")
+        self.trial = TrialRow(engine, self._call, "the model chosen above", [self.use, self.remove])
         self.form = ServerForm(engine)
         self.form.added.connect(self._add)
         self.fold = Fold("Add a server by its address", self.form)
@@ -78,19 +78,12 @@ class ServersSection(QWidget):
         ask.addWidget(self.look, 0, Qt.AlignmentFlag.AlignTop)
         ask.addWidget(self.found, 1)
         ask.addStretch(0)
-        self._actions = QWidget()
-        actions = QHBoxLayout(self._actions)
-        actions.setContentsMargins(0, 0, 0, 0)
-        actions.setSpacing(2 * UNIT)
-        actions.addWidget(self.trial, 1)
-        actions.addWidget(self.remove, 0, Qt.AlignmentFlag.AlignTop)
-        actions.addWidget(self.use, 0, Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3 * UNIT)
         layout.addLayout(ask)
         layout.addWidget(self.list)
-        layout.addWidget(self._actions)
+        layout.addWidget(self.trial)
         layout.addWidget(self.fold)
 
     def _look(self) -> None:
@@ -121,7 +114,7 @@ class ServersSection(QWidget):
         for served in self._served:
             self.list.addItem(QListWidgetItem(served.words))
         self.list.setVisible(bool(self._served))
-        self._actions.setVisible(bool(self._served))
+        self.trial.setVisible(bool(self._served))
         if self._served:
             self.list.setCurrentRow(self._served.index(chosen) if chosen in self._served else 0)
         self._size()

@@ -1,14 +1,13 @@
-"""A button that makes one small call of a model, with what came of it beside."""
+"""A button that makes one small call of a model, with what came of it below."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.bridge import EngineThread
 from app.settings.errands import send
@@ -19,7 +18,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
 
-COSTS: Final = "One small call. It costs a few tokens."
+COSTS: Final = "Test makes one small call. It costs a few tokens."
 
 Work = Coroutine[Any, Any, Trial]
 
@@ -31,10 +30,16 @@ class TrialRow(QWidget):
         engine: Where the call is made.
         call: Gives the call to make; None where there is none, after it has said why.
         about: What is tested, for those who cannot see where the button stands.
+        beside: What else can be done with it.
     """
 
     def __init__(
-        self, engine: EngineThread, call: Callable[[], Work | None], about: str, parent: QWidget | None = None
+        self,
+        engine: EngineThread,
+        call: Callable[[], Work | None],
+        about: str,
+        beside: Sequence[QPushButton] = (),
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._engine = engine
@@ -47,11 +52,16 @@ class TrialRow(QWidget):
         self._icon = ThemedIcon(self.button, "mdi6.play-outline")
         self.button.clicked.connect(self._press)
         self.result = PlainLabel(wrap=True, selectable=True)
-        layout = QHBoxLayout(self)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        for button in (self.button, *beside):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3 * UNIT)
-        layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
-        layout.addWidget(self.result, 1, Qt.AlignmentFlag.AlignVCenter)
+        layout.setSpacing(2 * UNIT)
+        layout.addLayout(buttons)
+        layout.addWidget(self.result)
         self.forget()
 
     @property

@@ -1,0 +1,78 @@
+"""What the tests of the settings share: a clean environment, keyrings of their own, and the dialog on the screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import pytest
+from keyring.backends import fail
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.settings.dialog import SettingsDialog
+from app.settings.preferences import Preferences
+from app.theme.style import style
+from engine.models.providers import PROVIDERS
+from tests.engine.conftest import pytest_configure
+from tests.engine.models.test_keys import MemoryKeyring
+from tests.engine.wire.fixtures import wire
+
+__all__ = ["pytest_configure", "wire"]
+
+CANARY = "sk-canary-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for provider in PROVIDERS.values():
+        for variable in (*provider.key_variables, *provider.address_variables):
+            monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture(autouse=True)
+def ring() -> Iterator[MemoryKeyring]:
+    """A working keyring that lives as long as the test."""
+    before = keyring.get_keyring()
+    ring = MemoryKeyring()
+    keyring.set_keyring(ring)
+    yield ring
+    keyring.set_keyring(before)
+
+
+@pytest.fixture
+def no_ring(ring: MemoryKeyring) -> None:
+    """A machine without a keyring."""
+    keyring.set_keyring(fail.Keyring())
+
+
+@pytest.fixture
+def preferences(qtbot: QtBot, tmp_path: Path) -> Iterator[Preferences]:
+    preferences = Preferences(tmp_path / "preferences.json")
+    preferences.set(theme="dark")
+    yield preferences
+    preferences.save()
+    preferences.deleteLater()
+    style().choose("dark", 1.0)
+
+
+@pytest.fixture
+def dialog(preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot) -> SettingsDialog:
+    """The dialog on the screen, once it knows which keys there are."""
+    dialog = SettingsDialog(preferences, engine_thread)
+    qtbot.addWidget(dialog)
+    with qtbot.waitSignal(dialog.providers.looked_up):
+        dialog.show_page("models")
+    return dialog
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    """The name of a model that answers `ready`, in more words than it should."""
+    file = tmp_path / "replies.json"
+    file.write_text(json.dumps({"default": "<b>ready</b>\n\nnow"}))
+    return f"scripted:{file}"

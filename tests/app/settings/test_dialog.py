@@ -1,0 +1,243 @@
+"""The dialog by mouse and keyboard: what is put in counts at once and is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QLineEdit, QSlider, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.settings.dialog import SettingsDialog
+from app.settings.looks import follow_looks
+from app.settings.preferences import Preferences
+from app.theme.style import style
+from app.theme.tokens import DARK, LIGHT
+
+Key = Qt.Key
+
+
+def _retype(field: QWidget, text: str) -> None:
+    field.setFocus()
+    QTest.keyClick(field, Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(field, Key.Key_Delete)
+    QTest.keyClicks(field, text)
+
+
+def test_the_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
+    dialog.navigation.setFocus()
+    assert dialog.pages.currentIndex() == 0
+
+    QTest.keyClick(dialog.navigation, Key.Key_Down)
+    assert dialog.runs.isVisible()
+    QTest.keyClick(dialog.navigation, Key.Key_Down)
+    assert dialog.looks.isVisible()
+
+    dialog.show_page("runs")
+    assert dialog.runs.isVisible()
+    assert not dialog.isModal()
+
+
+def test_numbers_count_as_they_are_typed_and_wrong_ones_are_said_beside(
+    dialog: SettingsDialog, preferences: Preferences
+) -> None:
+    dialog.show_page("runs")
+    cap, budget, tokens = (dialog.runs.rows[name] for name in ("max_iterations_cap", "budget_usd", "budget_tokens"))
+
+    _retype(cap.editor.widget, "120")
+    _retype(budget.editor.widget, "0.050")
+    _retype(tokens.editor.widget, "90000")
+    assert (preferences.max_iterations_cap, preferences.budget_usd, preferences.budget_tokens) == (120, 0.05, 90000)
+    assert isinstance(budget.editor.widget, QLineEdit)
+    assert budget.editor.widget.text() == "0.050"
+
+    _retype(cap.editor.widget, "20000")
+    assert cap.fault.text() == "This must be at most 10000."
+    assert cap.fault.isVisible()
+    assert cap.editor.widget.property("invalid")
+    assert preferences.max_iterations_cap == 2000
+
+    _retype(budget.editor.widget, "much")
+    assert "valid number" in budget.fault.text()
+    _retype(budget.editor.widget, "nan")
+    assert "finite" in budget.fault.text()
+    _retype(budget.editor.widget, "")
+    assert not budget.fault.isVisible()
+    assert preferences.budget_usd is None
+
+    _retype(cap.editor.widget, "")
+    assert "valid integer" in cap.fault.text()
+    _retype(cap.editor.widget, "7")
+    assert not cap.fault.isVisible()
+    assert preferences.max_iterations_cap == 7
+
+
+def test_a_switch_is_pressed_with_the_space_bar(dialog: SettingsDialog, preferences: Preferences) -> None:
+    dialog.show_page("runs")
+    switch = dialog.runs.rows["notify_when_done"].editor.widget
+    switch.setFocus()
+    QTest.keyClick(switch, Key.Key_Space)
+    assert preferences.notify_when_done is False
+
+
+def test_the_theme_is_put_on_when_it_is_chosen(dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot) -> None:
+    dialog.show_page("looks")
+    combo = dialog.looks.rows["theme"].editor.widget
+    assert isinstance(combo, QComboBox)
+    assert [combo.itemText(index) for index in range(3)] == ["Like the system", "Dark", "Light"]
+    assert style().theme is DARK
+
+    combo.setFocus()
+    QTest.keyClick(combo, Key.Key_Down)
+
+    assert preferences.theme == "light"
+    qtbot.waitUntil(lambda: style().theme is LIGHT)
+
+
+def test_texts_grow_with_the_slider_in_steps_of_ten_percent(
+    dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot
+) -> None:
+    dialog.show_page("looks")
+    slider = dialog.looks.rows["text_scale"].editor.widget
+    assert isinstance(slider, QSlider)
+    slider.setFocus()
+    for _ in range(5):
+        QTest.keyClick(slider, Key.Key_Right)
+
+    assert preferences.text_scale == 1.5
+    qtbot.waitUntil(lambda: style().scale == 1.5)
+    slider.setValue(173)
+    assert preferences.text_scale == 1.7
+    assert slider.value() == 170
+
+
+def test_what_is_set_elsewhere_is_shown(dialog: SettingsDialog, preferences: Preferences) -> None:
+    preferences.set(max_iterations_cap=99, theme="light", default_model="openai/gpt-5", notify_when_done=False)
+
+    cap = dialog.runs.rows["max_iterations_cap"].editor.widget
+    assert isinstance(cap, QLineEdit)
+    assert cap.text() == "99"
+    assert dialog.default_model.box.currentText() == "openai/gpt-5"
+
+
+def test_looks_are_followed_once_however_often_that_is_asked(preferences: Preferences, qtbot: QtBot) -> None:
+    follow_looks(preferences)
+    follow_looks(preferences)
+    worn: list[str] = []
+    style().changed.connect(lambda: worn.append(style().theme.name))
+
+    preferences.set(theme="light")
+    preferences.set(text_scale=1.2)
+    preferences.set(budget_usd=1.0)
+
+    qtbot.waitUntil(lambda: style().scale == 1.2)
+    assert worn == ["light"]
+
+
+def test_the_default_model_is_typed_checked_and_taken_back(dialog: SettingsDialog, preferences: Preferences) -> None:
+    chooser = dialog.default_model
+    line = chooser.box.lineEdit()
+    assert chooser.note.text() == "Built-in demo model (135M): real, but not reliable."
+
+    _retype(line, "gpt-4o")
+    assert "Did you mean openai/gpt-4o?" in chooser.note.text()
+    assert preferences.default_model is None
+
+    _retype(line, "openai/gpt-4o")
+    assert preferences.default_model == "openai/gpt-4o"
+    assert not chooser.note.isVisible()
+    assert line.text() == "openai/gpt-4o"
+
+    _retype(line, "")
+    assert preferences.default_model is None
+    assert chooser.note.isVisible()
+
+
+def test_the_list_of_models_is_up_to_date_when_it_opens(dialog: SettingsDialog, preferences: Preferences) -> None:
+    box = dialog.default_model.box
+    preferences.set(local_models=("ollama_chat/llama3.2",))
+    box.showPopup()
+    assert box.findText("ollama_chat/llama3.2") >= 0
+    QTest.keyClick(box.view(), Key.Key_End)
+    QTest.keyClick(box.view(), Key.Key_Return)
+    assert preferences.default_model == "ollama_chat/llama3.2"
+
+
+def test_everything_is_on_the_disk_when_the_dialog_is_closed(
+    dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot
+) -> None:
+    preferences.set(budget_usd=3.0)
+    qtbot.mouseClick(dialog.close_button, Qt.MouseButton.LeftButton)
+    assert not dialog.isVisible()
+    assert Preferences(preferences.path).budget_usd == 3.0
+
+
+def test_a_broken_file_is_said_over_the_pages(engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{")
+    dialog = SettingsDialog(Preferences(path), engine_thread)
+    qtbot.addWidget(dialog)
+    with qtbot.waitSignal(dialog.providers.looked_up):
+        dialog.show()
+    assert dialog.notice.isVisible()
+    assert "are damaged" in dialog.notice.text
+
+
+def test_a_file_that_cannot_be_written_is_said_over_the_pages(dialog: SettingsDialog, preferences: Preferences) -> None:
+    preferences.save()
+    preferences.path.unlink()
+    preferences.path.mkdir()
+    preferences.set(budget_usd=1.0)
+    preferences.save()
+    assert dialog.notice.isVisible()
+    assert "cannot be saved" in dialog.notice.text
+    preferences.path.rmdir()
+
+
+@pytest.mark.parametrize("page", ["models", "runs", "looks"])
+def test_every_control_has_a_name_and_is_reached_by_keyboard(dialog: SettingsDialog, page: str) -> None:
+    dialog.servers.fold.set_open(True)
+    dialog.show_page(page)
+    kinds = (QAbstractButton, QLineEdit, QComboBox, QSlider, QAbstractItemView)
+    controls = [widget for widget in dialog.findChildren(QWidget) if isinstance(widget, kinds) and widget.isVisible()]
+    for control in controls:
+        named = control.accessibleName() or (control.text() if isinstance(control, QAbstractButton) else "")
+        assert named, f"no name: {control} in {control.parent()}"
+
+    wanted = {
+        control for control in controls if control.focusPolicy() & Qt.FocusPolicy.TabFocus and control.isEnabled()
+    }
+    reached, at = set(), dialog.navigation
+    at.setFocus()
+    for _ in range(80):
+        QTest.keyClick(dialog.focusWidget(), Key.Key_Tab)
+        reached.add(dialog.focusWidget())
+    missed = {widget for widget in wanted - reached if not any(parent in reached for parent in _parents(widget))}
+    assert not missed
+
+
+def _parents(widget: QWidget) -> list[QWidget]:
+    found = []
+    parent = widget.parentWidget()
+    while parent is not None:
+        found.append(parent)
+        parent = parent.parentWidget()
+    return found
+
+
+@pytest.mark.parametrize(("theme", "scale"), [("dark", 1.0), ("light", 1.0), ("light", 1.5)])
+def test_no_page_is_wider_than_the_dialog(
+    dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot, theme: str, scale: float
+) -> None:
+    preferences.set(theme=theme, text_scale=scale)
+    qtbot.waitUntil(lambda: (style().theme.name, style().scale) == (theme, scale))
+    dialog.servers.fold.set_open(True)
+    for index, name in enumerate(("models", "runs", "looks")):
+        dialog.show_page(name)
+        qtbot.waitExposed(dialog)
+        area = dialog.pages.widget(index)
+        assert not area.horizontalScrollBar().isVisible()
+        assert not dialog.grab().isNull()

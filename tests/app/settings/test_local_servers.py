@@ -1,0 +1,154 @@
+"""Which models are found on local servers, and what badly behaved ones come to."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from app.settings.local_servers import MAX_BYTES, MAX_MODELS, find_local_servers
+from tests.engine.wire.server import WireServer
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts servers that answer one path with one body, and remember who asked."""
+    servers: list[tuple[ThreadingHTTPServer, threading.Thread]] = []
+
+    def start(
+        body: bytes, *, path: str = "/api/tags", status: int = 200, asked: list[dict[str, str]] | None = None
+    ) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_args: object) -> None:
+                return
+
+            def do_GET(self) -> None:
+                if asked is not None:
+                    asked.append({name.lower(): value for name, value in self.headers.items()} | {"path": self.path})
+                self.send_response(status if self.path == path else 404)
+                self.end_headers()
+                try:
+                    self.wfile.write(body)
+                except OSError:
+                    return  # it had read enough
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = False
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        servers.append((server, thread))
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """An address at which nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    return f"http://127.0.0.1:{port}/v1"
+
+
+def _at(nowhere: str, **addresses: str) -> dict[str, str]:
+    return dict.fromkeys(("OLLAMA_API_BASE", "LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE"), nowhere) | addresses
+
+
+async def test_the_models_of_each_kind_of_server_are_found_by_the_names_that_call_them(
+    serve: Serve, wire: WireServer, nowhere: str
+) -> None:
+    asked: list[dict[str, str]] = []
+    tags = {"models": [{"name": "llama3.2:latest"}, {"name": "qwen3:8b"}, {"name": "qwen3:8b"}]}
+    places = _at(
+        nowhere, OLLAMA_API_BASE=serve(json.dumps(tags).encode(), asked=asked), LM_STUDIO_API_BASE=wire.base_url
+    )
+
+    ollama, studio, llama = await find_local_servers(places)
+
+    assert (ollama.title, ollama.models) == ("Ollama", ("ollama_chat/llama3.2:latest", "ollama_chat/qwen3:8b"))
+    assert "lm_studio/plain" in studio.models
+    assert (ollama.problem, studio.problem) == ("", "")
+    assert llama.models == ()
+    assert llama.problem == f"llama.cpp is not running at {nowhere}."
+    assert [entry["path"] for entry in asked] == ["/api/tags"]
+    assert "authorization" not in asked[0]
+    assert [request.path for request in wire.requests] == ["/v1/models"]
+
+
+async def test_llama_cpp_is_called_by_the_name_of_its_file(serve: Serve, nowhere: str) -> None:
+    names = [{"id": "/home/me/models/tiny.gguf"}, {"id": r"C:\models\big.gguf"}, {"id": "org/model:Q4"}, {"id": "a b"}]
+    address = serve(json.dumps({"data": names}).encode(), path="/models")
+
+    found = (await find_local_servers(_at(nowhere, LLAMAFILE_API_BASE=address)))[2]
+
+    assert found.models == ("llamafile/tiny.gguf", "llamafile/big.gguf", "llamafile/org/model:Q4")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"<html>", 200),
+        (b"[]", 200),
+        (b'{"models": 7}', 200),
+        (b'{"models": []}', 500),
+        (b"[" * 100_000, 200),
+        (b'{"models": [' + b'{"name": "x"},' * (MAX_BYTES // 10) + b"{}]}", 200),
+    ],
+)
+async def test_what_does_not_answer_like_a_server_of_models_is_said_in_a_sentence(
+    serve: Serve, nowhere: str, body: bytes, status: int
+) -> None:
+    found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(body, status=status))))[0]
+
+    assert found.models == ()
+    assert found.problem == f"What runs at {found.address} did not answer like Ollama."
+
+
+async def test_a_server_without_models_and_one_with_very_many(serve: Serve, nowhere: str) -> None:
+    many = {"models": [{"name": f"m{number}"} for number in range(MAX_MODELS + 50)] + [7, {"name": None}]}
+    assert (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(b'{"models": []}'))))[0].problem.endswith(
+        "but has no model yet."
+    )
+    full = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(json.dumps(many).encode()))))[0]
+    assert len(full.models) == MAX_MODELS
+
+
+async def test_a_server_that_never_answers_is_given_up(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.settings.local_servers.LIMIT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=address)))[0]
+
+    assert found.problem == f"Ollama at {address} did not answer in time."
+
+
+async def test_an_address_of_the_environment_that_is_none_is_said(nowhere: str) -> None:
+    found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE="ftp://x")))[0]
+    assert "is not the address of a model server" in found.problem
+
+
+async def test_without_a_word_in_the_environment_this_machine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def read(_client: object, address: str) -> None:
+        asked.append(address)
+
+    monkeypatch.setattr("app.settings.local_servers._read", read)
+    await find_local_servers({})
+
+    assert asked == [
+        "http://127.0.0.1:11434/api/tags",
+        "http://127.0.0.1:1234/v1/models",
+        "http://127.0.0.1:8080/v1/models",
+    ]

@@ -1,0 +1,60 @@
+"""Which models a chooser offers, and how they are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.settings.addressed import AddressedModels
+from app.settings.choices import OwnServer
+from app.settings.models_list import is_placeholder, model_names
+from app.settings.preferences import Preferences
+from engine.models.catalogue import Models
+from tests.engine.models.test_keys import MemoryKeyring
+
+BUILT_IN = "embedded:smollm2-135m"
+
+
+def test_a_fresh_program_offers_the_built_in_model(preferences: Preferences) -> None:
+    assert model_names(preferences) == [BUILT_IN]
+
+
+def test_the_likeliest_choice_comes_first_and_each_once(
+    preferences: Preferences, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-1")
+    preferences.set(
+        default_model="openai/gpt-5",
+        recent_models=("groq/x", "openai/gpt-5"),
+        servers=(OwnServer(model="openai/mine", address="http://localhost:9/v1"),),
+        local_models=("ollama_chat/llama3.2",),
+        providers_with_key=("openai", "openrouter"),
+    )
+
+    assert model_names(preferences) == [
+        "openai/gpt-5",
+        "groq/x",
+        BUILT_IN,
+        "openai/mine",
+        "ollama_chat/llama3.2",
+        "openai/gpt-4o-mini",
+        "anthropic/claude-haiku-4-5",
+    ]
+    assert ring.asked == 0
+
+
+def test_a_name_that_stands_for_others_is_no_model() -> None:
+    assert is_placeholder("openrouter/VENDOR/MODEL")
+    assert not is_placeholder("openai/gpt-4o-mini")
+
+
+async def test_a_model_of_an_own_server_is_found_by_its_name_alone() -> None:
+    models = Models()
+    catalogue = AddressedModels(models, [OwnServer(model="openai/mine", address="http://localhost:9/v1")])
+
+    assert catalogue.get("openai/mine") is models.get("openai/mine", "http://localhost:9/v1")
+    assert catalogue.get("openai/mine", "http://localhost:7/v1") is models.get("openai/mine", "http://localhost:7/v1")
+    assert catalogue.get("openai/other") is models.get("openai/other")
+    mine = catalogue.get("openai/mine")
+    await catalogue.close()
+    assert catalogue.get("openai/mine") is mine
+    await models.close()

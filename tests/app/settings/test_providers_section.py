@@ -1,0 +1,240 @@
+"""Keys of providers: where they are shown to come from, set, kept, removed; and that they are shown nowhere."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import keyring
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.settings.dialog import SettingsDialog
+from app.settings.key_dialog import KeyDialog
+from app.settings.preferences import Preferences
+from app.settings.providers import look_up
+from app.settings.providers_section import ProvidersSection
+from engine.models.keys import Keys
+from tests.app.settings.conftest import CANARY
+from tests.engine.models.test_keys import BrokenKeyring, MemoryKeyring
+
+Key = Qt.Key
+LEFT = Qt.MouseButton.LeftButton
+
+
+def _choose(section: ProvidersSection, title: str) -> None:
+    """Click the line of a provider."""
+    table = section.table
+    item = table.findItems(title, Qt.MatchFlag.MatchExactly)[0]
+    table.scrollToItem(item)
+    QTest.mouseClick(table.viewport(), LEFT, pos=table.visualItemRect(item).center())
+    assert section.title.text() == title
+
+
+def _key_of(section: ProvidersSection, title: str) -> str:
+    item = section.table.findItems(title, Qt.MatchFlag.MatchExactly)[0]
+    return section.table.item(item.row(), 1).text()
+
+
+def _ask(section: ProvidersSection, qtbot: QtBot) -> KeyDialog:
+    qtbot.mouseClick(section.set_key, LEFT)
+    asking = section.key_dialog
+    assert asking is not None
+    assert asking.isVisible()
+    return asking
+
+
+def _shown(*widgets: QWidget) -> str:
+    """Every text that the widgets, and those in them, show or tell."""
+    inner = [child for widget in widgets for child in (widget, *widget.findChildren(QWidget))]
+    texts = [child.text() for child in inner if isinstance(child, QLabel | QAbstractButton)]
+    lines = [child.displayText() for child in inner if isinstance(child, QLineEdit)]
+    told = [child.toolTip() + child.accessibleName() + child.accessibleDescription() for child in inner]
+    return "\n".join([*texts, *lines, *told])
+
+
+def test_the_list_says_where_each_key_comes_from(
+    ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ring.kept["loopwright", "anthropic"] = "sk-ring"
+    ring.kept["loopwright", "mistral"] = "no key"
+    keys = Keys({"GOOGLE_API_KEY": "sk-env", "XAI_API_KEY": "a b"})
+    keys.set("groq", "sk-session", session_only=True)
+
+    rows = {row.title: row for row in look_up(keys, {"GOOGLE_API_KEY": "sk-env", "XAI_API_KEY": "a b"})}
+
+    assert rows["Built-in demo model (135M)"].key == "Needs no key"
+    assert rows["OpenAI"].key == "No key"
+    assert rows["Anthropic"].key == "In the system keyring"
+    assert rows["Gemini"].key == "From GOOGLE_API_KEY"
+    assert rows["Groq"].key == "For this session only"
+    assert (rows["Mistral"].key, rows["xAI"].key) == ("Cannot be used", "XAI_API_KEY cannot be used")
+    assert "in the keyring is empty or holds signs" in rows["Mistral"].problem
+    assert {title for title, row in rows.items() if row.removable} == {"Anthropic", "Groq", "Mistral"}
+    assert {title for title, row in rows.items() if row.has_key} == {
+        *("Built-in demo model (135M)", "Anthropic", "Gemini", "Groq")
+    }
+    assert not rows.keys() & {"Ollama", "LM Studio", "Scripted"}
+
+
+def test_a_key_is_typed_kept_in_the_keyring_and_removed(
+    dialog: SettingsDialog, preferences: Preferences, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    section = dialog.providers
+    _choose(section, "Anthropic")
+    assert _key_of(section, "Anthropic") == "No key"
+    assert not section.remove_key.isEnabled()
+
+    asking = _ask(section, qtbot)
+    assert not asking.keep.isEnabled()
+    QTest.keyClicks(asking.field, CANARY)
+    with qtbot.waitSignal(section.looked_up):
+        QTest.keyClick(asking.field, Key.Key_Return)
+
+    assert ring.kept == {("loopwright", "anthropic"): CANARY}
+    assert not asking.isVisible()
+    assert asking.field.text() == ""
+    assert section.title.text() == "Anthropic"
+    assert _key_of(section, "Anthropic") == "In the system keyring"
+    assert section.words.text() == "Key: in the system keyring."
+    assert section.set_key.text() == "Change key…"
+    assert preferences.providers_with_key == ("anthropic",)
+
+    with qtbot.waitSignal(section.looked_up):
+        qtbot.mouseClick(section.remove_key, LEFT)
+    assert ring.kept == {}
+    assert _key_of(section, "Anthropic") == "No key"
+    assert preferences.providers_with_key == ()
+
+
+@pytest.mark.usefixtures("no_ring")
+def test_without_a_keyring_a_key_can_be_kept_for_the_session(
+    dialog: SettingsDialog, engine_thread: EngineThread, qtbot: QtBot
+) -> None:
+    section = dialog.providers
+    _choose(section, "OpenAI")
+    asking = _ask(section, qtbot)
+    QTest.keyClicks(asking.field, CANARY)
+    qtbot.mouseClick(asking.keep, LEFT)
+    qtbot.waitUntil(asking.keep_for_session.isVisible)
+    assert "This machine has no keyring" in asking.fault.text()
+    assert "OPENAI_API_KEY" in asking.fault.text()
+
+    with qtbot.waitSignal(section.looked_up):
+        QTest.keyClick(asking.keep_for_session, Key.Key_Space)
+
+    assert _key_of(section, "OpenAI") == "For this session only"
+    assert engine_thread.models.keys.get("openai") == CANARY
+
+
+def test_what_is_no_key_is_said_at_once_and_not_offered_to_the_session(
+    dialog: SettingsDialog, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    _choose(dialog.providers, "OpenAI")
+    asking = _ask(dialog.providers, qtbot)
+    QTest.keyClicks(asking.field, "two words")
+    qtbot.mouseClick(asking.keep, LEFT)
+
+    assert "holds signs that no key has" in asking.fault.text()
+    assert not asking.keep_for_session.isVisible()
+    assert ring.kept == {}
+    QTest.keyClick(asking.field, Key.Key_Escape)
+    assert not asking.isVisible()
+    assert asking.field.text() == ""
+
+
+def test_a_key_of_the_environment_comes_first_and_is_not_ours_to_remove(
+    preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    dialog = SettingsDialog(preferences, engine_thread)
+    qtbot.addWidget(dialog)
+    with qtbot.waitSignal(dialog.providers.looked_up):
+        dialog.show()
+    _choose(dialog.providers, "OpenAI")
+
+    assert _key_of(dialog.providers, "OpenAI") == "From OPENAI_API_KEY"
+    assert not dialog.providers.remove_key.isEnabled()
+    assert "OPENAI_API_KEY" in dialog.providers.remove_key.toolTip()
+    asking = _ask(dialog.providers, qtbot)
+    assert "OPENAI_API_KEY is set and comes first" in _shown(asking)
+    asking.reject()
+
+
+def test_a_keyring_that_cannot_forget_is_said_in_a_sentence(
+    dialog: SettingsDialog, ring: MemoryKeyring, engine_thread: EngineThread, qtbot: QtBot
+) -> None:
+    engine_thread.models.keys.set("openai", CANARY)
+    with qtbot.waitSignal(dialog.providers.looked_up):
+        dialog.providers.refresh()
+    _choose(dialog.providers, "OpenAI")
+    keyring.set_keyring(BrokenKeyring())
+
+    qtbot.mouseClick(dialog.providers.remove_key, LEFT)
+    qtbot.waitUntil(lambda: "no keyring that could delete" in dialog.providers.words.text())
+
+    assert CANARY not in _shown(dialog)
+
+
+def test_a_key_is_on_no_disk_in_no_text_and_in_no_log(
+    dialog: SettingsDialog,
+    preferences: Preferences,
+    own_folders: Path,
+    tmp_path: Path,
+    qtbot: QtBot,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for title in ("OpenAI", "Gemini"):
+        _choose(dialog.providers, title)
+        asking = _ask(dialog.providers, qtbot)
+        QTest.keyClicks(asking.field, CANARY)
+        assert CANARY not in _shown(dialog, asking)
+        with qtbot.waitSignal(dialog.providers.looked_up):
+            qtbot.mouseClick(asking.keep, LEFT)
+        assert CANARY not in _shown(dialog, asking)
+    dialog.close()
+    preferences.save()
+
+    files = [file for folder in (own_folders, tmp_path) for file in folder.rglob("*") if file.is_file()]
+    assert preferences.path in files
+    assert not [file for file in files if CANARY.encode() in file.read_bytes()]
+    assert CANARY not in caplog.text
+
+
+def test_the_built_in_model_says_honestly_what_it_is(dialog: SettingsDialog) -> None:
+    _choose(dialog.providers, "Built-in demo model (135M)")
+    assert dialog.providers.words.text().startswith("Built-in demo model (135M): real, but not reliable.")
+    assert dialog.providers.model.text() == "embedded:smollm2-135m"
+    assert not dialog.providers.set_key.isVisible()
+
+
+def test_the_list_is_walked_with_the_arrow_keys(dialog: SettingsDialog) -> None:
+    dialog.providers.table.setFocus()
+    dialog.providers.table.selectRow(0)
+    QTest.keyClick(dialog.providers.table, Key.Key_Down)
+    assert dialog.providers.title.text() == "OpenAI"
+    assert dialog.providers.model.text() == "openai/gpt-4o-mini"
+
+
+def test_a_model_is_made_the_default_if_it_can_be_one(
+    dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot
+) -> None:
+    _choose(dialog.providers, "OpenRouter")
+    qtbot.mouseClick(dialog.providers.use, LEFT)
+    assert dialog.providers.words.text() == "Write the name of a model in the place of MODEL."
+    assert preferences.default_model is None
+
+    _choose(dialog.providers, "OpenAI")
+    qtbot.mouseClick(dialog.providers.use, LEFT)
+    assert preferences.default_model == "openai/gpt-4o-mini"
+
+    QTest.keyClicks(dialog.providers.model, " nonsense/")
+    dialog.providers.model.setText("nonsense")
+    qtbot.mouseClick(dialog.providers.use, LEFT)
+    assert "There is no model 'nonsense'" in dialog.providers.words.text()
+    assert preferences.default_model == "openai/gpt-4o-mini"

@@ -1,0 +1,171 @@
+"""Models on one's own servers: found, added, tried, made the default, removed."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.settings.choices import OwnServer
+from app.settings.dialog import SettingsDialog
+from app.settings.preferences import Preferences
+from app.settings.servers_section import ServersSection
+from tests.app.settings.conftest import CANARY
+from tests.engine.models.test_keys import MemoryKeyring
+from tests.engine.wire.server import WireServer
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def section(dialog: SettingsDialog) -> ServersSection:
+    return dialog.servers
+
+
+def _texts(section: ServersSection) -> list[str]:
+    return [section.list.item(index).text() for index in range(section.list.count())]
+
+
+def _fill(section: ServersSection, address: str, model: str, key: str = "") -> None:
+    section.fold.set_open(True)
+    for field, text in ((section.form.address, address), (section.form.model, model), (section.form.key, key)):
+        field.clear()
+        QTest.keyClicks(field, text)
+
+
+def test_local_servers_are_asked_only_when_the_person_looks_for_them(
+    section: ServersSection, preferences: Preferences, wire: WireServer, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE", "OLLAMA_API_BASE"):
+        monkeypatch.setenv(variable, wire.base_url)
+    assert wire.requests == []
+    assert not section.list.isVisible()
+
+    qtbot.mouseClick(section.look, LEFT)
+    assert not section.look.isEnabled()
+    qtbot.waitUntil(section.look.isEnabled)
+
+    assert section.found.text().startswith("Found ")
+    assert f"What runs at {wire.base_url} did not answer like Ollama." in section.found.text()
+    assert "lm_studio/plain" in preferences.local_models
+    assert "llamafile/plain" in preferences.local_models
+    assert any(
+        text.startswith("lm_studio/plain") and text.endswith("LM Studio, on this machine") for text in _texts(section)
+    )
+
+
+def test_a_found_model_is_made_the_default(section: ServersSection, preferences: Preferences, qtbot: QtBot) -> None:
+    preferences.set(local_models=("ollama_chat/a", "ollama_chat/b"))
+    section.list.setFocus()
+    QTest.keyClick(section.list, Qt.Key.Key_Down)
+    assert not section.remove.isVisible()
+
+    qtbot.mouseClick(section.use, LEFT)
+
+    assert preferences.default_model == "ollama_chat/b"
+
+
+def test_a_server_is_added_by_its_address_and_removed(
+    section: ServersSection, preferences: Preferences, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    preferences.set(local_models=("ollama_chat/a",))
+    _fill(section, "http://localhost:8080/v1", "openai/gpt-oss-20b", CANARY)
+    assert section.form.key.echoMode() is QLineEdit.EchoMode.Password
+    with qtbot.waitSignal(section.form.added):
+        qtbot.mouseClick(section.form.add, LEFT)
+
+    server = OwnServer(model="openai/openai/gpt-oss-20b", address="http://localhost:8080/v1")
+    assert preferences.servers == (server,)
+    assert ring.kept == {("loopwright", "host:localhost:8080"): CANARY}
+    assert section.form.key.text() == ""
+    assert "Documents call it openai/openai/gpt-oss-20b." in section.form.note.text()
+    assert "keyring" in section.form.note.text()
+    assert section.chosen is not None
+    assert section.chosen.model == server.model
+    assert CANARY not in preferences.path.read_text() if preferences.path.exists() else True
+
+    _fill(section, "http://localhost:9090/v1", "openai/gpt-oss-20b")
+    with qtbot.waitSignal(section.form.added):
+        qtbot.mouseClick(section.form.add, LEFT)
+    assert [other.address for other in preferences.servers] == ["http://localhost:9090/v1"]
+
+    qtbot.mouseClick(section.remove, LEFT)
+    assert preferences.servers == ()
+    assert _texts(section) == ["ollama_chat/a   ·   Ollama, on this machine"]
+
+
+@pytest.mark.usefixtures("no_ring")
+def test_without_a_keyring_a_servers_key_is_kept_for_the_session_and_that_is_said(
+    section: ServersSection, engine_thread: EngineThread, qtbot: QtBot
+) -> None:
+    _fill(section, "http://localhost:8080/v1", "mine", CANARY)
+    with qtbot.waitSignal(section.form.added):
+        qtbot.mouseClick(section.form.add, LEFT)
+
+    assert "no keyring: its key is kept for this session only" in section.form.note.text()
+    assert engine_thread.models.keys.get_for_host("localhost:8080") == CANARY
+
+
+@pytest.mark.parametrize(
+    ("address", "model", "key", "wrong", "sentence"),
+    [
+        ("http://localhost:8080/v1", "", "", "model", "Write the name of the model"),
+        ("localhost", "mine", "", "address", "is not the address of a model server"),
+        (f"http://me:{CANARY}@host", "mine", "", "address", "is not the address of a model server"),
+        ("http://localhost:8080/v1", "mine", "two words", "key", "holds signs that no key has"),
+    ],
+)
+def test_what_is_wrong_in_the_form_is_marked_and_said(
+    section: ServersSection,
+    preferences: Preferences,
+    qtbot: QtBot,
+    address: str,
+    model: str,
+    key: str,
+    wrong: str,
+    sentence: str,
+) -> None:
+    _fill(section, address, model, key)
+    qtbot.mouseClick(section.form.add, LEFT)
+    qtbot.mouseClick(section.form.trial.button, LEFT)
+
+    assert sentence in section.form.note.text()
+    fields = {"address": section.form.address, "model": section.form.model, "key": section.form.key}
+    assert [name for name, field in fields.items() if field.property("invalid")] == [wrong]
+    assert not section.form.trial.is_running
+    assert preferences.servers == ()
+
+    QTest.keyClicks(fields[wrong], "x")
+    assert section.form.note.text() == ""
+
+
+@pytest.mark.slow
+def test_a_server_is_tried_with_the_key_that_was_typed_for_it_alone(
+    section: ServersSection, wire: WireServer, ring: MemoryKeyring, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    wire.reply = lambda _body: "ready"
+    _fill(section, wire.base_url, "plain", CANARY)
+
+    qtbot.mouseClick(section.form.trial.button, LEFT)
+    qtbot.waitUntil(lambda: not section.form.trial.is_running, timeout=30_000)
+
+    assert section.form.trial.result.text().endswith("s: ready")
+    assert [request.headers["authorization"] for request in wire.requests] == [f"Bearer {CANARY}"]
+    assert wire.requests[0].body["max_tokens"] == 8
+    assert ring.kept == {}
+
+
+@pytest.mark.slow
+def test_a_kept_server_is_tried_at_its_address(
+    section: ServersSection, preferences: Preferences, wire: WireServer, qtbot: QtBot
+) -> None:
+    preferences.set(servers=(OwnServer(model="openai/unauthorized", address=wire.base_url),))
+    qtbot.mouseClick(section.trial.button, LEFT)
+    qtbot.waitUntil(lambda: not section.trial.is_running, timeout=30_000)
+
+    assert section.trial.result.text().startswith("✗ ")
+    assert "key" in section.trial.result.text()

@@ -1,0 +1,151 @@
+"""One small call shows whether a model answers: its words, or its error without a key; and it can be given up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.settings.trial import try_model
+from app.settings.trial_row import COSTS, TrialRow
+from engine.errors import EngineError
+from engine.models.catalogue import Models
+from engine.models.keys import Keys
+from tests.app.settings.conftest import CANARY
+from tests.engine.wire.server import WireServer
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def _row(engine: EngineThread, qtbot: QtBot, model: str, address: str | None = None) -> TrialRow:
+    row = TrialRow(engine, lambda: try_model(engine.models, model, address), "the model")
+    qtbot.addWidget(row)
+    row.show()
+    return row
+
+
+async def test_the_reply_is_shown_on_one_line_and_as_it_stands(script: str) -> None:
+    trial = await try_model(Models(), script)
+    assert trial.text == "<b>ready</b> now"
+    assert trial.sentence == f"Answered in {trial.duration_s:.1f} s: <b>ready</b> now"
+
+
+async def test_a_long_reply_is_cut_and_a_key_in_it_struck_out(tmp_path: Path) -> None:
+    file = tmp_path / "long.json"
+    file.write_text(json.dumps({"default": f"{CANARY} " + "x" * 5000}))
+    models = Models(Keys({"OPENAI_API_KEY": CANARY}))
+    models.keys.get("openai")
+
+    trial = await try_model(models, f"scripted:{file}")
+
+    assert trial.text == "… " + "x" * 118 + "…"
+
+
+async def test_an_error_holds_no_key(tmp_path: Path) -> None:
+    file = tmp_path / "error.json"
+    file.write_text(json.dumps({"default": {"error": {"kind": "server", "message": f"It said {CANARY}."}}}))
+    models = Models(Keys({"OPENAI_API_KEY": CANARY}))
+    models.keys.get("openai")
+
+    with pytest.raises(EngineError) as caught:
+        await try_model(models, f"scripted:{file}")
+
+    assert CANARY not in str(caught.value)
+    assert "It said …." in str(caught.value)
+
+
+async def test_a_model_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.settings.trial.LIMIT_S", 0.01)
+    file = tmp_path / "slow.json"
+    file.write_text(json.dumps({"default": {"text": "late", "delay_s": 5}}))
+    with pytest.raises(EngineError, match="has not answered within"):
+        await try_model(Models(), f"scripted:{file}")
+
+
+def test_a_press_of_a_key_makes_the_call_and_shows_the_answer(
+    engine_thread: EngineThread, qtbot: QtBot, script: str
+) -> None:
+    row = _row(engine_thread, qtbot, script)
+    assert row.result.text() == COSTS
+    assert row.button.accessibleName() == "Test: the model"
+
+    row.button.setFocus()
+    QTest.keyClick(row.button, Qt.Key.Key_Space)
+    assert row.button.text() == "Cancel"
+    qtbot.waitUntil(lambda: not row.is_running)
+
+    assert row.result.text().startswith("✓ Answered in ")
+    assert row.result.text().endswith("<b>ready</b> now")
+    assert row.result.textFormat() is Qt.TextFormat.PlainText
+    assert row.result.property("tone") == "good"
+    row.forget()
+    assert row.result.text() == COSTS
+
+
+def test_an_error_is_shown_as_its_sentence(engine_thread: EngineThread, qtbot: QtBot, tmp_path: Path) -> None:
+    row = _row(engine_thread, qtbot, f"scripted:{tmp_path / 'missing.json'}")
+    qtbot.mouseClick(row.button, LEFT)
+    qtbot.waitUntil(lambda: not row.is_running)
+
+    assert row.result.text().startswith("✗ ")
+    assert "missing.json" in row.result.text()
+    assert row.result.property("tone") == "bad"
+
+
+def test_a_call_that_there_is_no_reason_to_make_is_not_made(engine_thread: EngineThread, qtbot: QtBot) -> None:
+    row = TrialRow(engine_thread, lambda: None, "nothing")
+    qtbot.addWidget(row)
+    qtbot.mouseClick(row.button, LEFT)
+    assert not row.is_running
+    assert row.button.text() == "Test"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["cancel", "hide"])
+def test_a_call_in_flight_is_given_up(engine_thread: EngineThread, qtbot: QtBot, wire: WireServer, how: str) -> None:
+    row = _row(engine_thread, qtbot, "openai/silent", wire.base_url)
+    qtbot.mouseClick(row.button, LEFT)
+    arrived = engine_thread.submit(wire.request_arrived())
+    qtbot.waitUntil(arrived.done, timeout=30_000)
+
+    if how == "cancel":
+        qtbot.mouseClick(row.button, LEFT)
+    else:
+        row.hide()
+
+    left = engine_thread.submit(wire.call_abandoned())
+    qtbot.waitUntil(left.done, timeout=10_000)
+    left.result()
+    assert row.result.text() == "Cancelled."
+    assert row.button.text() == "Test"
+
+
+def test_an_answer_for_a_widget_that_is_gone_is_dropped(engine_thread: EngineThread, qtbot: QtBot, script: str) -> None:
+    released = asyncio.Event()
+
+    async def work() -> object:
+        await released.wait()
+        return await try_model(engine_thread.models, script)
+
+    row = TrialRow(engine_thread, work, "the model")  # type: ignore[arg-type]
+    row.show()
+    qtbot.mouseClick(row.button, LEFT)
+    with qtbot.waitSignal(row.destroyed):
+        row.deleteLater()
+    engine_thread.call(released.set)
+    done = engine_thread.submit(asyncio.sleep(0))
+    qtbot.waitUntil(done.done)
+
+
+@pytest.mark.slow
+def test_the_built_in_model_answers(engine_thread: EngineThread, qtbot: QtBot) -> None:
+    row = _row(engine_thread, qtbot, "embedded:smollm2-135m")
+    qtbot.mouseClick(row.button, LEFT)
+    qtbot.waitUntil(lambda: not row.is_running, timeout=60_000)
+    assert row.result.text().startswith("✓ Answered in ")
