@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
@@ -12,6 +13,19 @@ from app.gallery.picture import DiagramPicture
 from app.gallery.templates import Template
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
+
+ARROWS: Final = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down})
+
+
+class CardButton(QPushButton):
+    """A button that leaves the arrow keys to the grid around its card."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Act on all keys but the arrows."""
+        if event.key() in ARROWS:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
 
 
 class TemplateCard(QFrame):
@@ -28,7 +42,7 @@ class TemplateCard(QFrame):
         self.template = template
         self.setProperty("card", True)
         self.picture = DiagramPicture(template.title)
-        self.button = QPushButton("Open")
+        self.button = CardButton("Open")
         self.button.setAccessibleName(f"Open {template.title}")
         self.button.setAccessibleDescription(f"{template.about} {template.when}".strip())
         self.button.clicked.connect(self._open)

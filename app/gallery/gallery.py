@@ -122,19 +122,18 @@ class Gallery(QWidget):
         layout.addLayout(self._foot())
         return page
 
-    def _head(self) -> QHBoxLayout:
-        words = QVBoxLayout()
-        words.setSpacing(UNIT)
-        words.addWidget(PlainLabel("Loopwright", look="heading"))
-        words.addWidget(PlainLabel(WHAT_IT_IS, look="dim", wrap=True))
-        new = _button("New workflow", "mdi6.plus", self.new_requested)
-        open_ = _button("Open…", "mdi6.folder-open-outline", self.open_requested)
-        head = QHBoxLayout()
-        head.setSpacing(2 * UNIT)
-        head.addLayout(words, 1)
-        head.addSpacing(4 * UNIT)
-        head.addWidget(new, 0, Qt.AlignmentFlag.AlignTop)
-        head.addWidget(open_, 0, Qt.AlignmentFlag.AlignTop)
+    def _head(self) -> QVBoxLayout:
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        buttons.addWidget(_button("New workflow", "mdi6.plus", self.new_requested))
+        buttons.addWidget(_button("Open…", "mdi6.folder-open-outline", self.open_requested))
+        buttons.addStretch(1)
+        head = QVBoxLayout()
+        head.setSpacing(UNIT)
+        head.addWidget(PlainLabel("Loopwright", look="heading"))
+        head.addWidget(PlainLabel(WHAT_IT_IS, look="dim", wrap=True))
+        head.addSpacing(3 * UNIT)
+        head.addLayout(buttons)
         return head
 
     def _foot(self) -> QHBoxLayout:
@@ -159,6 +158,7 @@ class Gallery(QWidget):
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(middle)
+        self._grid.reached.connect(area.ensureWidgetVisible)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(area)

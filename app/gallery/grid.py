@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -15,7 +15,13 @@ CARD_WIDTH = 340
 
 
 class CardGrid(QWidget):
-    """Widgets of equal width in rows; those of a row are equally high. Arrow keys go from one to the next."""
+    """Widgets of equal width in rows; those of a row are equally high. Arrow keys go from one to the next.
+
+    Signals:
+        reached: An arrow key led to this card.
+    """
+
+    reached = Signal(QWidget)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,7 +63,9 @@ class CardGrid(QWidget):
         if step is None or here is None or not 0 <= here + step < len(self._cards):
             super().keyPressEvent(event)
             return
-        self._cards[here + step].setFocus(Qt.FocusReason.OtherFocusReason)
+        card = self._cards[here + step]
+        card.setFocus(Qt.FocusReason.TabFocusReason)
+        self.reached.emit(card)
 
     def _focused(self) -> QWidget:
         return self.focusWidget() or self

@@ -23,8 +23,9 @@ class RecentFile(QWidget):
     def __init__(self, path: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.path = path
-        name = path.name.removesuffix(FILE_SUFFIX)
+        self._name = name = path.name.removesuffix(FILE_SUFFIX)
         self.button = QPushButton(name.replace("&", "&&"))
+        self.button.setMinimumWidth(1)
         self.button.setProperty("row", True)
         self.button.setAccessibleName(f"Open {name} in {path.parent}")
         self.button.setToolTip(plain_tool_tip(str(path)))
@@ -40,9 +41,13 @@ class RecentFile(QWidget):
         layout.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignVCenter)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep a long name from taking all of the line."""
+        """Cut a long name in its middle, so that it does not take all of the line."""
         super().resizeEvent(event)
-        self.button.setMaximumWidth(max(event.size().width() * 2 // 3, 1))
+        room = max(event.size().width() * 2 // 3, 1)
+        around = self.button.sizeHint().width() - self.button.fontMetrics().horizontalAdvance(self.button.text())
+        name = self.button.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, room - around)
+        self.button.setText(name.replace("&", "&&"))
+        self.button.setMaximumWidth(room)
 
     @property
     def is_missing(self) -> bool:

@@ -53,6 +53,8 @@ def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[
     """
     try:
         folder = folder or templates_folder()
+        if not folder.is_dir():
+            return [], [f"{folder}: The folder of templates is missing."]
         files = sorted(folder.glob(f"*{FILE_SUFFIX}"))
     except (EngineError, OSError) as error:
         return [], [str(error)]

@@ -25,8 +25,10 @@ from PySide6.QtWidgets import (
 
 from app.theme.icons import ThemedIcon
 from app.theme.style import mark
-from app.theme.switch import Switch as Switch
+from app.theme.switch import Switch
 from app.theme.tokens import UNIT
+
+__all__ = ["Badge", "ElidedLabel", "Fold", "HintBar", "PlainLabel", "Switch", "inset_number", "plain_tool_tip"]
 
 HINT_ICONS: Final = {
     "info": ("mdi6.information-outline", "accent"),

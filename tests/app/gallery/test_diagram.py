@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.gallery.diagram import COLUMN, Diagram, make_diagram
+from app.gallery.templates import bundled_templates, split_description
+from engine.document.files import load
+from engine.document.model import Edge, Node, Workflow
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import Category
+
+
+def diagram_of(workflow: Workflow) -> Diagram:
+    return make_diagram(workflow, builtin_registry())
+
+
+def template(name: str) -> Workflow:
+    return next(found.workflow for found in bundled_templates()[0] if found.title == name)
+
+
+def looping(layout: dict[str, object] | None = None) -> Workflow:
+    """An input, a loop with a draft, a side branch that leads nowhere, its exit, and an output."""
+    types = {"task": "input", "loop": "loop", "draft": "llm", "aside": "transform", "exit": "exit", "text": "output"}
+    edges = [
+        ("task.value", "loop.input"),
+        ("loop.body", "draft.input"),
+        ("draft.output", "aside.draft"),
+        ("draft.output", "exit.input"),
+        ("exit.output", "text.value"),
+    ]
+    configs = {"exit": {"loop": "loop"}, "aside": {"template": "{{draft}}"}}
+    nodes = [Node(id=node_id, type=node_type, config=configs.get(node_id, {})) for node_id, node_type in types.items()]
+    return Workflow(
+        nodes=tuple(nodes), edges=tuple(Edge(from_=start, to=end) for start, end in edges), layout=layout or {}
+    )
+
+
+def test_nodes_stand_where_the_layout_puts_them_with_the_look_of_their_type() -> None:
+    diagram = diagram_of(template("Self-Refine"))
+    draft = diagram.boxes["draft"]
+    assert (draft.x, draft.y) == (2 * COLUMN, 0)
+    assert (draft.category, draft.icon) == (Category.AI, "mdi6.creation")
+    assert len(diagram.boxes) == 7
+
+
+def test_a_loop_is_a_region_from_loop_to_exit_with_all_that_is_repeated() -> None:
+    [region] = diagram_of(template("Self-Refine")).regions
+    assert (region.loop, region.exit) == ("loop", "exit")
+    assert region.members == {"loop", "draft", "critique", "merge", "exit"}
+
+
+def test_several_edges_between_two_nodes_are_one_line() -> None:
+    edges = diagram_of(template("Agentic Search")).edges
+    assert edges.count(("enough", "missing")) == 1
+    assert len(edges) == len(set(edges))
+
+
+def test_nodes_without_a_place_are_put_in_columns_from_left_to_right() -> None:
+    boxes = diagram_of(looping()).boxes
+    columns = {node_id: box.x / COLUMN for node_id, box in boxes.items()}
+    assert columns == {"task": 0, "loop": 1, "draft": 2, "aside": 3, "exit": 4, "text": 5}
+
+
+def test_nodes_of_one_column_stand_below_each_other() -> None:
+    nodes = tuple(Node(id=f"note{at}", type="transform") for at in range(3))
+    boxes = diagram_of(Workflow(nodes=nodes)).boxes
+    assert {box.x for box in boxes.values()} == {0}
+    assert len({box.y for box in boxes.values()}) == 3
+
+
+@pytest.mark.parametrize(
+    "place", ["here", {"x": 1}, {"x": "1", "y": 2}, {"x": True, "y": 2}, {"x": 1e300, "y": 2}, None]
+)
+def test_a_layout_that_is_broken_is_put_right(place: object) -> None:
+    layout = {"nodes": {"task": place}}
+    assert diagram_of(looping(layout)) == diagram_of(looping())
+    assert diagram_of(looping({"nodes": place})) == diagram_of(looping())
+
+
+def test_a_circle_and_an_unknown_type_are_drawn_all_the_same() -> None:
+    nodes = (Node(id="a", type="transform"), Node(id="b", type="from_the_future"))
+    edges = (Edge(from_="a.output", to="b.input"), Edge(from_="b.output", to="a.input"))
+    diagram = diagram_of(Workflow(nodes=nodes, edges=edges))
+    assert {box.x for box in diagram.boxes.values()} == {0, COLUMN}
+    assert diagram.boxes["b"].category is None
+    assert diagram.boxes["b"].icon
+
+
+def test_the_bundled_templates_have_a_place_for_every_node_and_no_two_overlap() -> None:
+    templates, problems = bundled_templates()
+    assert problems == []
+    assert templates[0].title == "Self-Refine"
+    for found in templates:
+        assert found.about
+        assert found.when.startswith("For ")
+        assert found.workflow.layout["nodes"].keys() == found.workflow.nodes_by_id.keys()
+        places = {(box.x, box.y) for box in diagram_of(found.workflow).boxes.values()}
+        assert len(places) == len(found.workflow.nodes)
+
+
+def test_when_to_use_a_template_is_the_last_sentence_of_its_description() -> None:
+    assert split_description("It writes. It reads! For long texts.") == ("It writes. It reads!", "For long texts.")
+    assert split_description("For long texts. It writes.") == ("For long texts. It writes.", "")
+    assert split_description("For long texts.") == ("For long texts.", "")
+    assert split_description("  ") == ("", "")
+
+
+def test_a_file_that_is_no_template_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "broken.loop.json").write_text("{", encoding="utf-8")
+    (tmp_path / "unnamed.loop.json").write_text('{"format": "loopwright.workflow", "version": 1}', encoding="utf-8")
+    templates, problems = bundled_templates(tmp_path)
+    assert [found.title for found in templates] == ["unnamed"]
+    assert templates[0].workflow == load(tmp_path / "unnamed.loop.json")
+    assert len(problems) == 1
+    assert "broken.loop.json" in problems[0]
+
+
+def test_a_folder_that_is_gone_has_no_templates(tmp_path: Path) -> None:
+    assert bundled_templates(tmp_path / "gone") == ([], [f"{tmp_path / 'gone'}: The folder of templates is missing."])

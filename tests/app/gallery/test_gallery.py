@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QScrollArea, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gallery.card import TemplateCard
+from app.gallery.gallery import MODEL_LINE, Gallery
+from app.gallery.recent import RecentFile
+from app.theme.style import style
+from app.theme.tokens import DARK, LIGHT
+from engine.bundled import templates_folder
+from engine.nodes.spec import Category
+
+SELF_REFINE = templates_folder() / "self-refine.loop.json"
+
+
+@pytest.fixture
+def gallery(qtbot: QtBot) -> Iterator[Gallery]:
+    yield shown(qtbot, Gallery())
+    style().choose("dark", 1.0)
+
+
+def shown(qtbot: QtBot, gallery: Gallery) -> Gallery:
+    qtbot.addWidget(gallery)
+    gallery.resize(1100, 760)
+    gallery.show()
+    gallery.activateWindow()
+    qtbot.waitExposed(gallery)
+    return gallery
+
+
+def card_of(gallery: Gallery, title: str) -> TemplateCard:
+    return next(card for card in gallery.cards if card.template.title == title)
+
+
+def button(gallery: Gallery, text: str) -> QPushButton:
+    return next(found for found in gallery.findChildren(QPushButton) if found.text() == text)
+
+
+def texts(widget: QWidget) -> list[str]:
+    return [label.text() for label in widget.findChildren(QLabel) if label.isVisible()]
+
+
+def files(gallery: Gallery) -> list[RecentFile]:
+    return gallery.recent.files
+
+
+def test_the_page_says_what_the_program_is_and_which_model_is_ready(gallery: Gallery) -> None:
+    said = texts(gallery)
+    assert "Loopwright" in said
+    assert any(text.startswith("Draw a workflow in which a language model") for text in said)
+    assert MODEL_LINE in said
+    gallery.set_model_line("gpt-4o-mini is ready.")
+    assert gallery.model_line == "gpt-4o-mini is ready."
+    assert "gpt-4o-mini is ready." in texts(gallery)
+
+
+def test_a_card_has_title_description_use_and_a_picture(qtbot: QtBot, gallery: Gallery) -> None:
+    card = card_of(gallery, "Self-Refine")
+    assert texts(card) == [
+        "Self-Refine",
+        "A model drafts a text, criticises its own draft and writes it again, three times.",
+        "For texts that a second thought makes better.",
+    ]
+
+    def colours() -> set[str]:
+        image = card.picture.grab().toImage()
+        return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
+
+    qtbot.waitUntil(lambda: DARK.category[Category.AI] in colours(), timeout=10_000)
+    style().choose("light")
+    assert LIGHT.category[Category.AI] in colours()
+
+
+def test_a_double_click_on_the_picture_opens_a_template(qtbot: QtBot, gallery: Gallery) -> None:
+    card = card_of(gallery, "Self-Refine")
+    with qtbot.waitSignal(gallery.template_chosen) as chosen:
+        QTest.mouseDClick(card.picture, Qt.MouseButton.LeftButton)
+    assert chosen.args == [SELF_REFINE]
+
+
+def test_a_single_click_and_a_double_click_with_another_button_open_nothing(qtbot: QtBot, gallery: Gallery) -> None:
+    card = card_of(gallery, "Self-Refine")
+    with qtbot.assertNotEmitted(gallery.template_chosen):
+        QTest.mouseClick(card, Qt.MouseButton.LeftButton, pos=QPoint(20, 20))
+        QTest.mouseDClick(card, Qt.MouseButton.RightButton, pos=QPoint(20, 20))
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])
+def test_a_template_is_opened_by_keyboard(qtbot: QtBot, gallery: Gallery, key: Qt.Key) -> None:
+    card = card_of(gallery, "Self-Refine")
+    card.setFocus()
+    qtbot.waitUntil(card.button.hasFocus)
+    with qtbot.waitSignal(gallery.template_chosen) as chosen:
+        QTest.keyClick(card.button, key)
+    assert chosen.args == [SELF_REFINE]
+
+
+def test_the_button_of_a_card_opens_it(qtbot: QtBot, gallery: Gallery) -> None:
+    with qtbot.waitSignal(gallery.template_chosen) as chosen:
+        QTest.mouseClick(card_of(gallery, "Self-Refine").button, Qt.MouseButton.LeftButton)
+    assert chosen.args == [SELF_REFINE]
+
+
+def test_arrow_keys_go_from_card_to_card(qtbot: QtBot, gallery: Gallery) -> None:
+    first, second = gallery.cards[:2]
+    first.setFocus()
+    qtbot.waitUntil(first.button.hasFocus)
+    QTest.keyClick(first.button, Qt.Key.Key_Right)
+    qtbot.waitUntil(second.button.hasFocus)
+    QTest.keyClick(second.button, Qt.Key.Key_Left)
+    qtbot.waitUntil(first.button.hasFocus)
+    QTest.keyClick(first.button, Qt.Key.Key_Left)
+    assert first.button.hasFocus()
+
+
+def test_a_card_reached_with_an_arrow_key_is_brought_into_view(qtbot: QtBot, gallery: Gallery) -> None:
+    gallery.resize(560, 400)
+    first, second = gallery.cards[:2]
+    first.setFocus()
+    qtbot.waitUntil(lambda: first.button.hasFocus() and first.x() == second.x())
+    area = gallery.findChild(QScrollArea)
+    assert area is not None
+    page = area.widget()
+    end_of_cards = QPoint(0, second.height())
+    qtbot.waitUntil(lambda: second.mapTo(page, end_of_cards).y() < page.height())
+    QTest.keyClick(first.button, Qt.Key.Key_Down)
+    qtbot.waitUntil(second.button.hasFocus)
+    bottom = second.button.mapTo(area.viewport(), QPoint(0, second.button.height())).y()
+    assert 0 < bottom <= area.viewport().height()
+
+
+def test_cards_take_as_many_columns_as_there_is_room_for(gallery: Gallery) -> None:
+    first, second = gallery.cards[:2]
+    assert first.y() == second.y()
+    assert first.x() + first.width() < second.x()
+    assert first.height() == second.height()
+    gallery.resize(560, 760)
+    assert first.x() == second.x()
+    assert first.y() + first.height() < second.y()
+    gallery.resize(1100, 760)
+    assert first.y() == second.y()
+
+
+@pytest.mark.parametrize(("width", "scale"), [(420, 1.0), (560, 1.0), (1100, 1.5), (700, 2.0)])
+def test_no_text_of_a_card_is_cut(qtbot: QtBot, gallery: Gallery, width: int, scale: float) -> None:
+    style().choose("dark", scale)
+    gallery.resize(width, 760)
+
+    def cut() -> list[str]:
+        return [
+            label.text()
+            for card in gallery.cards
+            for label in card.findChildren(QLabel)
+            if label.height() < label.heightForWidth(label.width()) or not card.rect().contains(label.geometry())
+        ]
+
+    qtbot.waitUntil(lambda: gallery.width() == width and cut() == [])
+
+
+def test_nothing_is_wider_than_the_page(qtbot: QtBot, gallery: Gallery) -> None:
+    gallery.set_recent([Path("/a/long/way/down" * 8) / ("name" * 40)])
+    gallery.resize(420, 760)
+    area = gallery.findChild(QScrollArea)
+    assert area is not None
+    qtbot.waitUntil(lambda: area.widget().width() == area.viewport().width() <= 420)
+    assert "…" in files(gallery)[0].button.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "signal"),
+    [("New workflow", "new_requested"), ("Open…", "open_requested"), ("Set up models", "models_requested")],
+)
+def test_a_button_says_what_is_wanted(qtbot: QtBot, gallery: Gallery, text: str, signal: str) -> None:
+    with qtbot.waitSignal(getattr(gallery, signal)):
+        QTest.mouseClick(button(gallery, text), Qt.MouseButton.LeftButton)
+
+
+def test_recent_files_are_shown_once_each_in_order_and_opened(qtbot: QtBot, gallery: Gallery, tmp_path: Path) -> None:
+    assert "Recent" not in texts(gallery)
+    paths = [tmp_path / name for name in ("one.loop.json", "two & <b>three.loop.json")]
+    for path in paths:
+        path.touch()
+    gallery.set_recent([*paths, paths[0]])
+    assert "Recent" in texts(gallery)
+    assert [file.button.text() for file in files(gallery)] == ["one", "two && <b>three"]
+    with qtbot.waitSignal(gallery.recent_chosen) as chosen:
+        QTest.mouseClick(files(gallery)[0].button, Qt.MouseButton.LeftButton)
+    assert chosen.args == [paths[0]]
+    gallery.set_recent([])
+    assert "Recent" not in texts(gallery)
+
+
+def test_a_recent_file_that_is_gone_is_dimmed_and_says_so(qtbot: QtBot, gallery: Gallery, tmp_path: Path) -> None:
+    there = tmp_path / "there.loop.json"
+    there.touch()
+    gallery.set_recent([there, tmp_path / "gone.loop.json", Path("impossible\0name")])
+    qtbot.waitUntil(lambda: files(gallery)[1].is_missing, timeout=10_000)
+    assert [file.is_missing for file in files(gallery)] == [False, True, True]
+    assert "not found" in texts(files(gallery)[1])
+    assert files(gallery)[1].button.accessibleDescription() == "This file was not found."
+    with qtbot.assertNotEmitted(gallery.recent_chosen):
+        QTest.mouseClick(files(gallery)[1].button, Qt.MouseButton.LeftButton)
+
+
+def test_a_template_that_cannot_be_read_is_named_and_the_rest_is_there(qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "broken.loop.json").write_text("{", encoding="utf-8")
+    (tmp_path / "good.loop.json").write_bytes(SELF_REFINE.read_bytes())
+    gallery = shown(qtbot, Gallery(folder=tmp_path))
+    assert [card.template.path.name for card in gallery.cards] == ["good.loop.json"]
+    assert any("broken.loop.json" in text for text in texts(gallery))
+
+
+def test_a_page_that_is_closed_at_once_leaves_nothing_behind(qtbot: QtBot) -> None:
+    gallery = Gallery()
+    with qtbot.waitSignal(gallery.destroyed):
+        gallery.deleteLater()
+
+
+def test_everything_that_is_pressed_has_a_name_and_is_reached_with_tab(qtbot: QtBot, gallery: Gallery) -> None:
+    gallery.set_recent([SELF_REFINE])
+    pressed = {found for found in gallery.findChildren(QAbstractButton) if found.isVisible()}
+    assert {found.accessibleName() or found.text() for found in pressed} == {
+        "New workflow",
+        "Open…",
+        "Open Self-Refine",
+        "Open Agentic Search",
+        f"Open self-refine in {SELF_REFINE.parent}",
+        "Set up models",
+    }
+    start = button(gallery, "New workflow")
+    start.setFocus()
+    qtbot.waitUntil(start.hasFocus)
+    reached: set[QWidget] = set()
+    for _step in range(len(pressed) + 2):
+        focused = gallery.focusWidget()
+        assert focused is not None
+        reached.add(focused)
+        QTest.keyClick(focused, Qt.Key.Key_Tab)
+    assert reached == pressed

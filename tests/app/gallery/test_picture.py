@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gallery.diagram import Box, Diagram, make_diagram
+from app.gallery.picture import DiagramPicture, draw, place
+from app.gallery.templates import bundled_templates
+from app.theme.style import style
+from app.theme.tokens import DARK, LIGHT, Theme
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import Category
+
+SIZE = QSize(400, 136)
+ALONE = Diagram({"one": Box(0, 0, Category.AI, "mdi6.creation")}, (), ())
+
+
+def diagrams() -> list[Diagram]:
+    return [make_diagram(found.workflow, builtin_registry()) for found in bundled_templates()[0]]
+
+
+def colours(image: QImage) -> set[str]:
+    return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
+
+
+@pytest.mark.parametrize("size", [SIZE, QSize(900, 136), QSize(200, 120)])
+def test_all_nodes_are_in_the_picture_and_apart_from_each_other(size: QSize) -> None:
+    frame = QRectF(0, 0, size.width(), size.height())
+    for diagram in diagrams():
+        places = list(place(diagram, size).values())
+        assert all(frame.contains(area) for area in places)
+        assert not any(one.intersects(other) for at, one in enumerate(places) for other in places[at + 1 :])
+
+
+def test_a_single_node_stands_in_the_middle_and_is_no_larger_than_a_small_card() -> None:
+    area = place(ALONE, SIZE)["one"]
+    assert area.center().x() == pytest.approx(200)
+    assert area.center().y() == pytest.approx(68)
+    assert area.width() < 100
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
+def test_a_picture_is_drawn_in_the_colours_of_the_theme(qapp: QApplication, theme: Theme) -> None:
+    seen = colours(draw(diagrams()[0], theme, SIZE).toImage())
+    assert {theme.ground, theme.card, theme.category[Category.AI], theme.category[Category.IO]} <= seen
+
+
+def test_the_region_of_a_loop_is_tinted_and_the_way_back_is_drawn(qapp: QApplication) -> None:
+    diagram = diagrams()[0]
+    bare = Diagram(diagram.boxes, diagram.edges, ())
+    with_loop = draw(diagram, DARK, SIZE).toImage()
+    below = place(diagram, SIZE)["merge"].bottom() + 4
+    tint = with_loop.pixelColor(200, round(below))
+    assert tint.name() not in {DARK.ground, DARK.card}
+    accent = QColor(DARK.accent)
+    near = [colour for colour in colours(with_loop) if abs(QColor(colour).blue() - accent.blue()) < 8]
+    assert DARK.accent in near
+    assert DARK.accent not in colours(draw(bare, DARK, SIZE).toImage())
+
+
+def test_nothing_to_draw_is_an_empty_ground(qapp: QApplication) -> None:
+    for nothing in (None, Diagram({}, (), ())):
+        image = draw(nothing, DARK, SIZE).toImage()
+        assert image.pixelColor(200, 68).name() == DARK.ground
+
+
+def test_a_picture_is_sharp_on_a_screen_with_more_dots(qapp: QApplication) -> None:
+    pixmap = draw(ALONE, DARK, SIZE, 2.0)
+    assert pixmap.size() == QSize(800, 272)
+    assert pixmap.deviceIndependentSize().toSize() == SIZE
+
+
+def test_a_picture_is_kept_until_the_theme_changes(qtbot: QtBot) -> None:
+    picture = DiagramPicture("Self-Refine")
+    qtbot.addWidget(picture)
+    picture.resize(SIZE)
+    picture.show_diagram(ALONE)
+    picture.show()
+    picture.grab()
+    kept = picture._kept
+    picture.grab()
+    assert picture._kept is kept
+    style().choose("light")
+    image = picture.grab().toImage()
+    style().choose("dark")
+    assert LIGHT.category[Category.AI] in colours(image)
+    assert picture.accessibleName() == "Picture of Self-Refine"

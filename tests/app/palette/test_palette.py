@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QDrag
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.palette.drawing import drag_picture
+from app.palette.model import NODE_MIME, TEMPLATE_MIME
+from app.palette.palette import Palette
+from app.palette.rows import Row, RowKind
+from app.theme.style import style
+from app.theme.tokens import DARK, LIGHT, Theme
+from engine.bundled import templates_folder
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import Category
+
+
+@pytest.fixture
+def palette(qtbot: QtBot) -> Iterator[Palette]:
+    made = Palette(builtin_registry())
+    qtbot.addWidget(made)
+    made.resize(made.sizeHint().width(), 900)
+    made.show()
+    made.activateWindow()
+    qtbot.waitExposed(made)
+    yield made
+    style().choose("dark", 1.0)
+
+
+def titles(palette: Palette) -> list[str]:
+    model = palette.list.model()
+    return [model.data(model.index(at, 0)) for at in range(model.rowCount())]
+
+
+def middle_of(palette: Palette, title: str) -> QPoint:
+    index = palette.list.model().index(titles(palette).index(title), 0)
+    return palette.list.visualRect(index).center()
+
+
+def test_typing_narrows_the_list_and_emptying_it_brings_all_back(palette: Palette) -> None:
+    everything = titles(palette)
+    palette.filter.setFocus()
+    QTest.keyClicks(palette.filter, "vali")
+    assert titles(palette) == ["Validator"]
+    QTest.keyClick(palette.filter, Qt.Key.Key_Escape)
+    assert titles(palette) == everything
+
+
+def test_nothing_that_fits_is_said_in_words(palette: Palette) -> None:
+    QTest.keyClicks(palette.filter, "qqqq")
+    said = [label.text() for label in palette.findChildren(type(palette._nothing)) if label.isVisible()]
+    assert said == ["Nothing fits. Try other letters."]
+    assert not palette.list.isVisible()
+
+
+def test_a_node_is_placed_by_keyboard_alone(qtbot: QtBot, palette: Palette) -> None:
+    palette.filter.setFocus()
+    QTest.keyClicks(palette.filter, "route")
+    QTest.keyClick(palette.filter, Qt.Key.Key_Down)
+    qtbot.waitUntil(palette.list.hasFocus)
+    with qtbot.waitSignal(palette.node_chosen) as chosen:
+        QTest.keyClick(palette.list, Qt.Key.Key_Return)
+    assert chosen.args == ["router"]
+
+
+def test_enter_in_the_filter_places_what_fits_best(qtbot: QtBot, palette: Palette) -> None:
+    QTest.keyClicks(palette.filter, "loop")
+    with qtbot.waitSignal(palette.node_chosen) as chosen:
+        QTest.keyClick(palette.filter, Qt.Key.Key_Return)
+    assert chosen.args == ["loop"]
+
+
+def test_enter_in_an_empty_filter_places_nothing(qtbot: QtBot, palette: Palette) -> None:
+    with qtbot.assertNotEmitted(palette.node_chosen):
+        QTest.keyClick(palette.filter, Qt.Key.Key_Return)
+
+
+def test_arrows_pass_over_headers_and_lead_back_to_the_filter(qtbot: QtBot, palette: Palette) -> None:
+    palette.filter.setFocus()
+    QTest.keyClick(palette.filter, Qt.Key.Key_Down)
+    visited = [palette.list.currentIndex().data()]
+    for _step in range(2):
+        QTest.keyClick(palette.list, Qt.Key.Key_Down)
+        visited.append(palette.list.currentIndex().data())
+    assert visited == ["Input", "Output", "LLM"]
+    for _step in range(3):
+        QTest.keyClick(palette.list, Qt.Key.Key_Up)
+    qtbot.waitUntil(palette.filter.hasFocus)
+
+
+def double_click(palette: Palette, title: str) -> None:
+    place = middle_of(palette, title)
+    QTest.mouseClick(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    QTest.mouseDClick(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def test_a_double_click_places_a_node(qtbot: QtBot, palette: Palette) -> None:
+    with qtbot.waitSignal(palette.node_chosen) as chosen:
+        double_click(palette, "Transform")
+    assert chosen.args == ["transform"]
+
+
+def test_a_double_click_on_a_header_does_nothing(qtbot: QtBot, palette: Palette) -> None:
+    with qtbot.assertNotEmitted(palette.node_chosen), qtbot.assertNotEmitted(palette.template_chosen):
+        double_click(palette, "Logic")
+
+
+def test_a_double_click_on_a_template_opens_it(qtbot: QtBot, palette: Palette) -> None:
+    with qtbot.waitSignal(palette.template_chosen) as chosen:
+        double_click(palette, "Self-Refine")
+    assert chosen.args == [templates_folder() / "self-refine.loop.json"]
+
+
+def dragged(palette: Palette, title: str) -> list[tuple[list[str], dict[str, str], int]]:
+    """Press on a row, move, and say what was carried: formats, texts, width of the picture."""
+    carried: list[tuple[list[str], dict[str, str], int]] = []
+
+    def carry(drag: QDrag) -> None:
+        data = drag.mimeData()
+        texts = {name: data.data(name).toStdString() for name in data.formats()}
+        carried.append((data.formats(), texts, drag.pixmap().deviceIndependentSize().toSize().width()))
+
+    palette.list.carry = carry
+    start = middle_of(palette, title)
+    viewport = palette.list.viewport()
+    QTest.mousePress(viewport, Qt.MouseButton.LeftButton, pos=start)
+    for step in (8, 16, 24, 32):
+        QTest.mouseMove(viewport, start + QPoint(step, step // 4))
+    QTest.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=start + QPoint(32, 8))
+    return carried
+
+
+def test_a_node_is_dragged_with_its_type_and_a_card(palette: Palette) -> None:
+    [(formats, texts, width), *_more] = dragged(palette, "LLM")
+    assert formats == [NODE_MIME]
+    assert texts == {"application/x-loopwright-node": "llm"}
+    assert width == 220
+
+
+def test_a_template_is_dragged_with_its_path(palette: Palette) -> None:
+    [(formats, texts, _width), *_more] = dragged(palette, "Agentic Search")
+    assert formats == [TEMPLATE_MIME]
+    assert Path(texts["application/x-loopwright-template"]) == templates_folder() / "agentic-search.loop.json"
+
+
+def test_a_header_cannot_be_dragged(palette: Palette) -> None:
+    assert dragged(palette, "Logic") == []
+
+
+@pytest.mark.parametrize(("name", "theme"), [("dark", DARK), ("light", LIGHT)])
+def test_the_dragged_card_has_the_theme_and_the_colour_of_its_category(
+    qapp: QApplication, name: str, theme: Theme
+) -> None:
+    style().choose(name, 1.0)
+    image = drag_picture(Row(RowKind.NODE, "LLM", "llm", "", "mdi6.creation", Category.AI), 2.0).toImage()
+    style().choose("dark", 1.0)
+    assert (image.width(), image.height()) == (440, 96)
+    assert image.pixelColor(4, 48).name() == theme.category[Category.AI]
+    assert image.pixelColor(400, 48).name() == theme.card
+
+
+def test_a_row_says_its_help_in_the_tool_tip_and_to_a_screen_reader(palette: Palette) -> None:
+    index = palette.list.model().index(titles(palette).index("LLM"), 0)
+    assert "Asks a language model once." in index.data(Qt.ItemDataRole.ToolTipRole)
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "LLM: Asks a language model once."
+
+
+def test_all_that_takes_the_keyboard_has_a_name(palette: Palette) -> None:
+    assert palette.filter.accessibleName() == "Filter nodes and templates"
+    assert palette.list.accessibleName() == "Nodes and templates"
+
+
+def test_rows_follow_the_theme_and_the_size_of_texts(palette: Palette) -> None:
+    index = palette.list.model().index(titles(palette).index("LLM"), 0)
+    before = palette.list.visualRect(index).height()
+
+    def colours() -> set[str]:
+        image = palette.list.viewport().grab(palette.list.visualRect(index)).toImage()
+        return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
+
+    assert DARK.category[Category.AI] in colours()
+    style().choose("light", 1.5)
+    assert LIGHT.category[Category.AI] in colours()
+    assert palette.list.visualRect(index).height() > before

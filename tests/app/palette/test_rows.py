@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from app.gallery.templates import bundled_templates
+from app.palette.matching import fit
+from app.palette.rows import CATEGORY_TITLES, Row, RowKind, rows
+from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.spec import Category
+
+
+def listed(typed: str = "") -> list[Row]:
+    return rows(builtin_registry(), bundled_templates()[0], typed)
+
+
+def keys(typed: str) -> list[str]:
+    return [row.key for row in listed(typed) if row.kind is RowKind.NODE]
+
+
+def test_a_beginning_fits_better_than_a_word_than_an_inside_than_letters_in_order() -> None:
+    scores = [fit("exi", (name,)) for name in ("Exit", "Loop and Exit", "Flexible", "Explain it", "Loop")]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == 5
+    assert scores[-1] == 0
+
+
+def test_help_counts_from_three_letters_on_and_less_than_a_name() -> None:
+    help_line = "Asks a language model once."
+    assert fit("la", ("LLM",), help_line) == 0
+    assert 0 < fit("lang", ("LLM",), help_line) < fit("lang", ("Languages",), "")
+
+
+def test_case_and_spaces_around_do_not_matter() -> None:
+    assert fit("  LOOP  and ", ("Loop and Exit",)) == fit("loop and", ("Loop and Exit",))
+
+
+def test_everything_is_listed_under_its_category_and_then_the_templates() -> None:
+    headers = [row.title for row in listed() if row.kind is RowKind.HEADER]
+    assert headers == [CATEGORY_TITLES[category] for category in Category] + ["Templates"]
+    registry = builtin_registry()
+    offered = {row.key for row in listed() if row.kind is RowKind.NODE}
+    assert offered == {spec.type for spec in registry} - {"exit"}
+
+
+def test_every_row_has_an_icon_and_a_line_of_help() -> None:
+    assert [row.title for row in listed() if row.kind is not RowKind.HEADER and not (row.icon and row.help)] == []
+
+
+def test_an_exit_is_not_offered_alone_but_can_be_found() -> None:
+    assert "exit" not in {row.key for row in listed()}
+    assert keys("exit")[0] == "exit"
+    assert "loop" in keys("exit")
+
+
+def test_a_type_is_found_by_its_name_in_documents_and_by_letters_left_out() -> None:
+    assert keys("loop")[0] == "loop"
+    assert keys("vldtr") == ["validator"]
+    assert "llm" in keys("language")
+
+
+def test_what_fits_nothing_lists_nothing() -> None:
+    assert listed("qqqq") == []
+
+
+def test_a_category_without_types_has_no_header() -> None:
+    registry = Registry(spec for spec in builtin_registry() if spec.category is Category.AI)
+    assert [row.title for row in rows(registry, []) if row.kind is RowKind.HEADER] == ["AI"]

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from PySide6.QtGui import QAction, QColor, QIcon, QPalette
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.theme.icons import ICON_SIZE, ThemedIcon
+from app.theme.sheet import style_sheet
+from app.theme.style import Style, mark
+from app.theme.tokens import DARK, FONT_SIZE_SMALL, LIGHT, Theme
+from engine.bundled import resources_folder
+
+themes = pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
+
+
+def ink(icon: QIcon, mode: QIcon.Mode = QIcon.Mode.Normal) -> str:
+    """The colour in which an icon is drawn: that of its most opaque dot."""
+    image = icon.pixmap(64, 64, mode).toImage()
+    dots = (image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height()))
+    return max(dots, key=QColor.alpha).name()
+
+
+def ground_of(widget: QWidget) -> str:
+    """The colour of a widget a little left of its middle, above its text."""
+    image = widget.grab().toImage()
+    return image.pixelColor(image.width() // 2, 4).name()
+
+
+def test_choosing_a_theme_colours_widgets_that_are_there_already(qtbot: QtBot, style: Style) -> None:
+    field = QLineEdit()
+    qtbot.addWidget(field)
+    field.resize(120, 30)
+    field.show()
+    before = ground_of(field)
+    style.choose("light")
+    assert (before, ground_of(field)) == (DARK.field, LIGHT.field)
+    assert QApplication.palette().color(QPalette.ColorRole.Window).name() == LIGHT.ground
+
+
+def test_choosing_a_theme_is_told_once(qtbot: QtBot, style: Style) -> None:
+    told: list[str] = []
+    style.changed.connect(lambda: told.append(style.theme.name))
+    style.choose("light", 1.25)
+    assert told == ["light"]
+
+
+def test_larger_texts_make_all_texts_larger_and_small_ones_stay_smaller(qtbot: QtBot, style: Style) -> None:
+    normal, small = QLabel("words"), QLabel("words")
+    small.setProperty("small", True)
+    for label in (normal, small):
+        qtbot.addWidget(label)
+        label.show()
+    style.choose("dark", 1.5)
+    assert normal.fontInfo().pixelSize() == round(13 * 1.5)
+    assert small.fontInfo().pixelSize() == round(FONT_SIZE_SMALL * 1.5)
+
+
+def test_a_font_that_a_part_asks_for_itself_is_kept(qtbot: QtBot, style: Style) -> None:
+    label = QLabel("words")
+    qtbot.addWidget(label)
+    label.setFont(style.font(30))
+    label.show()
+    assert label.fontInfo().pixelSize() == 30
+
+
+@themes
+def test_a_style_sheet_asks_only_for_marks_that_are_there(theme: Theme) -> None:
+    paths = re.findall(r'url\("([^"]+)"\)', style_sheet(theme, 1.0))
+    folder = resources_folder() / "marks" / theme.name
+    assert paths
+    assert {path.rpartition("/")[2] for path in paths} <= {file.name for file in folder.iterdir()}
+
+
+@themes
+def test_marks_are_drawn_in_colours_of_their_theme(theme: Theme) -> None:
+    allowed = {"none", theme.dim, theme.on_accent, theme.text}
+    for file in (resources_folder() / "marks" / theme.name).iterdir():
+        used = set(re.findall(r'(?:stroke|fill)="([^"]+)"', file.read_text(encoding="utf-8")))
+        assert used <= allowed, file.name
+
+
+def test_a_property_set_later_shows_at_once_and_can_be_taken_away(qtbot: QtBot, style: Style) -> None:
+    button = QPushButton("Run")
+    qtbot.addWidget(button)
+    button.resize(120, 32)
+    button.show()
+    assert ground_of(button) == DARK.card
+    mark(button, primary=True)
+    assert ground_of(button) == DARK.accent
+    mark(button, primary=False)
+    assert ground_of(button) == DARK.card
+
+
+def test_an_icon_follows_the_theme_and_grows_with_the_texts(qtbot: QtBot, style: Style) -> None:
+    button = QToolButton()
+    qtbot.addWidget(button)
+    ThemedIcon(button, "mdi6.square", "accent")
+    before = ink(button.icon())
+    style.choose("light", 1.5)
+    assert (before, ink(button.icon())) == (DARK.accent, LIGHT.accent)
+    assert button.iconSize().width() == round(ICON_SIZE * 1.5)
+
+
+def test_the_icon_of_something_that_cannot_be_used_is_faint(qtbot: QtBot, style: Style) -> None:
+    button = QToolButton()
+    qtbot.addWidget(button)
+    ThemedIcon(button, "mdi6.square")
+    assert ink(button.icon(), QIcon.Mode.Disabled) == DARK.faint
+
+
+def test_another_icon_can_be_shown_on_an_action(qapp: QApplication, style: Style) -> None:
+    action = QAction("Pause")
+    themed = ThemedIcon(action, "mdi6.square")
+    themed.show("mdi6.square", "bad")
+    assert ink(action.icon()) == DARK.bad
+    style.choose("light")
+    assert ink(action.icon()) == LIGHT.bad
+
+
+def test_an_icon_goes_with_its_button(qtbot: QtBot, style: Style) -> None:
+    button = QToolButton()
+    ThemedIcon(button, "mdi6.square")
+    with qtbot.waitSignal(button.destroyed):
+        button.deleteLater()
+    style.choose("light")  # a slot left behind would fail here, and with it the test
+
+
+def test_the_icon_family_is_loaded_with_the_first_icon() -> None:
+    program = (
+        "import sys\n"
+        "from PySide6.QtWidgets import QApplication\n"
+        "application = QApplication([])\n"
+        "import app.theme.widgets, app.theme.icons\n"
+        "from app.theme.style import Style, icon\n"
+        "style = Style(application)\n"
+        "before = 'qtawesome' in sys.modules\n"
+        "icon('mdi6.play')\n"
+        "print(before, 'qtawesome' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["False", "True"]

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit, QSpinBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.theme.style import Style
+from app.theme.tokens import DARK, LIGHT
+from app.theme.widgets import Badge, ElidedLabel, Fold, HintBar, PlainLabel, Switch, inset_number, plain_tool_tip
+
+MARKUP = "<b>bold</b> & {{name}}"
+
+
+def shown(qtbot: QtBot, widget: QWidget) -> QWidget:
+    qtbot.addWidget(widget)
+    widget.show()
+    qtbot.waitExposed(widget)
+    return widget
+
+
+def colours(widget: QWidget) -> set[str]:
+    image = widget.grab().toImage()
+    return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
+
+
+def test_a_label_shows_markup_as_it_stands(qtbot: QtBot) -> None:
+    label = PlainLabel(MARKUP, look="dim small", wrap=True, selectable=True)
+    shown(qtbot, label)
+    assert label.text() == MARKUP
+    assert label.textFormat() is Qt.TextFormat.PlainText
+    assert label.property("dim") is True
+    assert label.wordWrap()
+    assert label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByKeyboard
+
+
+def test_a_tool_tip_shows_markup_as_it_stands() -> None:
+    tip = plain_tool_tip(MARKUP)
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; {{name}}" in tip
+    assert "<b>" not in tip
+    assert plain_tool_tip("") == ""
+
+
+def test_a_long_line_is_cut_with_dots_and_its_tool_tip_has_all_of_it(qtbot: QtBot) -> None:
+    text = "one two three four five six seven eight nine ten"
+    label = ElidedLabel(text)
+    label.resize(90, 20)
+    shown(qtbot, label)
+    assert label.text().endswith("…")
+    assert text.startswith(label.text()[:-1].rstrip())
+    assert text in label.toolTip()
+    assert label.full_text == label.accessibleName() == text
+    label.resize(label.sizeHint())
+    assert label.text() == text
+    assert label.toolTip() == ""
+
+
+def test_a_line_that_fits_is_cut_when_letters_become_larger(qtbot: QtBot, style: Style) -> None:
+    label = ElidedLabel("one two three four")
+    label.resize(label.sizeHint())
+    shown(qtbot, label)
+    assert label.text() == "one two three four"
+    style.choose("dark", 2.0)
+    assert label.text().endswith("…")
+
+
+def test_the_lines_of_a_text_stand_in_one_line_of_a_label(qtbot: QtBot) -> None:
+    label = ElidedLabel("first\nsecond")
+    label.resize(300, 20)
+    shown(qtbot, label)
+    assert label.text() == "first second"
+
+
+def test_a_badge_says_its_state_in_words_and_in_a_colour(qtbot: QtBot, style: Style) -> None:
+    badge = Badge("running", "accent")
+    shown(qtbot, badge)
+    assert DARK.selection in colours(badge)
+    badge.show_state("failed", "bad")
+    assert badge.text() == "failed"
+    assert DARK.bad_soft in colours(badge)
+
+
+def test_a_switch_turns_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
+    switch = Switch("Enabled")
+    shown(qtbot, switch)
+    switch.resize(300, 28)
+    QTest.mouseClick(switch, Qt.MouseButton.LeftButton, pos=QPoint(290, 14))
+    assert switch.isChecked()
+    switch.setFocus()
+    QTest.keyClick(switch, Qt.Key.Key_Space)
+    assert not switch.isChecked()
+
+
+def test_a_switch_is_read_out_as_a_check_box_with_its_state(qtbot: QtBot) -> None:
+    switch = Switch("Enabled")
+    shown(qtbot, switch)
+    read = QAccessible.queryAccessibleInterface(switch)
+    assert read.role() is QAccessible.Role.CheckBox
+    assert not read.state().checked
+    switch.setChecked(True)
+    assert read.state().checked
+
+
+@pytest.mark.parametrize(
+    ("on", "enabled", "expected"), [(True, True, "accent"), (False, True, "outline"), (True, False, "faint")]
+)
+def test_a_switch_shows_its_state(qtbot: QtBot, style: Style, on: bool, enabled: bool, expected: str) -> None:
+    switch = Switch("")
+    switch.setChecked(on)
+    switch.setEnabled(enabled)
+    shown(qtbot, switch)
+    assert getattr(DARK, expected) in colours(switch)
+    style.choose("light")
+    assert getattr(LIGHT, expected) in colours(switch)
+
+
+def test_a_switch_shows_that_it_has_the_keyboard(qtbot: QtBot, style: Style) -> None:
+    switch = Switch("")
+    shown(qtbot, switch)
+    without = colours(switch)
+    switch.activateWindow()
+    switch.setFocus()
+    qtbot.waitUntil(switch.hasFocus)
+    assert DARK.text in colours(switch) - without
+
+
+def test_a_fold_opens_and_closes_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
+    body = QLabel("inside")
+    fold = Fold("More", body)
+    shown(qtbot, fold)
+    told: list[bool] = []
+    fold.toggled.connect(told.append)
+    assert not body.isVisible()
+    QTest.mouseClick(fold.button, Qt.MouseButton.LeftButton)
+    assert body.isVisible()
+    assert fold.is_open
+    fold.button.setFocus()
+    QTest.keyClick(fold.button, Qt.Key.Key_Space)
+    assert not body.isVisible()
+    assert told == [True, False]
+
+
+def test_a_fold_is_named_and_says_whether_it_is_open(qtbot: QtBot) -> None:
+    fold = Fold("More", QLabel("inside"), is_open=True)
+    shown(qtbot, fold)
+    assert fold.body.isVisible()
+    assert (fold.button.accessibleName(), fold.button.accessibleDescription()) == ("More", "Open")
+    fold.set_open(False)
+    assert fold.button.accessibleDescription() == "Closed"
+
+
+def test_a_hint_says_what_is_the_matter_and_offers_what_can_be_done(qtbot: QtBot, style: Style) -> None:
+    hint = HintBar("The file has changed.", "warning")
+    pressed: list[str] = []
+    button = hint.add_button("Reload", lambda: pressed.append("reload"), primary=True)
+    shown(qtbot, hint)
+    assert hint.accessibleName() == hint.text == "The file has changed."
+    assert DARK.warning_soft in colours(hint)
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert pressed == ["reload"]
+    hint.say(MARKUP, "bad")
+    assert hint.text == MARKUP
+    assert DARK.bad_soft in colours(hint)
+
+
+def test_a_hint_can_be_put_away(qtbot: QtBot) -> None:
+    hint = HintBar("Saved.")
+    shown(qtbot, hint)
+    close = next(child for child in hint.findChildren(QWidget) if child.accessibleName() == "Close this message")
+    with qtbot.waitSignal(hint.closed):
+        QTest.mouseClick(close, Qt.MouseButton.LeftButton)
+    assert not hint.isVisible()
+
+
+def test_the_number_of_a_spin_box_keeps_its_distance_from_the_edge(qtbot: QtBot) -> None:
+    box = QSpinBox()
+    inset_number(box)
+    shown(qtbot, box)
+    line = box.findChild(QLineEdit)
+    assert line is not None
+    assert line.textMargins().left() >= 4
