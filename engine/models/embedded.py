@@ -146,6 +146,17 @@ class EmbeddedModel:
             if not answered:
                 self._cancel(call)
 
+    def warm_up(self) -> None:
+        """Start the child process, so that the first call need not wait for it.
+
+        Raises:
+            ModelError: The model is not installed or damaged (`UNAVAILABLE`).
+        """
+        settings = self._child_settings()
+        with self._lock:
+            if self._child is None and not self._closed:
+                self._child = Child(settings, self._on_message, self._on_end)
+
     async def close(self) -> None:
         """End the child process; calls that still wait are told so."""
         with self._lock:

@@ -74,6 +74,21 @@ READY = "print(json.dumps({'tell': 'ready'}), flush=True)\n"
 TAKE = "request = json.loads(sys.stdin.readline())\n"
 
 
+@on_linux
+async def test_warming_up_starts_the_child_before_the_first_call(
+    make: Make, worker: Callable[[str], Path], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "started")
+    program = "open('started', 'w').close()\n" + READY + "sys.stdin.readline()"
+    model = make(worker=worker(program.replace("started", str(tmp_path / "started"))))
+
+    model.warm_up()
+    model.warm_up()
+
+    await asyncio.to_thread((tmp_path / "started").read_text)
+    assert model.process_id is not None
+
+
 @pytest.mark.parametrize(
     "program",
     [
