@@ -1,0 +1,59 @@
+"""A prompt filled in from a run that really took place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.inspector.preview import LastRun, filled_in
+from tests.app.inspector.conftest import Bench, OpenInspector, refine
+
+
+@pytest.fixture
+def ran(open_inspector: OpenInspector, refine_script: Path) -> Bench:
+    bench = open_inspector(refine())
+    bench.run(refine_script, task="a note")
+    return bench
+
+
+def preview(bench: Bench, text: str, node_id: str = "merge", **chosen: int) -> str:
+    session = bench.session
+    assert session.picture is not None
+    assert session.run_workflow is not None
+    return filled_in(text, node_id, LastRun(session.picture, session.run_workflow, chosen, session.registry))
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("{{draft}}", "two"),
+        ("{{loop.index}} {{loop.iteration}} {{loop.max_iterations}}", "1 2 3"),
+        ("{{loop.input}}", "a note"),
+        ("{{loop.previous}}", "one"),
+        ("{{loop.last.critique}}", "longer"),
+        ("{{loop.last.nobody}}", "—"),
+        ("{{size(loop.history)}} {{loop.history[0].result}}", "1 one"),
+        ("{{loop.parent.index}}", "—"),
+        ("{{loop.nothing}}", "—"),
+        ("{{draft + }}", "—"),
+        ("{{draft", "{{draft"),
+        (r"\{{draft}}", "{{draft}}"),
+        ("no holes", "no holes"),
+    ],
+)
+def test_each_name_has_its_value_of_the_chosen_iteration(ran: Bench, text: str, filled: str) -> None:
+    assert preview(ran, text, loop=1) == filled
+
+
+def test_in_the_first_iteration_there_is_nothing_before_it(ran: Bench) -> None:
+    assert preview(ran, "[{{loop.previous}}][{{loop.last.draft}}]", loop=0) == "[][]"
+
+
+def test_without_a_choice_the_latest_iteration_counts(ran: Bench) -> None:
+    assert preview(ran, "{{draft}}") == "three"
+
+
+def test_a_node_that_did_not_run_has_no_values(ran: Bench) -> None:
+    assert preview(ran, "{{draft}}", loop=9) == "—"
+    assert preview(ran, "{{input}}", node_id="unknown") == "—"

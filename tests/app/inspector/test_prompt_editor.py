@@ -1,0 +1,233 @@
+"""Prompts: names coloured, names offered, the preview, the larger window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QHelpEvent, QTextCharFormat
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QToolTip
+
+from app.inspector.names import Name
+from app.inspector.prompt_editor import NO_RUN, PromptEditor
+from app.inspector.template_edit import TemplateEdit
+from engine.document.node_operations import SetConfig
+from tests.app.inspector.conftest import Bench, OpenInspector, refine
+
+Key = Qt.Key
+
+
+def looks(edit: TemplateEdit) -> list[tuple[str, str]]:
+    """What is coloured, and how."""
+    text = edit.text()
+    return [(text[span.start : span.end], span.look) for span in edit.highlighter.spans() if span.look != "brace"]
+
+
+def underline_at(edit: TemplateEdit, word: str) -> QTextCharFormat.UnderlineStyle:
+    """How a word on the screen is underlined."""
+    block = edit.document().findBlock(edit.text().index(word))
+    start = edit.text().index(word) - block.position()
+    formats = [found for found in block.layout().formats() if found.start <= start < found.start + found.length]
+    return formats[0].format.underlineStyle() if formats else QTextCharFormat.UnderlineStyle.NoUnderline
+
+
+def at_merge(open_inspector: OpenInspector) -> tuple[Bench, PromptEditor]:
+    bench = open_inspector(refine())
+    bench.select("merge")
+    editor = bench.editor("template")
+    editor.edit.setFocus()
+    QTest.keyClick(editor.edit, Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    return bench, editor
+
+
+def test_known_names_are_coloured_and_unknown_ones_underlined_as_one_types(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    assert looks(editor.edit) == [("loop.input", "known"), ("draft", "known"), ("critique", "known")]
+    QTest.keyClicks(editor.edit, " {{loop.lst}} {{nobody}}")
+    bench.analysed()
+    bench.qtbot.waitUntil(lambda: ("nobody", "loose") in looks(editor.edit))
+    assert ("loop.lst", "unknown") in looks(editor.edit)
+    wave = QTextCharFormat.UnderlineStyle.WaveUnderline
+    assert underline_at(editor.edit, "loop.lst") == wave
+    assert underline_at(editor.edit, "nobody") == wave
+    assert underline_at(editor.edit, "draft") == QTextCharFormat.UnderlineStyle.NoUnderline
+    bench.qtbot.waitUntil(lambda: bench.problems("template") != [])
+    assert "`loop.lst` cannot be filled in" in bench.problems("template")[0]
+
+
+def test_names_that_are_connected_stay_known_while_a_hole_is_open(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    QTest.keyClicks(editor.edit, " {{lo")
+    bench.analysed()
+    bench.qtbot.waitUntil(lambda: bench.problems("template") != [])
+    assert ("draft", "known") in looks(editor.edit)
+    assert bench.page.header.problems.texts == []
+
+
+def test_a_hole_over_several_lines_is_coloured_in_each_of_them(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    bench.session.do(SetConfig("merge", ("template",), "{{critique}}\n{{\ndraft\n}}"))
+    block = editor.edit.document().findBlockByNumber(2)
+    assert block.text() == "draft"
+    assert block.layout().formats()[0].length == 5
+    assert [found.length for found in block.next().layout().formats()] == [2]
+
+
+def test_characters_of_two_units_before_a_name_do_not_move_its_colour(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    bench.session.do(SetConfig("merge", ("template",), "😀😀 {{draft}} {{critique}}"))
+    formats = editor.edit.document().firstBlock().layout().formats()
+    assert [(found.start, found.length) for found in formats][:3] == [(5, 2), (7, 5), (12, 2)]
+
+
+def test_completion_is_chosen_with_the_keyboard(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    names = editor.edit.completions
+    QTest.keyClicks(editor.edit, " {{")
+    assert names.isVisible()
+    assert names.texts[:4] == ["draft", "critique", "input", "loop.iteration"]
+    QTest.keyClicks(editor.edit, "loop.l")
+    assert names.texts == ["loop.last.draft", "loop.last.critique", "loop.last.merge"]
+    QTest.keyClick(editor.edit, Key.Key_Down)
+    QTest.keyClick(editor.edit, Key.Key_Return)
+    assert not names.isVisible()
+    assert bench.config("merge")["template"].endswith(" {{loop.last.critique}}")
+    assert editor.edit.textCursor().atEnd()
+    QTest.keyClicks(editor.edit, "!")
+    assert not names.isVisible()
+
+
+def test_completion_goes_round_takes_with_tab_and_closes_with_escape(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    names = editor.edit.completions
+    before = bench.config("merge")["template"]
+    QTest.keyClicks(editor.edit, " {{loop.l")
+    QTest.keyClick(editor.edit, Key.Key_Up)
+    assert names.chosen is not None
+    assert names.chosen.text == "loop.last.merge"
+    QTest.keyClick(editor.edit, Key.Key_Escape)
+    assert not names.isVisible()
+    QTest.keyClick(editor.edit, Key.Key_Space, Qt.KeyboardModifier.ControlModifier)
+    assert names.isVisible()
+    QTest.keyClick(editor.edit, Key.Key_Tab)
+    assert bench.config("merge")["template"] == before + " {{loop.last.draft}}"
+    assert editor.edit.hasFocus()
+
+
+def test_braces_that_are_there_already_are_not_closed_twice(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    bench.session.do(SetConfig("merge", ("template",), "{{dr }} x {{critique}}"))
+    cursor = editor.edit.textCursor()
+    cursor.setPosition(4)
+    editor.edit.setTextCursor(cursor)
+    editor.edit.offer_names()
+    QTest.keyClick(editor.edit, Key.Key_Return)
+    assert bench.config("merge")["template"] == "{{draft }} x {{critique}}"
+    assert editor.edit.textCursor().position() == len("{{draft }}")
+
+
+def test_a_name_is_put_in_with_the_mouse_alone(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    QTest.mouseClick(editor.insert, Qt.MouseButton.LeftButton)
+    names = editor.edit.completions
+    assert names.isVisible()
+    place = names.visualRect(names.model().index(1, 0)).center()
+    QTest.mouseClick(names.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert bench.config("merge")["template"].endswith("{{critique}}{{critique}}")
+
+
+def test_leaving_the_field_closes_the_names(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    QTest.keyClicks(editor.edit, " {{")
+    assert editor.edit.completions.isVisible()
+    bench.page.header.title.setFocus()
+    assert not editor.edit.completions.isVisible()
+
+
+def test_no_names_are_offered_outside_of_a_hole(open_inspector: OpenInspector) -> None:
+    _, editor = at_merge(open_inspector)
+    QTest.keyClicks(editor.edit, " loop.")
+    assert not editor.edit.completions.isVisible()
+    QTest.keyClick(editor.edit, Key.Key_Tab)
+    assert not editor.edit.hasFocus()
+
+
+def test_an_expression_offers_names_without_braces(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("loop")
+    edit = bench.editor("until").edit
+    edit.setFocus()
+    QTest.keyClicks(edit, "size(out")
+    assert edit.completions.texts == ["output"]
+    QTest.keyClick(edit, Key.Key_Return)
+    QTest.keyClicks(edit, ") < 9")
+    assert bench.config("loop")["until"] == "size(output) < 9"
+    assert looks(edit) == [("output", "known")]
+
+
+def test_each_name_says_what_it_stands_for_under_the_pointer(open_inspector: OpenInspector) -> None:
+    _, editor = at_merge(open_inspector)
+    cursor = editor.edit.textCursor()
+    cursor.setPosition(editor.edit.text().index("draft") + 2)
+    editor.edit.setTextCursor(cursor)
+    place = editor.edit.viewport().mapTo(editor.edit, editor.edit.cursorRect().center())
+    QApplication.sendEvent(editor.edit, QHelpEvent(QEvent.Type.ToolTip, place, editor.edit.mapToGlobal(place)))
+    assert "From Draft." in QToolTip.text()
+    QToolTip.hideText()
+
+
+def test_the_preview_says_when_nothing_has_run(open_inspector: OpenInspector) -> None:
+    _, editor = at_merge(open_inspector)
+    editor.preview.click()
+    assert editor.filled.isVisible()
+    assert editor.filled.view.text() == NO_RUN
+
+
+def test_the_preview_is_filled_in_from_the_chosen_iteration(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench, editor = at_merge(open_inspector)
+    editor.preview.click()
+    bench.run(refine_script, task="a note")
+    assert editor.filled.view.text() == "a note: three / fine"
+    bench.session.look_at("loop", 1)
+    assert editor.filled.view.text() == "a note: two / shorter"
+    QTest.keyClicks(editor.edit, " {{loop.last.draft}}, {{loop.iteration}}, {{size(draft)}}, {{nobody}}")
+    assert editor.filled.view.text() == "a note: two / shorter one, 2, 3, —"
+    editor.preview.click()
+    assert not editor.filled.isVisible()
+
+
+def test_the_larger_window_and_the_field_show_the_same(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    before = editor.edit.text()
+    editor.expand.click()
+    window = editor.window_open
+    assert window is not None
+    bench.qtbot.waitUntil(window.isActiveWindow)
+    QTest.keyClick(window.edit, Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClicks(window.edit, " more")
+    assert bench.config("merge")["template"] == before + " more"
+    assert editor.edit.text() == before + " more"
+    QTest.keyClick(window.edit, Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert window.edit.text() == before
+    QTest.keyClick(window, Key.Key_Escape)
+    assert editor.window_open is None
+
+
+def test_the_names_on_offer_are_sorted_by_how_they_begin() -> None:
+    from app.inspector.completions import fitting
+
+    names = [Name(("loop", "index"), ""), Name(("index",), ""), Name(("other",), "")]
+    assert [name.text for name in fitting(names, "ind")] == ["index", "loop.index"]
+    assert [name.text for name in fitting(names, "index")] == ["loop.index"]
+    assert fitting(names, "") == names
+
+
+def test_a_long_preview_shows_its_beginning(open_inspector: OpenInspector, write_script: Callable[..., Any]) -> None:
+    bench, editor = at_merge(open_inspector)
+    editor.preview.click()
+    bench.run(write_script(draft="x" * 300_000, critique="fine"), task="a note")
+    assert not editor.filled.is_complete
+    assert len(editor.filled.text) > 300_000

@@ -1,0 +1,252 @@
+"""What Result shows of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from app.inspector.inspector import RESULT
+from app.inspector.long_text import FIRST, LongText, shown
+from app.inspector.result_page import NO_RUN
+from app.inspector.result_parts import first_words, loop_sentence
+from app.inspector.words import cost_words, state_words, value_text
+from app.runs.picture import LoopPicture, NodePicture, NodeState
+from engine.document.builder import Builder
+from engine.document.node_operations import SetEnabled
+from engine.runner.options import RunOptions
+from tests.app.inspector.conftest import Bench, OpenInspector, refine
+
+WriteScript = Callable[..., Path]
+
+
+def texts(bench: Bench) -> dict[str, str]:
+    """What the parts show, by heading."""
+    return {view.heading.text(): view.content.view.text() for view in bench.inspector.result.parts.values()}
+
+
+def at_result(open_inspector: OpenInspector, *selected: str) -> Bench:
+    bench = open_inspector(refine())
+    bench.select(*selected)
+    bench.inspector.show_result()
+    return bench
+
+
+def ask_once(open_inspector: OpenInspector, reply: Path) -> Bench:
+    """A run of one model call, whose node is selected."""
+    flow = Builder()
+    ask = flow.add("input", id="ask", name="ask")
+    draft = flow.add("llm", id="draft", prompt="{{input}}")
+    text = flow.add("output", id="text", name="text")
+    flow.connect(ask["value"], draft["input"])
+    flow.connect(draft["output"], text["value"])
+    bench = open_inspector(flow.build())
+    bench.select("draft")
+    bench.inspector.show_result()
+    bench.run(reply, ask="a note")
+    return bench
+
+
+def test_before_a_run_it_says_what_to_do(open_inspector: OpenInspector) -> None:
+    bench = at_result(open_inspector, "draft")
+    assert bench.inspector.result.state.text() == NO_RUN
+    assert texts(bench) == {}
+
+
+def test_a_model_node_shows_prompt_and_reply_as_sent(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = at_result(open_inspector, "draft")
+    bench.run(refine_script, task="a note")
+    bench.session.look_at("loop", 0)
+    assert texts(bench)["System prompt as sent"] == "Be brief."
+    assert texts(bench)["Prompt as sent"] == "Write: a note"
+    assert texts(bench)["Reply"] == "one"
+    assert texts(bench)["Got: input"] == "a note"
+    assert "Gave: output" not in texts(bench), "it is the reply, which stands there already"
+    assert bench.inspector.result.state.text() == "Done"
+    assert " in · " in bench.inspector.result.facts.text()
+    assert "$0.0" in bench.inspector.result.facts.text()
+    facts = bench.inspector.result.parts["call:1:reply"]._facts.text()
+    assert "temperature 0.5" in facts
+    assert "at most 1,024 tokens" in facts
+
+
+def test_the_chosen_iteration_is_shown_and_named(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = at_result(open_inspector, "draft")
+    bench.run(refine_script, task="a note")
+    assert bench.inspector.tabs.tabText(RESULT) == "Result · iteration 3"
+    assert texts(bench)["Reply"] == "three"
+    bench.session.look_at("loop", 1)
+    assert bench.inspector.tabs.tabText(RESULT) == "Result · iteration 2"
+    assert texts(bench)["Reply"] == "two"
+    bench.select("text")
+    assert bench.inspector.tabs.tabText(RESULT) == "Result"
+
+
+def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
+    open_inspector: OpenInspector, refine_script: Path
+) -> None:
+    bench = at_result(open_inspector, "loop")
+    bench.run(refine_script, task="a note")
+    result = bench.inspector.result
+    assert result.sentence.text() == "Stopped after 3 of 3 iterations: the count was reached."
+    assert [line.split(" · ")[0] for line in result.iterations.lines] == ["1", "2", "3"]
+    assert " · returned · " in result.iterations.lines[2]
+    place = result.iterations.visualRect(result.iterations.model().index(1, 0)).center()
+    QTest.mouseClick(result.iterations.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert bench.session.chosen == {"loop": 1}
+    QTest.keyClick(result.iterations, Qt.Key.Key_Up)
+    assert bench.session.chosen == {"loop": 0}
+    bench.session.look_at_latest()
+    assert not result.iterations.currentIndex().isValid()
+    bench.session.look_at("loop", 2)
+    assert result.iterations.currentIndex().row() == 2
+
+
+def test_a_second_run_begins_a_new_list(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = at_result(open_inspector, "loop")
+    bench.run(refine_script, task="a note")
+    bench.run(refine_script, task="a note")
+    assert len(bench.inspector.result.iterations.lines) == 3
+
+
+def test_the_whole_run_is_shown_where_nothing_is_selected(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = at_result(open_inspector)
+    bench.run(refine_script, task="a note")
+    assert texts(bench) == {"Result: text": "three"}
+    assert bench.inspector.result.state.text() == "Done"
+
+
+def test_a_failure_is_told_with_what_to_do(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+    bench = at_result(open_inspector, "draft")
+    bench.run(write_script(draft={"error": {"kind": "authentication", "message": "The key is refused."}}), task="x")
+    assert bench.inspector.result.state.text() == "Failed"
+    assert "The key is refused." in bench.inspector.result.problems.texts[0]
+    bench.select()
+    assert bench.inspector.result.state.text() == "Failed"
+    assert bench.inspector.result.problems.texts != []
+
+
+def test_a_skipped_node_says_why(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = at_result(open_inspector, "critique")
+    bench.session.do(SetEnabled("draft", False))
+    bench.run(refine_script, task="a note")
+    bench.select("draft")
+    assert bench.inspector.result.state.text().startswith(("Skipped: ", "Done"))
+
+
+def test_copy_takes_all_of_a_text(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+    long = "word " * 10_000
+    bench = ask_once(open_inspector, write_script(draft=long))
+    view = bench.inspector.result.parts["call:1:reply"]
+    assert len(view.content.view.text().replace("\n", "")) == FIRST
+    view.copy.click()
+    assert QGuiApplication.clipboard().text() == long
+
+
+def test_while_a_run_goes_on_the_words_come_as_they_stream(
+    open_inspector: OpenInspector, write_script: WriteScript
+) -> None:
+    bench = at_result(open_inspector, "draft")
+    reply = {"text": "slowly it comes", "stream": 3, "chunk_delay_s": 0.05}
+    bench.session.start_run(
+        {"task": "a note"}, RunOptions(model=f"scripted:{write_script(draft=reply, critique='fine')}")
+    )
+    bench.qtbot.waitUntil(lambda: texts(bench).get("Reply so far", "").startswith("slow"))
+    assert bench.inspector.result.state.text() == "Running"
+    bench.session.run.cancel()
+    bench.qtbot.waitUntil(lambda: bench.session.run is None)
+    bench.settle()
+    assert bench.inspector.result.state.text() != "Running"
+
+
+def test_events_of_other_nodes_cost_nothing(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = at_result(open_inspector, "text")
+    updates = []
+    bench.inspector.result.update_result = lambda: updates.append(1)
+    bench.session.run_started.emit()
+    bench.qtbot.waitUntil(lambda: bool(updates))
+    updates.clear()
+    bench.inspector._run_updated({"draft", "critique"})
+    assert not bench.inspector._run_timer.isActive()
+    bench.inspector._run_updated({"text"})
+    assert bench.inspector._run_timer.isActive()
+    bench.settle()
+
+
+def test_a_megabyte_is_shown_at_once_in_part_and_all_of_it_when_asked_for(
+    open_inspector: OpenInspector, write_script: WriteScript
+) -> None:
+    text = "a long line without an end " * 40_000
+    bench = ask_once(open_inspector, write_script(draft=text))
+    content = bench.inspector.result.parts["call:1:reply"].content
+    assert content.more.text() == f"Show all {len(text):,} characters"
+    assert content.more.isVisible()
+    content.more.setFocus()
+    QTest.keyClick(content.more, Qt.Key.Key_Space)
+    bench.qtbot.waitUntil(lambda: content.is_complete, timeout=20_000)
+    assert content.view.text().replace("\n", "") == text
+    assert not content.more.isVisible()
+
+
+def test_a_text_that_grows_after_all_of_it_was_asked_for_is_added_to(qtbot: object, qapp: object) -> None:
+    del qapp
+    content = LongText("text")
+    qtbot.addWidget(content)  # type: ignore[attr-defined]
+    content.set_text("x" * (FIRST + 1))
+    content.more.click()
+    qtbot.waitUntil(lambda: content.is_complete)  # type: ignore[attr-defined]
+    content.set_text(content.text + "\nand more")
+    qtbot.waitUntil(lambda: content.is_complete)  # type: ignore[attr-defined]
+    assert content.view.text().endswith("and more")
+    content.set_text("another")
+    assert content.view.text() == "another"
+
+
+def test_half_characters_and_endless_lines_can_be_shown() -> None:
+    assert shown("a\ud800b") == "a\ufffdb"
+    assert max(map(len, shown("x" * 10_000).split("\n"))) <= 2_000
+    assert shown("short\n\nlines") == "short\n\nlines"
+
+
+def test_model_text_is_never_markup(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+    bench = at_result(open_inspector, "draft")
+    bench.run(write_script(draft={"error": {"kind": "bad_request", "message": "<b>bold</b>"}}), task="x")
+    result = bench.inspector.result
+    assert "<b>bold</b>" in result.problems.texts[0]
+    assert result.state.textFormat() == Qt.TextFormat.PlainText
+    assert result.sentence.textFormat() == Qt.TextFormat.PlainText
+
+
+def test_several_calls_of_one_node_are_told_apart(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+    flow = Builder()
+    ask = flow.add("input", id="ask", name="ask")
+    judge = flow.add("router", id="judge", criteria="Is it good?")
+    good, bad = flow.add("output", id="good"), flow.add("output", id="bad")
+    flow.connect(ask["value"], judge["input"])
+    flow.connect(judge["done"], good["value"])
+    flow.connect(judge["continue"], bad["value"])
+    bench = open_inspector(flow.build())
+    bench.select("judge")
+    bench.inspector.show_result()
+    bench.run(write_script(judge=["no verdict", {"json": {"branch": "done", "reason": "fine"}}]), ask="x")
+    assert texts(bench)["Reply, call 1 of 2"] == "no verdict"
+    assert "Reply, call 2 of 2" in texts(bench)
+    assert bench.inspector.result.problems.texts != [], "the warning that the verdict could not be read"
+
+
+def test_words_for_states_costs_and_values() -> None:
+    assert state_words(NodePicture(NodeState.RUNNING, retries=2)) == "Running, tried again 2 times"
+    assert state_words(NodePicture(NodeState.RUNNING, retries=1)) == "Running, tried again once"
+    assert (cost_words(0.0), cost_words(None)) == ("free, local", "$?")
+    assert value_text({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'
+    assert "\n" not in value_text(["long"] * 10_000)
+    assert first_words("a\n b") == "a b"
+    assert first_words("word " * 100).endswith("…")
+    assert loop_sentence(LoopPicture()) == "No iteration has begun yet."
+    assert loop_sentence(LoopPicture(total=4, current=1)) == "At iteration 2 of at most 4."
+    assert loop_sentence(LoopPicture(total=4, current=3, exit_reason="budget", returned=0)).endswith(
+        "It gave the result of iteration 1."
+    )
