@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QListWidget,
-    QListWidgetItem,
     QScrollArea,
     QStackedWidget,
     QVBoxLayout,
@@ -56,20 +55,18 @@ class SettingsDialog(QDialog):
         self.default_model = DefaultModel(preferences)
         self.providers = ProvidersSection(preferences, engine)
         self.servers = ServersSection(preferences, engine)
-        self.runs = PreferencesForm(preferences, "runs")
-        self.looks = PreferencesForm(preferences, "looks")
+        self.forms: dict[str, PreferencesForm] = {}
         self.navigation = QListWidget()
         self.navigation.setAccessibleName("Pages of the settings")
         self.navigation.setProperty("bare", True)
         self.pages = QStackedWidget()
-        for name, page in (
-            ("models", self._models_page()),
-            ("runs", _page("Runs", self.runs)),
-            ("looks", _page("Looks", self.looks)),
-        ):
-            self.navigation.addItem(QListWidgetItem(PAGES[name][0]))
-            self.pages.addWidget(page)
-        self.navigation.currentRowChanged.connect(self.pages.setCurrentIndex)
+        self.pages.addWidget(self._models_page())
+        for _ in list(PAGES)[1:]:
+            self.pages.addWidget(
+                QWidget()
+            )  # its page is made when it is first looked at, which keeps the opening short
+        self.navigation.addItems([title for title, _ in PAGES.values()])
+        self.navigation.currentRowChanged.connect(self._turn_to)
         self.notice = HintBar(preferences.notice, "warning")
         self.notice.setVisible(bool(preferences.notice))
         preferences.refused.connect(self._refuse)
@@ -97,6 +94,16 @@ class SettingsDialog(QDialog):
         super().hideEvent(event)
         if not event.spontaneous():
             self._preferences.save()
+
+    def _turn_to(self, index: int) -> None:
+        name = list(PAGES)[index]
+        if name != "models" and name not in self.forms:
+            self.forms[name] = PreferencesForm(self._preferences, name)
+            empty = self.pages.widget(index)
+            self.pages.insertWidget(index, _page(PAGES[name][0], self.forms[name]))
+            self.pages.removeWidget(empty)
+            empty.deleteLater()
+        self.pages.setCurrentIndex(index)
 
     def _models_page(self) -> QWidget:
         return _page(

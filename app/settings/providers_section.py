@@ -22,7 +22,7 @@ from app.settings.errands import send
 from app.settings.key_dialog import KeyDialog
 from app.settings.models_list import is_placeholder
 from app.settings.parts import Note, push_button
-from app.settings.preferences import PreferenceError, Preferences
+from app.settings.preferences import Preferences
 from app.settings.providers import EMBEDDED_LINE, ProviderRow, look_up
 from app.settings.trial import try_model
 from app.settings.trial_row import TrialRow, Work
@@ -196,10 +196,7 @@ class ProvidersSection(QWidget):
     def _use(self) -> None:
         name = self._checked_name()
         if name is not None:
-            try:
-                self._preferences.set(default_model=name)
-            except PreferenceError as error:
-                self.words.say(str(error), "bad")
+            self._preferences.set(default_model=name)
 
 
 def _table() -> QTableWidget:

@@ -32,12 +32,12 @@ def test_the_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
     assert dialog.pages.currentIndex() == 0
 
     QTest.keyClick(dialog.navigation, Key.Key_Down)
-    assert dialog.runs.isVisible()
+    assert dialog.forms["runs"].isVisible()
     QTest.keyClick(dialog.navigation, Key.Key_Down)
-    assert dialog.looks.isVisible()
+    assert dialog.forms["looks"].isVisible()
 
     dialog.show_page("runs")
-    assert dialog.runs.isVisible()
+    assert dialog.forms["runs"].isVisible()
     assert not dialog.isModal()
 
 
@@ -45,7 +45,9 @@ def test_numbers_count_as_they_are_typed_and_wrong_ones_are_said_beside(
     dialog: SettingsDialog, preferences: Preferences
 ) -> None:
     dialog.show_page("runs")
-    cap, budget, tokens = (dialog.runs.rows[name] for name in ("max_iterations_cap", "budget_usd", "budget_tokens"))
+    cap, budget, tokens = (
+        dialog.forms["runs"].rows[name] for name in ("max_iterations_cap", "budget_usd", "budget_tokens")
+    )
 
     _retype(cap.editor.widget, "120")
     _retype(budget.editor.widget, "0.050")
@@ -77,7 +79,7 @@ def test_numbers_count_as_they_are_typed_and_wrong_ones_are_said_beside(
 
 def test_a_switch_is_pressed_with_the_space_bar(dialog: SettingsDialog, preferences: Preferences) -> None:
     dialog.show_page("runs")
-    switch = dialog.runs.rows["notify_when_done"].editor.widget
+    switch = dialog.forms["runs"].rows["notify_when_done"].editor.widget
     switch.setFocus()
     QTest.keyClick(switch, Key.Key_Space)
     assert preferences.notify_when_done is False
@@ -85,7 +87,7 @@ def test_a_switch_is_pressed_with_the_space_bar(dialog: SettingsDialog, preferen
 
 def test_the_theme_is_put_on_when_it_is_chosen(dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot) -> None:
     dialog.show_page("looks")
-    combo = dialog.looks.rows["theme"].editor.widget
+    combo = dialog.forms["looks"].rows["theme"].editor.widget
     assert isinstance(combo, QComboBox)
     assert [combo.itemText(index) for index in range(3)] == ["Like the system", "Dark", "Light"]
     assert style().theme is DARK
@@ -101,7 +103,7 @@ def test_texts_grow_with_the_slider_in_steps_of_ten_percent(
     dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot
 ) -> None:
     dialog.show_page("looks")
-    slider = dialog.looks.rows["text_scale"].editor.widget
+    slider = dialog.forms["looks"].rows["text_scale"].editor.widget
     assert isinstance(slider, QSlider)
     slider.setFocus()
     for _ in range(5):
@@ -115,9 +117,10 @@ def test_texts_grow_with_the_slider_in_steps_of_ten_percent(
 
 
 def test_what_is_set_elsewhere_is_shown(dialog: SettingsDialog, preferences: Preferences) -> None:
+    dialog.show_page("runs")
     preferences.set(max_iterations_cap=99, theme="light", default_model="openai/gpt-5", notify_when_done=False)
 
-    cap = dialog.runs.rows["max_iterations_cap"].editor.widget
+    cap = dialog.forms["runs"].rows["max_iterations_cap"].editor.widget
     assert isinstance(cap, QLineEdit)
     assert cap.text() == "99"
     assert dialog.default_model.box.currentText() == "openai/gpt-5"

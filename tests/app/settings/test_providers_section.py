@@ -165,6 +165,21 @@ def test_a_key_of_the_environment_comes_first_and_is_not_ours_to_remove(
     asking.reject()
 
 
+def test_a_key_that_cannot_be_used_is_said_and_can_be_removed(
+    dialog: SettingsDialog, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    ring.kept["loopwright", "mistral"] = "no key"
+    with qtbot.waitSignal(dialog.providers.looked_up):
+        dialog.providers.refresh()
+    _choose(dialog.providers, "Mistral")
+
+    assert "The key for mistral in the keyring" in dialog.providers.words.text()
+    assert dialog.providers.words.property("tone") == "bad"
+    with qtbot.waitSignal(dialog.providers.looked_up):
+        qtbot.mouseClick(dialog.providers.remove_key, LEFT)
+    assert ring.kept == {}
+
+
 def test_a_keyring_that_cannot_forget_is_said_in_a_sentence(
     dialog: SettingsDialog, ring: MemoryKeyring, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
