@@ -16,6 +16,7 @@ from app.canvas.actions import enable, make_actions
 from app.canvas.controls import Hint, ZoomControls
 from app.canvas.document_view import DocumentView
 from app.canvas.editing import Editing
+from app.canvas.finding import matching, nearest
 from app.canvas.gestures import Gestures
 from app.canvas.minimap import Minimap
 from app.canvas.node_item import NodeItem
@@ -190,31 +191,15 @@ class Canvas(QWidget):
 
     def select_next(self, across: int, down: int) -> None:
         """Select the nearest node in a direction; the one nearest to the middle where none is selected."""
-        last = self.view.nodes.get(self.session.selection[-1]) if self.session.selection else None
-        here = last.card_rect.center() if last is not None else self.viewer.centre
-        best: tuple[float, str] | None = None
-        for node_id, item in self.view.nodes.items():
-            way = item.card_rect.center() - here
-            along, aside = way.x() * across + way.y() * down, abs(way.x() * down) + abs(way.y() * across)
-            if item is last or (last is not None and along <= 0):
-                continue
-            distance = abs(along) + 2 * aside
-            if best is None or distance < best[0]:
-                best = (distance, node_id)
-        if best is not None:
-            self.session.select([best[1]])
-            self.viewer.ensure_seen(self.view.nodes[best[1]].card_rect)
+        last = self.session.selection[-1] if self.session.selection else None
+        found = nearest(self.view.nodes, last, self.viewer.centre, (across, down))
+        if found is not None:
+            self.session.select([found])
+            self.viewer.ensure_seen(self.view.nodes[found].card_rect)
 
     def find(self, text: str) -> list[str]:
         """The ids of the nodes whose title, id, type or summary holds a text."""
-        wanted = text.casefold()
-        return [
-            node_id
-            for node_id, item in self.view.nodes.items()
-            if any(
-                wanted in field.casefold() for field in (item.facts.title, node_id, item.facts.type, item.facts.summary)
-            )
-        ]
+        return matching(self.view.nodes, text)
 
     def grab_picture(self) -> QImage:
         """The whole document as a picture."""

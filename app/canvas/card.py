@@ -77,6 +77,17 @@ def elided(metrics: QFontMetricsF, text: str, width: float) -> str:
     return metrics.elidedText(line[:400], Qt.TextElideMode.ElideRight, width)
 
 
+def two_lines(metrics: QFontMetricsF, text: str, width: float) -> list[str]:
+    """A text on at most two lines, the second cut with an ellipsis where it is too long."""
+    words = text[:200].split()
+    first: list[str] = []
+    while words and metrics.horizontalAdvance(" ".join((*first, words[0]))) <= width:
+        first.append(words.pop(0))
+    if not first:
+        return [elided(metrics, text, width)]
+    return [" ".join(first)] + ([elided(metrics, " ".join(words), width)] if words else [])
+
+
 @lru_cache(maxsize=4096)
 def shape_of(facts: CardFacts) -> CardShape:
     """Measure a card."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QRectF, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsItem
@@ -14,8 +14,7 @@ from app.canvas.node_item import NodeItem
 from app.canvas.pipe_item import Pipe
 from app.canvas.places import Places
 from app.canvas.region_view import RegionView
-from app.canvas.remark_item import RemarkItem
-from app.canvas.remarks import Remark, remarks
+from app.canvas.remark_view import RemarkView
 from app.canvas.spots import SpotsItem
 from engine.document.model import Edge, Workflow
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from app.session import Session
 
 EdgeKey = tuple[str, str]
-FAR: Final = 64.0
 
 
 class DocumentView(QObject):
@@ -36,7 +34,7 @@ class DocumentView(QObject):
     Attributes:
         nodes: The cards by node id.
         pipes: The edges by their two ends.
-        remarks: Frames and notes by their path in the layout.
+        remarks: Frames and notes.
         regions: The loops' regions.
         spots: The cards when zoomed far out.
         places: Where cards stand that the layout has no place for.
@@ -49,12 +47,12 @@ class DocumentView(QObject):
     def __init__(self, session: Session, viewer: CanvasViewer, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session, self._viewer, self._scene = session, viewer, viewer.scene()
+        self._gone: list[QGraphicsItem] = []
         self.nodes: dict[str, NodeItem] = {}
         self.pipes: dict[EdgeKey, Pipe] = {}
-        self.remarks: dict[tuple[str, str], RemarkItem] = {}
+        self.remarks = RemarkView(self._scene, self.nodes, self._dispose)
         self.unfolded: set[str] = set()
         self.shown_at: dict[str, tuple[float, float]] = {}
-        self.resized: Callable[[RemarkItem], None] = lambda _item: None
         self.places = Places(session.registry)
         self.spots = SpotsItem(self.nodes)
         self._scene.addItem(self.spots)
@@ -63,7 +61,6 @@ class DocumentView(QObject):
         self._used_in: dict[str, dict[str, int]] = {}
         self._used_out: dict[str, dict[str, int]] = {}
         self._moved: set[NodeItem] = set()
-        self._gone: list[QGraphicsItem] = []
         self._selected_pipes: set[Pipe] = set()
         self._is_patching = False
         viewer.view_moved.connect(self.follow_zoom)
@@ -77,7 +74,7 @@ class DocumentView(QObject):
             rect = rect.united(node.card_rect)
         for region in self.regions.items.values():
             rect = rect.united(region.rect.adjusted(0, -12, 0, 0))
-        for remark in self.remarks.values():
+        for remark in self.remarks.items.values():
             rect = rect.united(remark.scene_rect)
         return rect
 
@@ -94,7 +91,7 @@ class DocumentView(QObject):
             self.refresh(node_id)
         if has_other_nodes or old.layout is not new.layout:
             self._patch_places(new)
-            self._patch_remarks(new)
+            self.remarks.patch(new)
         self._is_patching = False
         self.follow()
         if has_other_edges:
@@ -109,7 +106,7 @@ class DocumentView(QObject):
     def put_back(self) -> None:
         """Show everything where the document has it, after a move that it did not take up."""
         self._patch_places(self._session.workflow)
-        self._patch_remarks(self._session.workflow)
+        self.remarks.patch(self._session.workflow)
         self.follow()
 
     def refresh(self, node_id: str) -> None:
@@ -267,32 +264,6 @@ class DocumentView(QObject):
             item = self.nodes[node_id]
             if item.x() != x or item.y() != y:
                 item.setPos(x, y)
-
-    def _patch_remarks(self, workflow: Workflow) -> None:
-        wanted = remarks(workflow)
-        for path in [path for path in self.remarks if path not in wanted]:
-            self._dispose(self.remarks.pop(path))
-        for path, remark in wanted.items():
-            item = self.remarks.get(path)
-            if item is None:
-                self._add_remark(remark)
-            elif item.remark != remark or (item.x(), item.y()) != (remark.x, remark.y):
-                item.show_remark(remark)
-
-    def _add_remark(self, remark: Remark) -> None:
-        item = RemarkItem(remark, self._carried, self._keep_size)
-        self._scene.addItem(item)
-        self.remarks[remark.path] = item
-
-    def _keep_size(self, item: RemarkItem) -> None:
-        self.resized(item)
-
-    def _carried(self, frame: RemarkItem) -> list[QGraphicsItem]:
-        """What lies wholly in a frame goes with it."""
-        rect = frame.scene_rect
-        inside: list[QGraphicsItem] = [item for item in self.nodes.values() if rect.contains(item.card_rect)]
-        others = [item for item in self.remarks.values() if item is not frame and rect.contains(item.scene_rect)]
-        return inside + list(others)
 
     def _dispose(self, item: QGraphicsItem) -> None:
         """Take an item off; it lives on until the event that may still be with it is over."""

@@ -46,7 +46,7 @@ class Editing(QObject):
     @property
     def selected_remarks(self) -> list[RemarkItem]:
         """The selected frames and notes."""
-        return [item for item in self._view.remarks.values() if item.isSelected()]
+        return [item for item in self._view.remarks.items.values() if item.isSelected()]
 
     @property
     def selected_edges(self) -> list[tuple[str, str]]:

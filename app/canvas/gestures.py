@@ -45,7 +45,7 @@ class Gestures(QObject):
         viewer.disconnect_wanted.connect(self._disconnect)
         viewer.dragged.connect(self._look_for_edge)
         viewer.released.connect(self.keep_places)
-        view.resized = self._keep_size
+        view.remarks.resized = self._keep_size
 
     def moved_places(self) -> dict[str, operations.Place]:
         """The cards that do not stand where they were shown; once one moved, all that the document has no place for."""
@@ -61,7 +61,7 @@ class Gestures(QObject):
         workflow = self._session.workflow
         moved_remarks: list[Operation] = [
             item.remark.moved(round(item.x()), round(item.y())).set_in(workflow)
-            for item in self._view.remarks.values()
+            for item in self._view.remarks.items.values()
             if (item.x(), item.y()) != (item.remark.x, item.remark.y)
         ]
         step = operations.move(workflow, self.moved_places(), moved_remarks)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.binding import INPUT, OUTPUT, AbstractNodeItem
-from app.canvas.card import BELOW_ROWS, HEADER, ICON, RADIUS, ROW, SIDE, CardShape, elided, shape_of
+from app.canvas.card import ICON, RADIUS, ROW, SIDE, CardShape, elided, shape_of, two_lines
 from app.canvas.facts import CardFacts, PortFacts
 from app.canvas.look import fonts, icon_path, look, pen
 from app.canvas.port_item import CanvasPort
@@ -193,11 +193,8 @@ class NodeItem(AbstractNodeItem):
         font.setPixelSize(round(size))
         painter.setFont(font)
         painter.setPen(theme.colour("text" if self.facts.enabled else "dim"))
-        flags = Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
-        words = elided(
-            QFontMetricsF(font), self.facts.title, 1.7 * room.width()
-        )  # two lines, with what wrapping wastes
-        painter.drawText(room, flags, words)
+        words = "\n".join(two_lines(QFontMetricsF(font), self.facts.title, room.width()))
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, words)
 
     def _fitted(
         self, there: list[CanvasPort], wanted: tuple[PortFacts, ...], kind: str, places: tuple[QPointF, ...]
@@ -235,6 +232,3 @@ def _outline(shape: CardShape) -> QPainterPath:
     path = QPainterPath()
     path.addRoundedRect(shape.card, RADIUS, RADIUS)
     return path
-
-
-__all__ = ["BELOW_ROWS", "HEADER", "NodeItem", "paint_port"]

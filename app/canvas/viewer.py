@@ -7,16 +7,10 @@ a gesture means is decided by whoever follows its signals.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
-    QDragEnterEvent,
-    QDragLeaveEvent,
-    QDragMoveEvent,
-    QDropEvent,
     QFocusEvent,
     QKeyEvent,
     QMouseEvent,
@@ -25,19 +19,15 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QGraphicsView, QWidget
 
 from app.canvas.binding import AbstractNodeItem
+from app.canvas.drop_view import DropView
 from app.canvas.node_item import NodeItem
 from app.canvas.pipe_item import Pipe
 from app.canvas.port_item import CanvasPort
-from app.canvas.view_base import ViewBase
-
-NODE_MIME: Final = "application/x-loopwright-node"
-TEMPLATE_MIME: Final = "application/x-loopwright-template"
-FILES_MIME: Final = "text/uri-list"
 
 Refusal = Callable[[CanvasPort, CanvasPort], str | None]
 
 
-class CanvasViewer(ViewBase):
+class CanvasViewer(DropView):
     """The view of one document.
 
     Signals:
@@ -49,9 +39,6 @@ class CanvasViewer(ViewBase):
         released: The mouse button went up after a gesture.
         dragged: Something is being dragged; the one item, or None where several are.
         menu_wanted: The right button was pressed here, a global place.
-        type_dropped: A node type was dropped: its name and the place in the scene.
-        template_dropped: A template was dropped: its name.
-        files_dropped: Files were dropped.
         opened: Something was double-clicked.
     """
 
@@ -63,9 +50,6 @@ class CanvasViewer(ViewBase):
     released = Signal()
     dragged = Signal(object)
     menu_wanted = Signal(QPoint, QPointF)
-    type_dropped = Signal(str, QPointF)
-    template_dropped = Signal(str)
-    files_dropped = Signal(list)
     opened = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -284,40 +268,3 @@ class CanvasViewer(ViewBase):
                 return fitting[0] if fitting else (wanted[0] if wanted else None)
             return None
         return min(ports, key=lambda port: (port.middle - place).manhattanLength())
-
-    # Drops
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
-        """Take nodes, templates and files."""
-        self._accept(event)
-
-    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802 - Qt's name
-        """Take nodes, templates and files."""
-        self._accept(event)
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802 - Qt's name
-        """Nothing was dropped."""
-        event.accept()
-
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
-        """Hand on what was dropped."""
-        data, place = event.mimeData(), self.mapToScene(event.position().toPoint())
-        if data.hasFormat(NODE_MIME):
-            self.type_dropped.emit(_text(data, NODE_MIME), place)
-        elif data.hasFormat(TEMPLATE_MIME):
-            self.template_dropped.emit(_text(data, TEMPLATE_MIME))
-        elif data.hasUrls():
-            self.files_dropped.emit([Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()])
-        self._accept(event)
-
-    def _accept(self, event: QDropEvent) -> None:
-        kinds = (NODE_MIME, TEMPLATE_MIME, FILES_MIME)
-        if any(event.mimeData().hasFormat(kind) for kind in kinds):
-            event.setDropAction(Qt.DropAction.CopyAction)
-            event.accept()
-        else:
-            event.ignore()
-
-
-def _text(data: QMimeData, kind: str) -> str:
-    return bytes(data.data(kind).data()).decode("utf-8", "replace").strip()
