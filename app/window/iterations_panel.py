@@ -1,4 +1,4 @@
-"""Which iteration of a loop is looked at: a slider with dots, and a line on the iteration. It moves the whole window."""
+"""Which iteration of a loop is looked at: a slider with dots, and a line on it. It moves the whole window."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class LogWriter:
 
     def lines(self, event: AnyEvent) -> Iterator[LogLine]:
         """The lines of one event; none for most that only say that something goes on."""
-        node = _INDEX.sub("", event.path).rpartition(".")[2]
+        node = node_of(event.path)
         if isinstance(event, LoopIterationStarted):
             self._totals[event.path] = event.total
         for level, text in self._told(event):
@@ -122,9 +122,14 @@ def _about_run(event: AnyEvent) -> Iterator[tuple[str, str]]:
             pass
 
 
+def node_of(path: str) -> str:
+    """The id of the node at a place in a run."""
+    return _INDEX.sub("", path).rpartition(".")[2]
+
+
 def place(path: str) -> str:
     """A place in a run for people: `loop[2].draft` is `draft (iteration 3)`."""
-    node = _INDEX.sub("", path).rpartition(".")[2]
+    node = node_of(path)
     numbers = [str(int(index) + 1) for index in _INDEX.findall(path)]
     return f"{node} (iteration {'.'.join(numbers)})" if numbers else node
 

@@ -67,11 +67,11 @@ class ProblemRow(QFrame):
         self._mark.setAccessibleName(str(self.problem.severity))
         self._mark.setToolTip("Error: it stops a run." if is_error else "Warning: it runs all the same.")
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802, D102
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802, D102 - Qt's name
         if event.button() is Qt.MouseButton.LeftButton:
             self.chosen.emit(self.problem)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802, D102
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802, D102 - Qt's name
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space}:
             self.chosen.emit(self.problem)
         else:
@@ -83,7 +83,10 @@ class ProblemsPanel(QWidget):
 
     Signals:
         problem_chosen: A person wants to go to it.
-        counted: Another number of errors and warnings.
+        counted: The number of errors and warnings may be another.
+
+    Attributes:
+        numbers: How many errors and warnings there are.
     """
 
     problem_chosen = Signal(object)
@@ -92,6 +95,7 @@ class ProblemsPanel(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
+        self.numbers = (0, 0)
         self._shown: list[tuple[Problem, tuple[Fix, ...]]] = []
         self._list = QWidget(self)
         self._rows = QVBoxLayout(self._list)
@@ -127,7 +131,8 @@ class ProblemsPanel(QWidget):
         structure = self._session.structure
         wanted = [(problem, fixes(problem, structure)) for problem in problems[:MOST_ROWS]]
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
-        self.counted.emit(errors, len(problems) - errors)
+        self.numbers = (errors, len(problems) - errors)
+        self.counted.emit(*self.numbers)
         self._say(len(problems))
         if wanted == self._shown:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.bridge import EngineThread
+from app.settings.addressed import AddressedModels
 from app.settings.preferences import Preferences
 from app.window.run_facts import limit_of, models_of
 from engine.document.model import Workflow
@@ -37,5 +38,5 @@ def run_options(workflow: Workflow, engine: EngineThread, preferences: Preferenc
         budget_tokens=None if tokens is None else int(tokens),
         max_iterations_cap=preferences.max_iterations_cap,
         folder=folder,
-        models=None if is_scripted else engine.models,
+        models=None if is_scripted else AddressedModels(engine.models, preferences.servers),
     )

@@ -1,0 +1,142 @@
+"""Start-up of the window: first what can be seen, then what is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.bridge import EngineThread
+from app.settings.looks import follow_looks
+from app.settings.preferences import Preferences
+from app.theme.style import Style
+from app.window.faults import FaultDialog, FaultGuard
+from app.window.main_window import MainWindow
+from app.window.program_icon import program_icon
+from engine.models.base import ModelError
+from engine.models.catalogue import Models
+from engine.models.embedded import EmbeddedModel
+from engine.models.litellm_import import load_litellm
+from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX
+
+AFTER_FIRST_PAINT_MS: Final = 50
+IDLE_MS: Final = 1500
+
+
+def run_window(files: Sequence[str]) -> int:
+    """Show the window until it is closed.
+
+    Args:
+        files: Files to open; where there are none, those that were open last.
+
+    Returns:
+        The exit code.
+    """
+    os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("loopwright")
+    application.setApplicationDisplayName("Loopwright")
+    application.setDesktopFileName("loopwright")
+    application.setWindowIcon(program_icon())
+    # A run may go on when the window is closed.
+    application.setQuitOnLastWindowClosed(False)
+    Style(application)
+    preferences = Preferences()
+    follow_looks(preferences)
+    engine = EngineThread()
+    window = MainWindow(engine, preferences)
+    guard = _guard_against_faults(window)
+    window.finished.connect(application.quit)
+    warm_up = WarmUp(window, engine)
+    window.show()
+    QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, lambda: _open(window, files))
+    QTimer.singleShot(IDLE_MS, window, warm_up.begin)
+    code = application.exec()
+    guard.uninstall()
+    preferences.save()
+    engine.stop()
+    return code
+
+
+def _open(window: MainWindow, files: Sequence[str]) -> None:
+    if files:
+        window.documents.open_files([Path(file) for file in files])
+    else:
+        window.reopen()
+    window.documents.recover_unsaved()
+    if not window.documents.all:
+        import_in_background("app.canvas.canvas")
+
+
+def _guard_against_faults(window: MainWindow) -> FaultGuard:
+    guard = FaultGuard(window)
+
+    def tell(sentence: str, details: str) -> None:
+        window.keep_everything()
+        FaultDialog(sentence, details, window).show()
+
+    guard.told.connect(tell)
+    guard.install()
+    return guard
+
+
+class WarmUp:
+    """Gets slow things ready when nobody waits: the built-in model's process, and litellm where a document calls it.
+
+    Args:
+        window: Says which models are wanted.
+        engine: The thread in which models live.
+    """
+
+    def __init__(self, window: MainWindow, engine: EngineThread) -> None:
+        self._engine = engine
+        self._wanted: set[str] = set()
+        self._begun = False
+        self._done: set[str] = set()
+        window.models_wanted.connect(self._want)
+
+    def begin(self) -> None:
+        """The window has been painted: slow things may start now."""
+        self._begun = True
+        self._go_on()
+
+    def _want(self, names: tuple[str, ...]) -> None:
+        self._wanted.update(names)
+        if self._begun:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        for name in self._wanted - self._done:
+            self._done.add(name)
+            if name == EMBEDDED_MODEL:
+                self._engine.submit(_start_embedded(self._engine.models))
+            elif not name.startswith(SCRIPTED_PREFIX):
+                self._engine.submit(load_litellm())
+
+
+async def _start_embedded(models: Models) -> None:
+    # The program's own catalogue keeps the model from now on, so that its process outlives each run.
+    model = models.get(EMBEDDED_MODEL)
+    assert isinstance(model, EmbeddedModel)
+    with contextlib.suppress(ModelError):  # a run will say it, where it matters
+        await asyncio.to_thread(model.warm_up)
+
+
+def import_in_background(*modules: str) -> None:
+    """Import modules in a thread, so that the window's thread finds them ready; failures show where they are used."""
+
+    def work() -> None:
+        for module in modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(module)
+
+    threading.Thread(target=work, name="loopwright import", daemon=True).start()

@@ -1,0 +1,310 @@
+"""The main window: palette, documents, inspector and the panels below, tied to the document that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.bridge import EngineThread
+from app.gallery.gallery import Gallery
+from app.palette.palette import Palette
+from app.settings.models_list import model_names
+from app.settings.preferences import Preferences
+from app.window.actions import make_actions
+from app.window.choosers import Asker, DialogAsker
+from app.window.closing import Closing
+from app.window.commands import Commands
+from app.window.document import Document
+from app.window.documents import Documents
+from app.window.drawer import Drawer
+from app.window.log_lines import node_of
+from app.window.menus import Menus
+from app.window.notifier import Notifier
+from app.window.parts import Parts, real_parts
+from app.window.program_icon import program_icon
+from app.window.run_bar import RunBar
+from app.window.run_facts import budget_of, models_of
+from app.window.run_options import usual_model
+from app.window.runs import Runs
+from app.window.status_line import StatusLine
+from app.window.tabs import Tabs
+from app.window.window_state import open_files, remember, restore
+from engine.nodes.registry import builtin_registry
+
+SIDES: Final = (216, 900, 320)
+DRAWER_HEIGHT: Final = 220
+
+
+class MainWindow(QMainWindow):
+    """The window.
+
+    Args:
+        engine: The engine's thread.
+        preferences: The person's settings.
+        asker: Asks for files; the system's dialogs unless given.
+        parts: Makes canvases and inspectors; the real ones unless given.
+        data_folder: Where unsaved work is kept; the user's data folder unless given.
+
+    Signals:
+        finished: It was closed for good.
+        models_wanted: A document was opened or changed that names these models.
+    """
+
+    finished = Signal()
+    models_wanted = Signal(tuple)
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        preferences: Preferences,
+        *,
+        asker: Asker | None = None,
+        parts: Parts | None = None,
+        data_folder: Path | None = None,
+    ) -> None:
+        super().__init__()
+        self.setWindowTitle("Loopwright")
+        self.setWindowIcon(program_icon())
+        self.setAcceptDrops(True)
+        self.engine = engine
+        self.preferences = preferences
+        self.asker = asker or DialogAsker()
+        self.actions_by_name = make_actions(self)
+        folder = data_folder or _data_folder()
+        self.documents = Documents(
+            self, engine, preferences, self.asker, parts or real_parts(), folder, lambda: model_names(preferences)
+        )
+        self.runs = Runs(self, engine, preferences, self.asker)
+        self.notifier = Notifier(self, self.windowIcon())
+        self.gallery = Gallery()
+        self.palette_panel = Palette(builtin_registry())
+        self.tabs = Tabs(self.gallery)
+        self.inspectors = QStackedWidget()
+        self.drawer = Drawer()
+        self.run_bar = RunBar(self.actions_by_name)
+        self.status = StatusLine()
+        self.menus = Menus(self, self.actions_by_name, self.documents.open_file)
+        self.closing = Closing(self)
+        self.commands = Commands(self)
+        self._arrange()
+        self._connect()
+        restore(self)
+        self._follow_preferences(frozenset({"recent_files"}))
+        self.show_current()
+
+    @property
+    def current(self) -> Document | None:
+        """The document that is shown; None where the start page is."""
+        return self.tabs.current
+
+    def _arrange(self) -> None:
+        self._empty = QWidget()
+        self._empty.setProperty("panel", True)
+        self.inspectors.addWidget(self._empty)
+        self.palette_panel.setProperty("panel", True)
+        self.inspectors.setProperty("panel", True)
+        self.middle = QSplitter(Qt.Orientation.Vertical)
+        self.middle.addWidget(self.tabs)
+        self.middle.addWidget(self.drawer)
+        self.sides = QSplitter(Qt.Orientation.Horizontal)
+        for widget in (self.palette_panel, self.middle, self.inspectors):
+            self.sides.addWidget(widget)
+        for splitter, stretched in ((self.middle, 0), (self.sides, 1)):
+            splitter.setChildrenCollapsible(False)
+            splitter.setHandleWidth(1)
+            for place in range(splitter.count()):
+                splitter.setStretchFactor(place, int(place == stretched))
+        self.sides.setSizes(SIDES)
+        central = QWidget()
+        column = QVBoxLayout(central)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.run_bar)
+        column.addWidget(self.sides, 1)
+        column.addWidget(self.status)
+        self.setCentralWidget(central)
+
+    def _connect(self) -> None:
+        documents, gallery = self.documents, self.gallery
+        documents.opened.connect(self._take_in)
+        documents.shown.connect(self.tabs.show_document)
+        documents.closed.connect(self._let_go)
+        documents.refused.connect(self.status.refuse)
+        gallery.template_chosen.connect(documents.open_template)
+        gallery.open_requested.connect(documents.ask_for_files)
+        gallery.new_requested.connect(documents.new)
+        gallery.recent_chosen.connect(documents.open_file)
+        gallery.models_requested.connect(self.commands.open_settings)
+        self.palette_panel.template_chosen.connect(documents.open_template)
+        self.palette_panel.node_chosen.connect(self.commands.add_node)
+        self.tabs.current_changed.connect(self.show_current)
+        self.tabs.close_requested.connect(self.closing.close_document)
+        self.run_bar.model_clicked.connect(self.commands.open_settings)
+        self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
+        self.status.problems_clicked.connect(lambda: self.drawer.toggle("problems"))
+        self.runs.problems_in_the_way.connect(lambda _document: self.drawer.unfold("problems"))
+        self.drawer.unfolded.connect(self._give_drawer_room)
+        self.preferences.changed.connect(self._follow_preferences)
+        self.preferences.refused.connect(self.status.refuse)
+
+    def _take_in(self, document: Document) -> None:
+        session = document.session
+        self.inspectors.addWidget(document.inspector)
+        self.drawer.add(document.panels)
+        document.canvas.files_dropped.connect(self.documents.open_files)
+        document.canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
+        document.fresh_run_wanted.connect(lambda: self.runs.run(document))
+        document.problems.counted.connect(lambda *_: self._count(document))
+        session.refused.connect(lambda text: self._refuse(document, text))
+        session.saved_state_changed.connect(lambda: self._name(document))
+        session.changed.connect(lambda *_: self._show_facts())
+        for signal in (session.run_started, session.run_ended):
+            signal.connect(lambda: self._run_changed(document))
+        session.run_updated.connect(lambda _touched: self._show_facts())
+        session.run_ended.connect(lambda: self.notifier.tell_end(session))
+        self.tabs.add(document)
+        document.canvas.setFocus()
+        document.first_look()
+        self.remember_open()
+        self.models_wanted.emit(models_of(session.workflow, usual_model(self.preferences)))
+
+    def _let_go(self, document: Document) -> None:
+        self.tabs.remove(document)
+        self.inspectors.removeWidget(document.inspector)
+        self.remember_open()
+        self.closing.let_go(document)
+
+    def show_current(self) -> None:
+        """Tie everything to the document that is shown."""
+        document = self.current
+        session = document.session if document is not None else None
+        self.run_bar.show_session(session)
+        self.status.show_session(session)
+        self.drawer.setVisible(document is not None)
+        self.inspectors.setVisible(document is not None and self.actions_by_name["show_inspector"].isChecked())
+        self.palette_panel.setVisible(document is not None and self.actions_by_name["show_palette"].isChecked())
+        if document is not None:
+            self.inspectors.setCurrentWidget(document.inspector)
+            self.drawer.show_panels(document.panels)
+            self._count(document)
+        self.menus.show_canvas(document.canvas.actions_by_name if document is not None else {})
+        self.setWindowTitle(f"{session.name}[*] – Loopwright" if session is not None else "Loopwright")
+        self.setWindowModified(session is not None and session.is_modified)
+        self.commands.refresh()
+        self._show_facts()
+
+    def remember_open(self) -> None:
+        """Note which files are open, so that the next start opens them again, also after a crash."""
+        if not self.closing.is_under_way:
+            remember(self)
+
+    def reopen(self) -> None:
+        """Open what was open when the program ended, and offer what a crash left."""
+        self.documents.open_files(open_files(self.preferences))
+
+    def keep_everything(self) -> None:
+        """Keep all unsaved work now: something is going wrong."""
+        for document in self.documents.all:
+            document.autosave.keep_now()
+
+    def _follow_preferences(self, names: frozenset[str]) -> None:
+        if "recent_files" in names:
+            files = [Path(file) for file in self.preferences.recent_files]
+            self.menus.show_recent(files)
+            self.gallery.set_recent(files)
+        if names & {"default_model", "budget_usd", "budget_tokens"}:
+            self._show_facts()
+
+    def _show_facts(self) -> None:
+        document = self.current
+        if document is None:
+            self.run_bar.show_budget(None)
+            return
+        session, choices = document.session, self.preferences
+        running = session.run is not None and session.picture is not None and session.picture.models
+        usual = usual_model(choices)
+        self.run_bar.show_models(session.picture.models if running else models_of(session.workflow, usual))
+        shown = session.run_workflow if running else session.workflow
+        self.run_bar.show_budget(budget_of(shown, choices.budget_usd, choices.budget_tokens, session.picture))
+        self.commands.refresh()
+
+    def _run_changed(self, document: Document) -> None:
+        self.tabs.name(document)
+        if document is self.current:
+            if document.session.run is None and document.session.picture is not None:
+                self._show_end(document)
+            self._show_facts()
+
+    def _show_end(self, document: Document) -> None:
+        picture = document.session.picture
+        if picture is not None and picture.status == "failed":
+            document.bars.say("run", f"{picture.error} {picture.remedy}".strip(), "bad", _way_there(document))
+        else:
+            document.bars.drop("run")
+
+    def _name(self, document: Document) -> None:
+        self.tabs.name(document)
+        if document is self.current:
+            self.setWindowTitle(f"{document.session.name}[*] – Loopwright")
+            self.setWindowModified(document.session.is_modified)
+        self.remember_open()
+        self.commands.refresh()
+
+    def _count(self, document: Document) -> None:
+        if document is self.current:
+            errors, warnings = document.problems.numbers
+            self.drawer.count(errors, warnings)
+            self.status.count(errors, warnings)
+
+    def _refuse(self, document: Document, text: str) -> None:
+        if document is self.current:
+            self.status.refuse(text)
+
+    def _give_drawer_room(self, name: str) -> None:
+        self.commands.refresh()
+        if name and self.middle.sizes()[1] < DRAWER_HEIGHT:
+            total = sum(self.middle.sizes())
+            self.middle.setSizes([max(total - DRAWER_HEIGHT, 200), DRAWER_HEIGHT])
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
+        """Take files."""
+        if _files(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
+        """Open files."""
+        event.acceptProposedAction()
+        self.documents.open_files(_files(event))
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
+        """Ask first, where something would be lost."""
+        if not self.closing.may_close():
+            event.ignore()
+            return
+        event.accept()
+        if not self.closing.background:
+            self.finished.emit()
+
+
+def _files(event: QDropEvent) -> list[Path]:
+    return [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+
+
+def _way_there(document: Document) -> Sequence[tuple[str, Callable[[], object]]]:
+    """A button that shows the node that failed, where it is still there."""
+    picture = document.session.picture
+    node = node_of(picture.failed_path) if picture is not None else ""
+    if document.session.node(node) is None:
+        return ()
+    return [("Show it", lambda: document.show_node(node))]
+
+
+def _data_folder() -> Path:
+    import platformdirs
+
+    return platformdirs.user_data_path("loopwright", appauthor=False) / "unsaved"

@@ -1,0 +1,46 @@
+"""Telling that a run has ended, by the system's means, while another window is in front."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
+
+from app.session import Session
+from engine.cli.words import money, seconds
+
+
+class Notifier(QObject):
+    """Tells the ends of runs.
+
+    Args:
+        window: The window that may be in front.
+        icon: The program's icon.
+
+    Attributes:
+        told: What was told last; empty before the first time.
+    """
+
+    def __init__(self, window: QWidget, icon: QIcon) -> None:
+        super().__init__(window)
+        self._window = window
+        self._icon = icon
+        self._tray: QSystemTrayIcon | None = None
+        self.told = ""
+
+    def tell_end(self, session: Session) -> None:
+        """Tell how a run has ended, unless the person sees it."""
+        picture = session.picture
+        if self._window.isActiveWindow() or picture is None or picture.status == "cancelled":
+            return
+        how = "is done" if picture.status == "completed" else f"failed: {picture.error}"
+        self.told = f"“{session.name}” {how}"
+        if picture.duration_s is not None and picture.status == "completed":
+            self.told += f" after {seconds(picture.duration_s)}, {money(picture.cost_usd)}."
+        QApplication.alert(self._window)
+        if QSystemTrayIcon.isSystemTrayAvailable():
+            if self._tray is None:
+                self._tray = QSystemTrayIcon(self._icon, self)
+            self._tray.show()
+            self._tray.showMessage("Loopwright", self.told, self._icon)
+            self._tray.messageClicked.connect(self._window.activateWindow)

@@ -1,0 +1,153 @@
+"""Starting, stopping and stepping the runs of documents, and telling how they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from app.bridge import EngineThread
+from app.settings.preferences import Preferences
+from app.window.choosers import Asker, ask
+from app.window.document import Document
+from app.window.run_dialog import RunDialog, RunWish, known_values
+from app.window.run_options import run_options
+from engine.cli.inputs import declared_inputs
+from engine.document.problems import has_errors
+from engine.plan.check import check_structure
+from engine.plan.structure import analyse
+from engine.values import Value
+
+_Role = QMessageBox.ButtonRole
+
+
+class Runs(QObject):
+    """What Run and its kin do.
+
+    Args:
+        window: Over which the form is shown.
+        engine: The engine's thread.
+        preferences: The person's settings.
+        asker: Asks for files.
+
+    Signals:
+        problems_in_the_way: A document has errors and cannot run; they should be shown.
+    """
+
+    problems_in_the_way = Signal(object)
+
+    def __init__(self, window: QWidget, engine: EngineThread, preferences: Preferences, asker: Asker) -> None:
+        super().__init__(window)
+        self._window = window
+        self._engine = engine
+        self._preferences = preferences
+        self._asker = asker
+
+    def run(self, document: Document) -> None:
+        """Run a document; its inputs are asked for only where a value is missing."""
+        if not self._may_start(document):
+            return
+        values = known_values(declared_inputs(document.session.workflow), document.session.last_inputs)
+        if values is None:
+            self.run_with(document)
+        else:
+            self._start(document, values)
+
+    def run_with(self, document: Document) -> None:
+        """Ask for the inputs in any case, and run."""
+        if not self._may_start(document):
+            return
+        session = document.session
+        dialog = RunDialog(
+            declared_inputs(session.workflow),
+            session.last_inputs,
+            session.path.parent if session.path is not None else None,
+            self._asker,
+            may_use_folder=document.may_use_folder,
+            parent=self._window,
+        )
+
+        def start(wish: RunWish) -> None:
+            document.may_use_folder = wish.may_use_folder
+            self._start(document, wish.inputs)
+
+        dialog.wanted.connect(start)
+        dialog.open()
+
+    def toggle_pause(self, document: Document) -> None:
+        """Pause a run, or let it go on."""
+        session = document.session
+        if session.run is None or session.picture is None:
+            return
+        if session.picture.status == "paused":
+            session.run.resume()
+        else:
+            session.run.pause()
+
+    def step_node(self, document: Document) -> None:
+        """Start one node; a run that is not under way begins with its first."""
+        self._step(document, lambda run: run.step_node())
+
+    def step_iteration(self, document: Document) -> None:
+        """Go on to the end of the present iteration; a run that is not under way begins."""
+        self._step(document, lambda run: run.step_iteration())
+
+    def stop(self, document: Document) -> None:
+        """Stop a run at once."""
+        if document.session.run is not None:
+            document.session.run.cancel()
+
+    def _step(self, document: Document, step: Callable[..., None]) -> None:
+        session = document.session
+        if session.run is None:
+            self.run(document)
+            if session.run is None:
+                return
+            session.run.pause()
+        step(session.run)
+
+    def _may_start(self, document: Document) -> bool:
+        session = document.session
+        if session.run is not None:
+            return False
+        session.seal()
+        # Looked at anew: the session's own list may be a moment behind what was just typed.
+        problems = check_structure(
+            analyse(session.workflow, session.registry), max_iterations_cap=self._preferences.max_iterations_cap
+        )
+        if has_errors(problems):
+            session.refused.emit("The workflow has errors and cannot run yet. They are listed under Problems.")
+            self.problems_in_the_way.emit(document)
+            return False
+        return True
+
+    def _start(self, document: Document, values: dict[str, Value]) -> None:
+        session = document.session
+        folder = session.path.parent if session.path is not None and document.may_use_folder else None
+        session.start_run(values, run_options(session.workflow, self._engine, self._preferences, folder))
+
+
+def ask_about_runs(
+    window: QWidget, documents: list[Document], stop: Callable[[], object], finish: Callable[[], object]
+) -> None:
+    """Ask what becomes of runs whose documents are closed.
+
+    Args:
+        window: Over which to ask.
+        documents: Those that run.
+        stop: What to do when the runs shall stop.
+        finish: What to do when they shall go on to their ends in the background.
+    """
+    names = ", ".join(f"“{document.session.name}”" for document in documents)
+    verb = "is" if len(documents) == 1 else "are"
+    ask(
+        window,
+        f"{names} {verb} still running.",
+        "It can go on to its end in the background; its result is then told, and not kept.",
+        [
+            ("Let it finish", _Role.AcceptRole, finish),
+            ("Stop", _Role.DestructiveRole, stop),
+            ("Cancel", _Role.RejectRole, lambda: None),
+        ],
+    )

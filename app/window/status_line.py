@@ -1,0 +1,109 @@
+"""The line at the bottom: what the run does, why something was refused, and how many problems there are."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from PySide6.QtCore import QEasingCurve, QPropertyAnimation, QTimer, Signal
+from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
+
+from app.session import Session
+from app.theme.style import mark
+from app.theme.tokens import UNIT
+from app.theme.widgets import ElidedLabel
+from app.window.links import Links
+from app.window.run_facts import state_line
+
+TICK_MS: Final = 200
+SHOWN_MS: Final = 8000
+FADE_MS: Final = 600
+
+
+class StatusLine(QWidget):
+    """The line.
+
+    Signals:
+        problems_clicked: A person wants to see the problems.
+    """
+
+    problems_clicked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session: Session | None = None
+        self._links = Links()
+        self.state = ElidedLabel("", self, look="dim small")
+        self.refusal = ElidedLabel("", self, look="small")
+        self.refusal.setProperty("tone", "warning")
+        self._effect = QGraphicsOpacityEffect(self.refusal)
+        self.refusal.setGraphicsEffect(self._effect)
+        self._fading = QPropertyAnimation(self._effect, b"opacity", self)
+        self._fading.setDuration(FADE_MS)
+        self._fading.setEasingCurve(QEasingCurve.Type.InQuad)
+        self._fading.setStartValue(1.0)
+        self._fading.setEndValue(0.0)
+        self._fading.finished.connect(self._clear)
+        self._shown = QTimer(self)
+        self._shown.setSingleShot(True)
+        self._shown.setInterval(SHOWN_MS)
+        self._shown.timeout.connect(self._fading.start)
+        self.problems = QPushButton("No problems", self)
+        self.problems.setProperty("quiet", True)
+        self.problems.setProperty("small", True)
+        self.problems.clicked.connect(self.problems_clicked)
+        self._ticking = QTimer(self)
+        self._ticking.setInterval(TICK_MS)
+        self._ticking.timeout.connect(self._show_state)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(2 * UNIT, 0, 2 * UNIT, 0)
+        row.setSpacing(4 * UNIT)
+        row.addWidget(self.state, 2)
+        row.addWidget(self.refusal, 3)
+        row.addWidget(self.problems)
+
+    def show_session(self, session: Session | None) -> None:
+        """Follow another document; None for none."""
+        self._links.cut()
+        self._session = session
+        self._clear()
+        if session is not None:
+            self._links.add(session.run_started, self._show_state)
+            self._links.add(session.run_ended, self._show_state)
+        self._show_state()
+
+    def refuse(self, text: str) -> None:
+        """Say why something was not done; it goes after a while."""
+        self._fading.stop()
+        self._effect.setOpacity(1.0)
+        self.refusal.set_full_text(text)
+        self._shown.start()
+
+    def count(self, errors: int, warnings: int) -> None:
+        """Say how many problems there are."""
+        parts = [
+            f"{number} {word}{'' if number == 1 else 's'}"
+            for number, word in ((errors, "error"), (warnings, "warning"))
+            if number
+        ]
+        text = ", ".join(parts) or "No problems"
+        self.problems.setText(text)
+        self.problems.setAccessibleName(f"{text}; show them")
+        mark(self.problems, tone="bad" if errors else "warning" if warnings else False)
+
+    def _show_state(self) -> None:
+        session = self._session
+        self.problems.setVisible(session is not None)
+        if session is None or session.picture is None or session.run_workflow is None:
+            self._ticking.stop()
+            self.state.set_full_text("")
+            return
+        self.state.set_full_text(state_line(session.picture, session.run_workflow, time.time()))
+        if session.run is not None:
+            self._ticking.start()
+        else:
+            self._ticking.stop()
+
+    def _clear(self) -> None:
+        self._shown.stop()
+        self.refusal.set_full_text("")

@@ -1,0 +1,58 @@
+"""What of the window is the same at the next start: its size, its panels, the files that were open."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.window.document import from_text, to_text
+
+if TYPE_CHECKING:
+    from app.settings.preferences import Preferences
+    from app.window.main_window import MainWindow
+
+SIZE = (1440, 900)
+
+
+def remember(window: MainWindow) -> None:
+    """Note it in the settings at once, so that it is there also after a crash."""
+    paths = (document.session.path for document in window.tabs.documents)
+    state = {
+        "open": [str(path) for path in paths if path is not None],
+        "sides": to_text(window.sides.saveState()),
+        "palette": window.actions_by_name["show_palette"].isChecked(),
+        "inspector": window.actions_by_name["show_inspector"].isChecked(),
+        "drawer": window.drawer.open_panel,
+    }
+    window.preferences.set(window_state=json.dumps(state), window_geometry=to_text(window.saveGeometry()))
+    window.preferences.save()
+
+
+def restore(window: MainWindow) -> None:
+    """Give a new window the size and the panels that it had."""
+    window.resize(*SIZE)
+    stored = _stored(window.preferences)
+    if window.preferences.window_geometry:
+        window.restoreGeometry(from_text(window.preferences.window_geometry))
+    if isinstance(stored.get("sides"), str):
+        window.sides.restoreState(from_text(stored["sides"]))
+    for name in ("palette", "inspector"):
+        window.actions_by_name[f"show_{name}"].setChecked(stored.get(name) is not False)
+    if stored.get("drawer") in window.drawer.buttons:
+        window.drawer.unfold(stored["drawer"])
+
+
+def open_files(preferences: Preferences) -> list[Path]:
+    """The files that were open and still exist."""
+    names = _stored(preferences).get("open")
+    found = [Path(name) for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [path for path in found if path.exists()]
+
+
+def _stored(preferences: Preferences) -> dict[str, Any]:
+    try:
+        stored = json.loads(preferences.window_state or "{}")
+    except ValueError:
+        return {}
+    return stored if isinstance(stored, dict) else {}
