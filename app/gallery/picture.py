@@ -35,7 +35,7 @@ class DiagramPicture(QWidget):
 
     def sizeHint(self) -> QSize:
         """A strip that suits workflows, which run from left to right."""
-        return QSize(320, 136)
+        return QSize(320, 152)
 
     def show_diagram(self, diagram: Diagram) -> None:
         """Show another drawing."""

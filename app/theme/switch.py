@@ -29,7 +29,7 @@ class Switch(QCheckBox):
         return self.rect().contains(position)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw the track, the knob, a tick when on, the ring when it has the keyboard, and the text."""
+        """Draw the track, the knob on the side that tells the state, the ring of the keyboard, and the text."""
         theme = style().theme
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

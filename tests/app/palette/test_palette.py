@@ -171,6 +171,27 @@ def test_a_row_says_its_help_in_the_tool_tip_and_to_a_screen_reader(palette: Pal
     assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "LLM: Asks a language model once."
 
 
+def test_a_drag_can_only_copy_and_offers_both_kinds(palette: Palette) -> None:
+    model = palette.list.model()
+    assert model.supportedDragActions() == Qt.DropAction.CopyAction
+    assert model.mimeTypes() == [NODE_MIME, TEMPLATE_MIME]
+    assert model.mimeData([model.index(titles(palette).index("Logic"), 0)]).formats() == []
+
+
+def test_a_row_that_is_not_there_says_nothing(palette: Palette) -> None:
+    model = palette.list.model()
+    assert model.data(model.index(-1, 0)) is None
+    assert model.rowCount(model.index(0, 0)) == 0
+
+
+def test_the_arrow_down_from_a_filter_that_nothing_fits_stays_there(qtbot: QtBot, palette: Palette) -> None:
+    palette.filter.setFocus()
+    qtbot.waitUntil(palette.filter.hasFocus)
+    QTest.keyClicks(palette.filter, "qqqq")
+    QTest.keyClick(palette.filter, Qt.Key.Key_Down)
+    assert palette.filter.hasFocus()
+
+
 def test_all_that_takes_the_keyboard_has_a_name(palette: Palette) -> None:
     assert palette.filter.accessibleName() == "Filter nodes and templates"
     assert palette.list.accessibleName() == "Nodes and templates"

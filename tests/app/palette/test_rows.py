@@ -28,6 +28,10 @@ def test_help_counts_from_three_letters_on_and_less_than_a_name() -> None:
     assert 0 < fit("lang", ("LLM",), help_line) < fit("lang", ("Languages",), "")
 
 
+def test_nothing_typed_fits_everything() -> None:
+    assert fit(" ", ("Loop",)) > 0
+
+
 def test_case_and_spaces_around_do_not_matter() -> None:
     assert fit("  LOOP  and ", ("Loop and Exit",)) == fit("loop and", ("Loop and Exit",))
 

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtGui import QAction, QColor, QIcon, QPalette
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QColor, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -47,6 +48,18 @@ def test_choosing_a_theme_is_told_once(qtbot: QtBot, style: Style) -> None:
     style.changed.connect(lambda: told.append(style.theme.name))
     style.choose("light", 1.25)
     assert told == ["light"]
+
+
+def test_the_system_is_followed_only_where_that_is_chosen(style: Style) -> None:
+    told: list[str] = []
+    style.changed.connect(lambda: told.append(style.theme.name))
+    hints = QGuiApplication.styleHints()
+    style.choose("light")
+    hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
+    assert told == ["light"]
+    style.choose("system")
+    hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
+    assert told == ["light", "dark", "dark"]
 
 
 def test_larger_texts_make_all_texts_larger_and_small_ones_stay_smaller(qtbot: QtBot, style: Style) -> None:
@@ -130,17 +143,21 @@ def test_an_icon_goes_with_its_button(qtbot: QtBot, style: Style) -> None:
     style.choose("light")  # a slot left behind would fail here, and with it the test
 
 
-def test_the_icon_family_is_loaded_with_the_first_icon() -> None:
+def test_a_style_comes_first_and_the_icon_family_is_loaded_with_the_first_icon() -> None:
     program = (
         "import sys\n"
         "from PySide6.QtWidgets import QApplication\n"
         "application = QApplication([])\n"
         "import app.theme.widgets, app.theme.icons\n"
-        "from app.theme.style import Style, icon\n"
-        "style = Style(application)\n"
+        "from app.theme.style import Style, icon, style\n"
+        "try:\n"
+        "    style()\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+        "made = Style(application)\n"
         "before = 'qtawesome' in sys.modules\n"
         "icon('mdi6.play')\n"
         "print(before, 'qtawesome' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.split() == ["False", "True"]
+    assert done.stdout.splitlines() == ["make a Style right after the QApplication", "False True"]

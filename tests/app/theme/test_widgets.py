@@ -116,6 +116,15 @@ def test_a_switch_shows_its_state(qtbot: QtBot, style: Style, on: bool, enabled:
     assert getattr(LIGHT, expected) in colours(switch)
 
 
+def test_a_switch_has_room_for_its_text_and_shows_it(qtbot: QtBot, style: Style) -> None:
+    bare, named = Switch(""), Switch("A long name of a setting")
+    for switch in (bare, named):
+        shown(qtbot, switch)
+    words = named.fontMetrics().horizontalAdvance(named.text())
+    assert named.minimumSizeHint().width() >= bare.minimumSizeHint().width() + words
+    assert DARK.text in colours(named) - colours(bare)
+
+
 def test_a_switch_shows_that_it_has_the_keyboard(qtbot: QtBot, style: Style) -> None:
     switch = Switch("")
     shown(qtbot, switch)
