@@ -22,7 +22,7 @@ def template(name: str) -> Workflow:
 
 def looping(layout: dict[str, object] | None = None) -> Workflow:
     """An input, a loop with a draft, a side branch that leads nowhere, its exit, and an output."""
-    types = {"task": "input", "loop": "loop", "draft": "llm", "aside": "transform", "exit": "exit", "text": "output"}
+    types = {"task": "input", "loop": "loop", "draft": "llm", "exit": "exit", "text": "output", "aside": "transform"}
     edges = [
         ("task.value", "loop.input"),
         ("loop.body", "draft.input"),
