@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QByteArray, Signal
+from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.session import Session
@@ -75,6 +76,10 @@ class Document(QWidget):
         session.run_started.connect(self._compare_with_run)
         session.run_ended.connect(self._compare_with_run)
         self._needs_fit = True
+        # Once everything around it has found its place.
+        self._fitting = QTimer(self)
+        self._fitting.setSingleShot(True)
+        self._fitting.timeout.connect(self.first_look)
 
     @property
     def panels(self) -> dict[str, QWidget]:
@@ -105,11 +110,36 @@ class Document(QWidget):
             self.session.select([node_id])
             self.canvas.center_on(node_id)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Fit the workflow into the view when it gets its size."""
+        super().resizeEvent(event)
+        if self._needs_fit:
+            self._fitting.start()
+
     def first_look(self) -> None:
-        """Fit the workflow into the view, once it has one."""
-        if self._needs_fit and self.session.workflow.nodes:
+        """Fit the workflow into the view."""
+        if self.session.workflow.nodes:
             self.canvas.fit_all()
         self._needs_fit = False
+
+    def show_result(self) -> None:
+        """Show what a run gave: its first output, unless the person looks at something."""
+        if self.session.selection:
+            return
+        outputs = [node.id for node in self.session.workflow.nodes if node.type == "output"]
+        if outputs:
+            self.session.select(outputs[:1])
+            self.inspector.show_result()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Left and right step through the iterations while one is looked at; Esc goes back to the latest."""
+        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
+        if self.session.chosen and step is not None:
+            self.iterations.step(step)
+        elif self.session.chosen and event.key() == Qt.Key.Key_Escape:
+            self.session.look_at_latest()
+        else:
+            super().keyPressEvent(event)
 
     def dispose(self) -> None:
         """Let go of everything that is not a child of the page."""

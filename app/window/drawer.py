@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.theme.icons import ThemedIcon
@@ -25,6 +25,7 @@ class Drawer(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("panel", True)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.open_panel = ""
         self._pages: dict[str, QStackedWidget] = {name: QStackedWidget(self) for name in PANELS}
         self.stack = QStackedWidget(self)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QDialog, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
+from PySide6.QtGui import QColor, QKeyEvent, QPainter
+from PySide6.QtWidgets import (
+    QDialog,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.theme.style import style
 from app.theme.tokens import UNIT
 
-MOST_SHOWN = 50
+MOST_SHOWN: Final = 50
+_Index = QModelIndex | QPersistentModelIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,20 @@ def matching(entries: Iterable[Entry], typed: str) -> list[Entry]:
     return [entry for _, entry in found]
 
 
+class _WithHint(QStyledItemDelegate):
+    """Draws the hint at the right, dim."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        """Draw the row and its hint."""
+        super().paint(painter, option, index)
+        painter.save()
+        painter.setPen(QColor(style().theme.dim))
+        place = option.rect.adjusted(0, 0, -3 * UNIT, 0)
+        hint = index.data(Qt.ItemDataRole.AccessibleDescriptionRole)
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, hint)
+        painter.restore()
+
+
 class Finder(QDialog):
     """A field and the list of what fits.
 
@@ -66,6 +91,7 @@ class Finder(QDialog):
         self.list = QListWidget(self)
         self.list.setAccessibleName("What fits")
         self.list.setProperty("bare", True)
+        self.list.setItemDelegate(_WithHint(self.list))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         column = QVBoxLayout(self)
@@ -99,7 +125,8 @@ class Finder(QDialog):
     def _show(self, typed: str) -> None:
         self.list.clear()
         for entry in matching(self._entries, typed)[:MOST_SHOWN]:
-            item = QListWidgetItem(f"{entry.text}   {entry.hint}".rstrip())
+            item = QListWidgetItem(entry.text)
+            item.setData(Qt.ItemDataRole.AccessibleDescriptionRole, entry.hint)
             item.setData(Qt.ItemDataRole.UserRole, entry)
             self.list.addItem(item)
         self.list.setCurrentRow(0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from typing import Final
+
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.runs.picture import LoopPicture
 from app.session import Session
@@ -13,7 +15,7 @@ from app.window.log_lines import iteration_facts
 from engine.cli.words import stop_sentence
 from engine.values import to_text
 
-PREVIEW = 600
+PREVIEW: Final = 4000
 
 
 class IterationsPanel(QWidget):
@@ -33,7 +35,9 @@ class IterationsPanel(QWidget):
         self.latest.setToolTip("Follow the run again (Esc)")
         self.latest.clicked.connect(session.look_at_latest)
         self.line = PlainLabel("", self, wrap=True)
-        self.result = PlainLabel("", self, look="dim", wrap=True)
+        self.result = QPlainTextEdit(self)
+        self.result.setReadOnly(True)
+        self.result.setAccessibleName("Result of the iteration")
         self.empty = PlainLabel("Run the workflow: each iteration of its loop then has a dot here.", self, look="dim")
         self._caption = QLabel("Loop", self)
         self._caption.setBuddy(self.loops)
@@ -47,9 +51,9 @@ class IterationsPanel(QWidget):
         column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
         column.setSpacing(2 * UNIT)
         column.addLayout(row)
-        for label in (self.line, self.result, self.empty):
-            column.addWidget(label)
-        column.addStretch(1)
+        column.addWidget(self.line)
+        column.addWidget(self.result, 1)
+        column.addWidget(self.empty)
         session.run_started.connect(self._start)
         session.run_updated.connect(self._note_update)
         for signal in (session.run_ended, session.view_changed, session.selection_changed):
@@ -90,7 +94,9 @@ class IterationsPanel(QWidget):
         self.slider.show_loop(picture, index)
         self.line.setText(_line(picture, index))
         text = to_text(picture.iterations[index].result) if index < len(picture.iterations) else ""
-        self.result.setText(text[:PREVIEW] + ("…" if len(text) > PREVIEW else ""))
+        shown = text[:PREVIEW] + ("…" if len(text) > PREVIEW else "")
+        if shown != self.result.toPlainText():
+            self.result.setPlainText(shown)
 
     def _start(self) -> None:
         self.loops.clear()

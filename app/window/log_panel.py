@@ -105,6 +105,9 @@ class LogPanel(QWidget):
         self.view.setUniformItemSizes(True)
         self.view.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
         self.view.setAccessibleName("Log lines")
+        self._follows = True
+        self.view.verticalScrollBar().valueChanged.connect(self._note_scroll)
+        self.view.verticalScrollBar().rangeChanged.connect(self._keep_up)
         self.view.doubleClicked.connect(lambda index: self.node_chosen.emit(index.data(NODE_ROLE)))
         self.filter = QComboBox(self)
         self.filter.setAccessibleName("Show the lines of")
@@ -150,14 +153,17 @@ class LogPanel(QWidget):
     def _append(self, lines: list[LogLine]) -> None:
         if not lines:
             return
-        bar = self.view.verticalScrollBar()
-        follows = bar.value() >= bar.maximum()
         self.model.append(lines)
         known = {self.filter.itemData(place) for place in range(self.filter.count())}
         for node in dict.fromkeys(line.node for line in lines):
             if node not in known:
                 self.filter.addItem(node, node)
-        if follows:
+
+    def _note_scroll(self, value: int) -> None:
+        self._follows = value >= self.view.verticalScrollBar().maximum()
+
+    def _keep_up(self) -> None:
+        if self._follows:
             self.view.scrollToBottom()
 
     def _follow(self) -> None:

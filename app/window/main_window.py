@@ -169,7 +169,6 @@ class MainWindow(QMainWindow):
         session.run_ended.connect(lambda: self.notifier.tell_end(session))
         self.tabs.add(document)
         document.canvas.setFocus()
-        document.first_look()
         self.remember_open()
         self.models_wanted.emit(models_of(session.workflow, usual_model(self.preferences)))
 
@@ -246,6 +245,8 @@ class MainWindow(QMainWindow):
             document.bars.say("run", f"{picture.error} {picture.remedy}".strip(), "bad", _way_there(document))
         else:
             document.bars.drop("run")
+            if picture is not None and picture.status == "completed":
+                document.show_result()
 
     def _name(self, document: Document) -> None:
         self.tabs.name(document)

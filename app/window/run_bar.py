@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QProgressBar, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from app.session import Session
 from app.theme.icons import ThemedIcon
@@ -57,6 +57,7 @@ class RunBar(QWidget):
         self._session: Session | None = None
         self._links = Links()
         self.name = ElidedLabel("", self, look="title")
+        self.name.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.saved = PlainLabel("", self, look="dim")
         self.run = ActionButton(actions["run"], self, primary=True)
         self.run.clicked.disconnect()
@@ -81,14 +82,10 @@ class RunBar(QWidget):
         self._arrange()
         self.show_session(None)
 
-    def _step_button(self, actions: dict[str, QAction]) -> QToolButton:
-        button = QToolButton(self)
-        button.setText("Step")
+    def _step_button(self, actions: dict[str, QAction]) -> QPushButton:
+        button = QPushButton("Step   ", self)  # room for the arrow of its menu
         button.setAccessibleName("Step")
         button.setToolTip("Go on by one node or one iteration")
-        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         ThemedIcon(button, "mdi6.debug-step-over")
         menu = QMenu(button)
         menu.addAction(actions["step_node"])
@@ -102,8 +99,9 @@ class RunBar(QWidget):
         row.setSpacing(2 * UNIT)
         left = QHBoxLayout()
         left.setSpacing(2 * UNIT)
-        left.addWidget(self.name, 3)
-        left.addWidget(self.saved, 2)
+        left.addWidget(self.name)
+        left.addWidget(self.saved)
+        left.addStretch(1)
         row.addLayout(left, 1)
         for widget in (self.run, self.pause, self.step, self.stop):
             row.addWidget(widget)
@@ -173,6 +171,7 @@ class RunBar(QWidget):
         self.progress.setSizePolicy(policy)
         self.progress.setVisible(running)
         self.model.setVisible(session is not None)
+        self.step.setEnabled(session is not None)
         if running and session is not None and picture is not None and session.run_workflow is not None:
             done, total = progress(picture, session.run_workflow)
             self.progress.setRange(0, total)

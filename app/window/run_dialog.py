@@ -229,10 +229,11 @@ class RunDialog(QDialog):
         form.setContentsMargins(0, 0, 2 * UNIT, 0)
         form.setSpacing(4 * UNIT)
         for field in self.fields:
-            form.addWidget(field)
+            form.addWidget(field, int(isinstance(field.editor, QPlainTextEdit)))
         if not self.fields:
             form.addWidget(PlainLabel("This workflow has no inputs.", inside, look="dim"))
-        form.addStretch(1)
+        if not any(isinstance(field.editor, QPlainTextEdit) for field in self.fields):
+            form.addStretch(1)
         area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setWidget(inside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
@@ -12,7 +13,8 @@ from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 
-COLUMNS = 2
+COLUMNS: Final = 2
+KEYS_WIDTH: Final = 176
 
 
 class ShortcutSheet(QDialog):
@@ -28,14 +30,15 @@ class ShortcutSheet(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         inside = QWidget()
         columns = QHBoxLayout(inside)
-        columns.setContentsMargins(0, 0, 0, 0)
+        columns.setContentsMargins(0, 0, 4 * UNIT, 0)
         columns.setSpacing(10 * UNIT)
         stacks = [QVBoxLayout() for _ in range(COLUMNS)]
         heights = [0] * COLUMNS
         for stack in stacks:
             stack.setSpacing(6 * UNIT)
             columns.addLayout(stack, 1)
-        for title, actions in groups:
+        # The longest group first: the others then find their places beside it.
+        for title, actions in sorted(groups, key=lambda group: -len(group[1])):
             shown = [action for action in actions if action.shortcuts()]
             if shown:
                 shortest = heights.index(min(heights))
@@ -46,6 +49,7 @@ class ShortcutSheet(QDialog):
         area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setWidget(inside)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setAccessibleName("Keyboard shortcuts")
         close = QPushButton("Close", self)
         close.clicked.connect(self.accept)
@@ -58,7 +62,7 @@ class ShortcutSheet(QDialog):
         column.addWidget(area, 1)
         column.addLayout(foot)
         scale = style().scale
-        self.resize(min(round(760 * scale), parent.width()), min(round(620 * scale), parent.height()))
+        self.resize(min(round(960 * scale), parent.width()), min(round(720 * scale), parent.height()))
 
 
 def _group(title: str, actions: Sequence[QAction], parent: QWidget) -> QGridLayout:
@@ -66,6 +70,7 @@ def _group(title: str, actions: Sequence[QAction], parent: QWidget) -> QGridLayo
     grid.setHorizontalSpacing(4 * UNIT)
     grid.setVerticalSpacing(2 * UNIT)
     grid.setColumnStretch(0, 1)
+    grid.setColumnMinimumWidth(1, round(KEYS_WIDTH * style().scale))
     grid.addWidget(PlainLabel(title, parent, look="title"), 0, 0, 1, 2)
     for row, action in enumerate(actions, 1):
         keys = " or ".join(key.toString(QKeySequence.SequenceFormat.NativeText) for key in action.shortcuts())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from PySide6.QtCore import QEasingCurve, QPropertyAnimation, QTimer, Signal
+from PySide6.QtCore import QEasingCurve, QPropertyAnimation, Qt, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
 
 from app.session import Session
@@ -31,6 +31,8 @@ class StatusLine(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setProperty("panel", True)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._session: Session | None = None
         self._links = Links()
         self.state = ElidedLabel("", self, look="dim small")

@@ -76,6 +76,7 @@ class Tabs(QTabWidget):
         if self.indexOf(self.start) < 0:
             self.insertTab(0, self.start, "Start")
         self.setCurrentWidget(self.start)
+        self.start.setFocus()
 
     def step(self, distance: int) -> None:
         """Show the document that is so many tabs away."""
@@ -107,12 +108,21 @@ class Tabs(QTabWidget):
     def tabInserted(self, index: int) -> None:  # noqa: N802 - Qt's name
         """The close buttons say what they do."""
         super().tabInserted(index)
+        self._dress_buttons()
+
+    def tabRemoved(self, index: int) -> None:  # noqa: N802 - Qt's name
+        """A start page that is alone cannot be closed."""
+        super().tabRemoved(index)
+        self._dress_buttons()
+
+    def _dress_buttons(self) -> None:
         for place in range(self.count()):
             for side in (QTabBar.ButtonPosition.LeftSide, QTabBar.ButtonPosition.RightSide):
                 button = self.tabBar().tabButton(place, side)
                 if button is not None:
                     button.setAccessibleName("Close this tab")
                     button.setToolTip("Close")
+                    button.setVisible(self.count() > 1 or self.widget(place) is not self.start)
 
     def _close(self, place: int) -> None:
         page = self.widget(place)
