@@ -16,6 +16,7 @@ from app.inspector.editors.base import Fault, name_widget
 from app.inspector.fields import fields_of
 from app.inspector.row import Row
 from app.inspector.rows import Rows
+from app.inspector.tab_order import order_tabs
 from app.inspector.target import Target
 from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
@@ -111,6 +112,7 @@ class Form(QWidget):
         chosen = [field for field in self.fields.values() if field.more == more]
         rows = Rows(chosen, self.fields, self._target, with_help=not more)
         rows.edited.connect(self._edited)
+        rows.arranged.connect(lambda: order_tabs(self))
         return rows
 
     def _unfold(self, is_open: bool) -> None:  # Qt's signal
@@ -120,6 +122,7 @@ class Form(QWidget):
             self._more.show_values(self._target.values)
             self._more.refresh()
             self._more.show_faults(self._faults, self._target.values)
+            order_tabs(self)
         if self._more is not None:
             self._more.setVisible(is_open)
         self._draw_fold()

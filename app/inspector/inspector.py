@@ -36,6 +36,7 @@ class Inspector(QWidget):
         model_names: Gives the names of models to choose from.
 
     Attributes:
+        page: The page under Setup; None while several nodes are selected.
         tabs: Setup and Result.
         result: The page Result.
     """
@@ -45,6 +46,7 @@ class Inspector(QWidget):
         self._session = session
         self._model_names = model_names
         self._pages: dict[str, NodePage] = {}
+        self.page: NodePage | WorkflowPage | None = None
         self._node_id: str | None = None
         self._is_renaming = False
         self._more_open = False
@@ -87,20 +89,12 @@ class Inspector(QWidget):
         self._dress()
         self._show_selection()
 
-    @property
-    def page(self) -> NodePage | WorkflowPage | None:
-        """The page under Setup; None while several nodes are selected."""
-        if len(self._session.selection) > 1:
-            return None
-        return self.workflow_page if self._node_id is None else self._pages[self._type_of(self._node_id)]
-
     def focus_field(self, node_id: str | None, field: str) -> None:
         """Show a field, as a dotted path, and give it the keyboard; the workflow's where no node is named."""
         self._session.select([] if node_id is None else [node_id])
         self.tabs.setCurrentIndex(SETUP)
-        page = self.page
-        if page is not None:
-            page.focus_field(field)
+        if self.page is not None:
+            self.page.focus_field(field)
 
     def show_result(self) -> None:
         """Turn to the page Result."""
@@ -152,6 +146,7 @@ class Inspector(QWidget):
         self._node_id = selection[0] if len(selection) == 1 else None
         self.tabs.setTabEnabled(RESULT, len(selection) < 2)
         if len(selection) > 1:
+            self.page = None
             self.tabs.setCurrentIndex(SETUP)
             self._several.setText(_several_words(len(selection)))
             self._setup_stack.setCurrentWidget(self._scrolls[self._several])
@@ -163,6 +158,7 @@ class Inspector(QWidget):
         else:
             shown = self._page_for(self._type_of(self._node_id))
             shown.show_node(self._node_id)
+        self.page = shown
         if shown.form is not None:
             shown.form.fold.setChecked(self._more_open)
         self._setup_stack.setCurrentWidget(self._scrolls[shown])
@@ -171,18 +167,22 @@ class Inspector(QWidget):
 
     def _document_changed(self, old: object, new: object) -> None:
         del old, new
-        page = self.page
-        if self._is_renaming or page is None or (self._node_id and self._session.node(self._node_id) is None):
-            return  # what is shown is another one in a moment
-        page.show_values()
+        if self._is_renaming or self.page is None:
+            return
+        if isinstance(self.page, NodePage):
+            node = self._session.node(self.page.target.node_id or "")
+            if node is None:
+                return  # the selection is another one in a moment
+            if node.type != self.page.node_type:
+                self._show_selection()
+                return
+        self.page.show_values()
 
     def _analysed(self) -> None:
-        page = self.page
-        if page is None:
-            return
-        page.show_problems()
-        if isinstance(page, NodePage):
-            page.refresh()
+        if self.page is not None:
+            self.page.show_problems()
+        if isinstance(self.page, NodePage):
+            self.page.refresh()
 
     def _run_updated(self, touched: set[str]) -> None:
         if self._node_id is None or touched & self._followed():
@@ -221,9 +221,9 @@ class Inspector(QWidget):
 
     def _rename(self, new: str) -> None:
         """Rename the node that is shown, and go on showing it."""
-        old = self._node_id
+        old, page = self._node_id, self.page
         assert old is not None
-        page = self._pages[self._type_of(old)]
+        assert isinstance(page, NodePage)
         self._is_renaming = True
         try:
             if self._session.do(RenameNode(old, new)):

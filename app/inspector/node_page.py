@@ -15,7 +15,6 @@ from app.session import Session
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 
-
 _UNREADABLE: Final = frozenset({"bad-template", "bad-expression"})
 
 
@@ -26,6 +25,7 @@ class NodePage(QWidget):
         rename_asked: The node shall have another id.
 
     Attributes:
+        node_type: The type of the nodes that it shows.
         target: The node's config.
         header: What stands over the form.
         form: The form; None for a type that this program does not know.
@@ -38,6 +38,7 @@ class NodePage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._session = session
+        self.node_type = node_type
         self.target = Target(session, model_names, parent=self)
         self.header = NodeHeader(self.target)
         self.header.rename_asked.connect(self.rename_asked)

@@ -37,7 +37,7 @@ class NamingEditor(Editor):
         self.edit = TemplateEdit(self.kind, *self.lines)
         self.adopt(self.edit)
         self.box.addWidget(self.edit)
-        self.setFocusProxy(self.edit)
+        self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
 
     def refresh(self) -> None:

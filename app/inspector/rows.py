@@ -21,6 +21,7 @@ class Rows(QWidget):
 
     Signals:
         edited: A person changed a field: its name and the new value.
+        arranged: An editor has other widgets than before.
 
     Args:
         fields: The fields to show.
@@ -30,6 +31,7 @@ class Rows(QWidget):
     """
 
     edited = Signal(str, object)
+    arranged = Signal()
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Rows(QWidget):
         for field in fields:
             row = Row(make_editor(field, target), with_help=with_help)
             row.edited.connect(self.edited)
+            row.editor.arranged.connect(self.arranged)
             self.rows[field.name] = row
             box.addWidget(row)
 

@@ -48,6 +48,7 @@ class ArgumentsEditor(Editor):
                 self.box.addWidget(self.rows)
                 self.rows.show_values(self._arguments())
             self._nothing.setVisible(tool is None)
+            self.arranged.emit()
         self._show_sources()
 
     def show_faults(self, faults: list[Fault]) -> list[Fault]:

@@ -34,24 +34,27 @@ class Editor(QWidget):
 
     Signals:
         edited: A person changed the value; the new one.
+        arranged: The editor has other widgets than before.
+
+    Attributes:
+        field: The field whose value it is.
+        target: What the form is about.
+        main_widget: What takes the keyboard first.
+        box: Where its widgets stand.
     """
 
     edited = Signal(object)
+    arranged = Signal()
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.field = field
         self.target = target
+        self.main_widget: QWidget = self
         self._value: Any = _NOTHING
         self.box = QVBoxLayout(self)
         self.box.setContentsMargins(0, 0, 0, 0)
         self.box.setSpacing(UNIT)
-
-    @property
-    def main_widget(self) -> QWidget:
-        """What takes the keyboard first."""
-        proxy = self.focusProxy()
-        return self if proxy is None else proxy
 
     def show_value(self, value: Any) -> None:
         """Show a value; the one that is shown already is left as it was typed."""

@@ -33,7 +33,7 @@ class ListEditor(Editor):
         self.combo = narrow_combo()
         self.adopt(self.combo)
         self.box.addWidget(self.combo)
-        self.setFocusProxy(self.combo)
+        self.main_widget = self.combo
         self.combo.activated.connect(self._chosen)
         self._fill()
 
@@ -114,7 +114,7 @@ class ModelEditor(Editor):
         self.combo.addItems(target.model_names())
         self.combo.setCurrentIndex(-1)
         self.box.addWidget(self.combo)
-        self.setFocusProxy(self.combo)
+        self.main_widget = self.combo
         self.line.textEdited.connect(self._typed)
         self.combo.activated.connect(self._chosen)
 
@@ -151,7 +151,7 @@ class SwitchEditor(Editor):
         self.switch = Switch()
         self.adopt(self.switch)
         self.box.addWidget(self.switch)
-        self.setFocusProxy(self.switch)
+        self.main_widget = self.switch
         self.switch.clicked.connect(self._clicked)
 
     def _put(self, value: Any) -> None:

@@ -40,7 +40,7 @@ class JsonEditor(Editor):
         self.said = PlainLabel(look="dim small", wrap=True)
         self.box.addWidget(self.edit)
         self.box.addWidget(self.said)
-        self.setFocusProxy(self.edit)
+        self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
         style().changed.connect(self._dress)
         self._dress()

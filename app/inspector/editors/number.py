@@ -95,7 +95,7 @@ class NumberEditor(Editor):
             self.number.lineEdit().setPlaceholderText("empty")
         inset_number(self.number)
         self.box.addWidget(self.number)
-        self.setFocusProxy(self.number)
+        self.main_widget = self.number
         self.number.typed.connect(self._typed)
         self.number.editingFinished.connect(self._tidy)
 

@@ -78,7 +78,7 @@ class ObjectsEditor(Editor):
         self.add = QPushButton("Add")
         self.adopt(self.add, f"Add to {field.title}")
         self.box.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
-        self.setFocusProxy(self.add)
+        self.main_widget = self.add
         self.add.clicked.connect(self._append)
 
     def refresh(self) -> None:
@@ -117,18 +117,23 @@ class ObjectsEditor(Editor):
 
     def _put(self, value: Any) -> None:
         items = self._items()
-        while len(self.entries) > len(items):
-            entry = self.entries.pop()
-            self._list.removeWidget(entry)
-            entry.setParent(None)
-            entry.deleteLater()
-        while len(self.entries) < len(items):
-            self._add_entry()
+        if len(self.entries) != len(items):
+            self._have_entries(len(items))
         last = len(items) - 1
         for index, (entry, item) in enumerate(zip(self.entries, items, strict=True)):
             entry.rows.show_values(item)
             entry.buttons["up"].setEnabled(index > 0)
             entry.buttons["down"].setEnabled(index < last)
+
+    def _have_entries(self, count: int) -> None:
+        while len(self.entries) > count:
+            entry = self.entries.pop()
+            self._list.removeWidget(entry)
+            entry.setParent(None)
+            entry.deleteLater()
+        while len(self.entries) < count:
+            self._add_entry()
+        self.arranged.emit()
 
     def _add_entry(self) -> None:
         index = len(self.entries)

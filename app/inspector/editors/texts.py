@@ -113,7 +113,7 @@ class LineEditor(Editor):
         self.line = QLineEdit()
         self.adopt(self.line)
         self.box.addWidget(self.line)
-        self.setFocusProxy(self.line)
+        self.main_widget = self.line
         self.line.textEdited.connect(self._typed)
 
     def _put(self, value: Any) -> None:
@@ -133,7 +133,7 @@ class TextEditor(Editor):
         self.edit = GrowingEdit()
         self.adopt(self.edit)
         self.box.addWidget(self.edit)
-        self.setFocusProxy(self.edit)
+        self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
 
     def _put(self, value: Any) -> None:

@@ -10,10 +10,12 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
+from app.inspector.editors.base import Fault
 from engine.document.config_path import UNSET
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import SetConfig
 from engine.document.operations import Connect
+from engine.document.problems import Problem
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
 OneNode = Callable[..., Bench]
@@ -291,6 +293,52 @@ def test_a_model_is_typed_or_chosen(one_node: OneNode) -> None:
     assert bench.config("it") == {}
 
 
+def test_the_models_on_offer_are_those_of_now_and_what_was_typed_stays(
+    one_node: OneNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = one_node("llm", model="groq/x")
+    editor = bench.editor("model")
+    monkeypatch.setattr(bench.page.target, "model_names", lambda: ["a/new"])
+    editor.refresh()
+    assert [editor.combo.itemText(row) for row in range(editor.combo.count())] == ["a/new"]
+    assert editor.line.text() == "groq/x"
+
+
+def test_the_last_branch_can_go_too(one_node: OneNode) -> None:
+    bench = one_node("router", branches=[{"name": "only"}])
+    editor = bench.editor("branches")
+    editor.entries[0].buttons["remove"].click()
+    assert bench.config("it") == {"branches": []}
+    assert editor.add.hasFocus()
+    bench.qtbot.waitUntil(lambda: bench.problems("branches") != [])
+    assert editor.add.property("invalid") is True
+    bench.inspector.focus_field("it", "branches")
+    assert editor.add.hasFocus()
+
+
+def test_a_list_that_is_none_shows_no_branches(one_node: OneNode) -> None:
+    bench = one_node("router", branches="oops")
+    assert bench.editor("branches").entries == []
+    assert bench.problems("branches") != []
+
+
+def test_a_step_from_what_is_no_number_starts_at_the_default(one_node: OneNode) -> None:
+    bench = one_node("loop", max_iterations="many")
+    number = bench.editor("max_iterations").number
+    number.setFocus()
+    press(number, Key.Key_Up)
+    assert bench.config("it") == {}
+    assert number.text() == "5"
+    similar = bench.editor("stability_threshold").number
+    similar.setFocus()
+    press(similar, Key.Key_Down)
+    assert bench.config("it") == {"stability_threshold": 0.94}
+    limit = bench.editor("timeout_s").number
+    limit.setFocus()
+    press(limit, Key.Key_Up)
+    assert limit.text() == "0"
+
+
 def test_branches_are_added_edited_moved_and_taken_out(one_node: OneNode) -> None:
     bench = one_node("router")
     editor = bench.editor("branches")
@@ -351,6 +399,30 @@ def test_the_arguments_are_those_of_the_tool(one_node: OneNode) -> None:
     limit.selectAll()
     press(limit, Key.Key_Delete)
     assert bench.config("it") == {"tool": "search_files"}
+
+
+def test_another_tool_has_other_arguments(one_node: OneNode) -> None:
+    bench = one_node("tool", tool="search_files", arguments={"limit": 3})
+    editor = bench.editor("arguments")
+    bench.session.do(SetConfig("it", ("tool",), "read_file"))
+    assert list(editor.rows.rows) == ["path", "max_bytes"]
+    bench.inspector.focus_field("it", "arguments.path")
+    assert editor.rows.rows["path"].editor.line.hasFocus()
+    bench.inspector.focus_field("it", "arguments")
+    assert editor.rows.rows["path"].editor.line.hasFocus()
+    bench.session.seal()
+    bench.session.do(SetConfig("it", ("tool",), "no_such_tool"))
+    assert editor.rows is None
+    bench.session.undo()
+    assert "path" in editor.rows.rows
+
+
+def test_a_wrong_argument_is_told_beside_it(one_node: OneNode) -> None:
+    bench = one_node("tool", tool="search_files", arguments={"query": "x"})
+    editor = bench.editor("arguments")
+    fault = Fault("limit", Problem("bad", "This is too many.", "Give fewer."))
+    assert editor.show_faults([fault, Fault("", Problem("other", "All of it."))]) != [fault]
+    assert editor.rows.rows["limit"].problem_texts == ["This is too many. Give fewer."]
 
 
 def test_an_unknown_argument_is_told(one_node: OneNode) -> None:

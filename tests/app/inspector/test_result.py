@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +13,13 @@ from PySide6.QtTest import QTest
 from app.inspector.inspector import RESULT
 from app.inspector.long_text import FIRST, LongText, shown
 from app.inspector.result_page import NO_RUN
-from app.inspector.result_parts import first_words, loop_sentence
+from app.inspector.result_parts import first_words, iteration_line, loop_sentence
 from app.inspector.words import cost_words, state_words, value_text
 from app.runs.picture import LoopPicture, NodePicture, NodeState
 from engine.document.builder import Builder
 from engine.document.node_operations import SetEnabled
+from engine.models.base import Usage
+from engine.runner.events import LoopIterationCompleted
 from engine.runner.options import RunOptions
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
@@ -183,7 +186,7 @@ def test_a_megabyte_is_shown_at_once_in_part_and_all_of_it_when_asked_for(
     bench = ask_once(open_inspector, write_script(draft=text))
     content = bench.inspector.result.parts["call:1:reply"].content
     assert content.more.text() == f"Show all {len(text):,} characters"
-    assert content.more.isVisible()
+    bench.qtbot.waitUntil(content.more.isVisible)
     content.more.setFocus()
     QTest.keyClick(content.more, Qt.Key.Key_Space)
     bench.qtbot.waitUntil(lambda: content.is_complete, timeout=20_000)
@@ -235,6 +238,21 @@ def test_several_calls_of_one_node_are_told_apart(open_inspector: OpenInspector,
     assert texts(bench)["Reply, call 1 of 2"] == "no verdict"
     assert "Reply, call 2 of 2" in texts(bench)
     assert bench.inspector.result.problems.texts != [], "the warning that the verdict could not be read"
+
+
+def test_an_iteration_in_a_line() -> None:
+    ended = LoopIterationCompleted(
+        "r", 1, 0.0, "loop", 1, "in", "out", "back", "continue", "too long", 0.5, 0.41, Usage(10, 5), 0.0, 2.0
+    )
+    assert iteration_line(ended, is_returned=False) == "2 · continue · score 0.5 · 41% similar · free · 2.0 s"
+    priced = dataclasses.replace(ended, branch=None, score=None, similarity=None, cost_usd=None)
+    assert iteration_line(priced, is_returned=True) == "2 · returned · $? · 2.0 s"
+
+
+def test_a_reply_that_was_cut_off_says_so(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+    bench = ask_once(open_inspector, write_script(draft={"text": "half", "finish": "length"}))
+    assert "ended by length" in bench.inspector.result.parts["call:1:reply"]._facts.text()
+    assert "cut off" in bench.inspector.result.problems.texts[0]
 
 
 def test_words_for_states_costs_and_values() -> None:

@@ -1,0 +1,412 @@
+"""The panel as a whole: what it shows of which selection, names and keyboard, both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QPlainTextEdit,
+    QTabBar,
+    QWidget,
+)
+
+from app.inspector.inspector import RESULT, SETUP
+from app.inspector.node_page import NodePage
+from app.inspector.workflow_page import WorkflowPage
+from app.theme.style import style
+from engine.document.fragments import copy_fragment
+from engine.document.model import Node, Workflow
+from engine.document.node_operations import AddNode, RemoveNode, SetConfig, SetTitle
+from engine.document.operation import Batch
+from engine.document.operations import SetLayout, SetSettings
+from engine.nodes.registry import builtin_registry
+from tests.app.inspector.conftest import Bench, OpenInspector, refine
+
+Key = Qt.Key
+CONTROLS = (QAbstractButton, QAbstractSpinBox, QAbstractItemView, QComboBox, QLineEdit, QPlainTextEdit, QTabBar)
+
+
+@pytest.fixture
+def every_type(open_inspector: OpenInspector) -> Bench:
+    """A document with a node of each type, and their folds open."""
+    nodes = tuple(Node(id=spec.type, type=spec.type) for spec in builtin_registry())
+    bench = open_inspector(Workflow(nodes=nodes))
+    bench.session.do(SetConfig("tool", ("tool",), "search_files"))
+    bench.inspector._more_open = True
+    return bench
+
+
+def controls(bench: Bench) -> list[QWidget]:
+    """All visible widgets that a person works with."""
+    return [widget for widget in bench.inspector.findChildren(QWidget) if _is_control(widget)]
+
+
+def _is_control(widget: QWidget) -> bool:
+    if (
+        not isinstance(widget, CONTROLS)
+        or not widget.isVisible()
+        or widget.window().windowType() != Qt.WindowType.Window
+    ):
+        return False
+    inside = widget.parentWidget()
+    return not (isinstance(inside, QAbstractSpinBox | QComboBox) or widget.objectName().startswith("qt_"))
+
+
+def each_page(bench: Bench) -> Iterator[str]:
+    """Show the page of each node type, and the workflow's."""
+    for node in bench.session.workflow.nodes:
+        bench.select(node.id)
+        yield node.type
+    bench.select()
+    yield "workflow"
+
+
+def test_the_page_follows_the_selection(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    assert isinstance(bench.inspector.page, WorkflowPage)
+    bench.select("draft")
+    assert isinstance(bench.inspector.page, NodePage)
+    assert bench.page.header.title.text() == "Draft"
+    assert bench.editor("prompt").edit.text() == "Write: {{input}}"
+    bench.select("critique")
+    assert bench.editor("prompt").edit.text() == "Judge {{draft}}."
+    bench.select("critique", "draft")
+    assert bench.inspector.page is None
+    assert bench.inspector._several.text().startswith("2 nodes are selected.")
+    assert not bench.inspector.tabs.isTabEnabled(RESULT)
+    bench.select()
+    assert isinstance(bench.inspector.page, WorkflowPage)
+
+
+def test_nodes_of_one_type_share_a_form_and_a_value_changes_no_widget(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    before = set(bench.page.findChildren(QWidget))
+    bench.select("critique")
+    bench.session.do(SetConfig("critique", ("temperature",), 1))
+    bench.analysed()
+    assert set(bench.page.findChildren(QWidget)) == before
+    assert bench.editor("temperature").number.text() == "1"
+
+
+def test_what_is_typed_goes_to_the_node_that_is_shown(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    bench.select("critique")
+    edit = bench.editor("prompt").edit
+    edit.setFocus()
+    QTest.keyClick(edit, Key.Key_End)
+    QTest.keyClicks(edit, "!")
+    assert bench.config("critique")["prompt"] == "Judge {{draft}}.!"
+    assert bench.config("draft")["prompt"] == "Write: {{input}}"
+
+
+def test_changes_of_other_nodes_and_of_the_layout_touch_no_field(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    shown = []
+    bench.editor("prompt").show_value = shown.append
+    bench.session.do(SetLayout(("nodes", "draft"), {"x": 1, "y": 2}))
+    bench.session.do(SetConfig("critique", ("prompt",), "other"))
+    assert shown == []
+    bench.session.do(SetConfig("draft", ("temperature",), 1))
+    assert shown == ["Write: {{input}}"]
+
+
+def test_a_title_is_one_step_and_is_shown_again_after_undo(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    title = bench.page.header.title
+    title.setFocus()
+    title.selectAll()
+    QTest.keyClicks(title, "Plan")
+    assert bench.session.node("draft").title == "Plan"
+    QTest.keyClick(title, Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert (bench.session.node("draft").title, title.text()) == ("Draft", "Draft")
+    bench.session.do(SetTitle("draft", ""))
+    assert title.placeholderText() == "LLM"
+
+
+def test_an_id_is_checked_as_it_is_typed_and_renames_with_enter(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    line = bench.page.header.id_line
+    line.setFocus()
+    line.selectAll()
+    QTest.keyClicks(line, "Plan")
+    assert bench.page.header.id_fault.texts == [
+        "This cannot be an id. Use small letters, digits and underscores, a letter first."
+    ]
+    QTest.keyClick(line, Key.Key_Return)
+    assert bench.session.node("draft") is not None
+    line.selectAll()
+    QTest.keyClicks(line, "critique")
+    assert bench.page.header.id_fault.texts == ['There is already a node "critique". Choose another id.']
+    line.selectAll()
+    QTest.keyClicks(line, "plan")
+    assert bench.page.header.id_fault.texts == []
+    QTest.keyClick(line, Key.Key_Return)
+    assert bench.session.node("draft") is None
+    assert bench.session.selection == ("plan",)
+    assert line.hasFocus()
+    assert line.text() == "plan"
+    edit = bench.editor("prompt").edit
+    edit.setFocus()
+    QTest.keyClicks(edit, "x")
+    assert "x" in bench.config("plan")["prompt"]
+
+
+def test_an_id_is_renamed_on_leaving_and_given_up_with_escape(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    line = bench.page.header.id_line
+    line.setFocus()
+    QTest.keyClick(line, Key.Key_End)
+    QTest.keyClicks(line, "_a")
+    QTest.keyClick(line, Key.Key_Escape)
+    assert line.text() == "draft"
+    QTest.keyClicks(line, "_b")
+    bench.page.header.title.setFocus()
+    assert bench.session.selection == ("draft_b",)
+    line.setFocus()
+    QTest.keyClicks(line, " not an id")
+    bench.page.header.title.setFocus()
+    assert (line.text(), bench.page.header.id_fault.texts) == ("draft_b", [])
+
+
+def test_a_node_is_switched_off_with_the_keyboard(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    switch = bench.page.header.enabled
+    switch.setFocus()
+    QTest.keyClick(switch, Key.Key_Space)
+    assert not bench.session.node("draft").enabled
+    bench.session.undo()
+    assert switch.isChecked()
+
+
+def test_a_removed_node_is_shown_no_more(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    bench.session.do(RemoveNode("draft"))
+    assert isinstance(bench.inspector.page, WorkflowPage)
+    bench.session.undo()
+    bench.select("draft")
+    assert bench.page.header.title.text() == "Draft"
+
+
+def test_a_document_read_anew_may_have_another_type_under_the_same_id(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("merge")
+    node = bench.session.node("merge")
+    assert node is not None
+    other = Node(id="merge", type="llm", config={"prompt": "Now a model."})
+    bench.session.do(Batch("Exchange", (RemoveNode("merge"), AddNode(other))))
+    assert bench.editor("prompt").edit.text() == "Now a model."
+
+
+def test_a_node_of_an_unknown_type_is_kept_and_told(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(Workflow(nodes=(Node(id="odd", type="teleport", config={"to": "moon"}),)))
+    bench.select("odd")
+    assert bench.page.form is None
+    assert 'There is no node type "teleport".' in bench.page.header.problems.texts[0]
+    bench.inspector.focus_field("odd", "to")
+    assert bench.page.header.title.hasFocus()
+
+
+def test_problems_of_the_whole_node_stand_at_the_top(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(Workflow(nodes=(Node(id="it", type="output"),)))
+    bench.select("it")
+    assert "Nothing is connected" in bench.page.header.problems.texts[0]
+
+
+def test_a_field_is_found_wherever_it_is(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.inspector.show_result()
+    bench.inspector.focus_field("draft", "temperature")
+    assert bench.session.selection == ("draft",)
+    assert bench.inspector.tabs.currentIndex() == SETUP
+    assert bench.editor("temperature").number.hasFocus()
+    assert not bench.page.form.fold.isChecked()
+    bench.inspector.focus_field("draft", "seed")
+    assert bench.page.form.fold.isChecked()
+    assert bench.editor("seed").number.hasFocus()
+    bench.inspector.focus_field("critique", "id")
+    assert bench.page.header.id_line.hasFocus()
+    bench.inspector.focus_field(None, "settings.budget_usd")
+    assert bench.editor("budget_usd").number.hasFocus()
+    bench.inspector.focus_field(None, "description")
+    assert bench.inspector.workflow_page.description.hasFocus()
+
+
+def test_the_fold_stays_open_from_node_to_node(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    assert bench.page.form.row("seed") is None, "what is folded away is not made"
+    bench.page.form.fold.setFocus()
+    QTest.keyClick(bench.page.form.fold, Key.Key_Space)
+    assert bench.page.form.row("seed").isVisible()
+    bench.select("loop")
+    assert bench.page.form.row("until").isVisible()
+    bench.page.form.fold.click()
+    bench.select("draft")
+    assert not bench.page.form.row("seed").isVisible()
+
+
+def test_a_closed_fold_says_how_much_is_wrong_behind_it(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(Workflow(nodes=(Node(id="it", type="llm", config={"seed": "x", "retries": 99}),)))
+    bench.select("it")
+    assert bench.page.form.fold.text() == "More · 2 problems"
+    bench.page.form.fold.click()
+    assert bench.page.form.fold.text() == "More"
+    assert len(bench.problems("seed")) == 1
+
+
+def test_the_workflow_has_a_name_a_description_and_settings(open_inspector: OpenInspector) -> None:
+    bench = open_inspector()
+    page = bench.inspector.workflow_page
+    page.name.setFocus()
+    QTest.keyClicks(page.name, "Flow")
+    page.description.setFocus()
+    QTest.keyClicks(page.description, "Does it")
+    number = bench.editor("budget_usd").number
+    number.setFocus()
+    QTest.keyClicks(number, "0.5")
+    workflow = bench.session.workflow
+    assert (workflow.name, workflow.description, workflow.settings) == ("Flow", "Does it", {"budget_usd": 0.5})
+    for expected in (("Flow", "Does it", ""), ("Flow", "", ""), ("", "", "")):
+        bench.session.undo()
+        assert (page.name.text(), page.description.text(), number.text()) == expected
+
+
+def test_a_wrong_setting_is_marked(open_inspector: OpenInspector) -> None:
+    bench = open_inspector()
+    bench.session.do(SetSettings(("budget_usd",), -1))
+    bench.qtbot.waitUntil(lambda: bench.problems("budget_usd") != [])
+    bench.session.do(SetSettings(("colour",), "red"))
+    bench.qtbot.waitUntil(lambda: bench.inspector.workflow_page.problems.texts != [])
+    bench.qtbot.waitUntil(lambda: "colour" in " ".join(bench.inspector.workflow_page.problems.texts))
+
+
+def test_no_part_of_a_form_is_shown_as_a_window_of_its_own(every_type: Bench) -> None:
+    class Watch(QObject):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen: list[str] = []
+
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.Show and isinstance(watched, QWidget) and watched.isWindow():
+                self.seen.append(f"{type(watched).__name__} {watched.accessibleName()}")
+            return False
+
+    watch = Watch()
+    QApplication.instance().installEventFilter(watch)
+    for _ in each_page(every_type):
+        every_type.analysed()
+    QApplication.instance().removeEventFilter(watch)
+    assert watch.seen == []
+
+
+def test_everything_has_an_accessible_name(every_type: Bench) -> None:
+    for name in each_page(every_type):
+        nameless = [type(widget).__name__ for widget in controls(every_type) if not _name(widget)]
+        assert nameless == [], name
+    every_type.inspector.show_result()
+    assert [widget for widget in controls(every_type) if not _name(widget)] == []
+
+
+def _name(widget: QWidget) -> str:
+    return widget.accessibleName() or (widget.text() if isinstance(widget, QAbstractButton) else "")
+
+
+def walk(bench: Bench) -> list[QWidget]:
+    """All that the Tab key leads to, from the switch between Setup and Result until it comes round to it."""
+    bench.inspector.tabs.setFocus()
+    reached: list[QWidget] = []
+    while len(reached) < 200:
+        QTest.keyClick(QApplication.focusWidget(), Key.Key_Tab)
+        focused = QApplication.focusWidget()
+        assert focused is not None
+        if isinstance(focused, QTabBar):
+            break
+        outer = focused.parentWidget()
+        reached.append(outer if isinstance(outer, QAbstractSpinBox | QComboBox) else focused)
+    return reached
+
+
+def check_walk(bench: Bench, name: str) -> None:
+    """Tab leads to every control, once, from top to bottom."""
+    wanted = {widget for widget in controls(bench) if widget.isEnabled() and not isinstance(widget, QTabBar)}
+    reached = walk(bench)
+    assert wanted == set(reached), name
+    assert len(reached) == len(set(reached)), name
+    page = bench.inspector._scrolls[bench.inspector.page].widget()
+    heights = [widget.mapTo(page, widget.rect().topLeft()).y() for widget in reached]
+    line = 2 * style().font().pixelSize()
+    assert all(after > before - line for before, after in pairwise(heights)), name
+
+
+def test_everything_is_reached_with_the_tab_key_from_top_to_bottom(every_type: Bench) -> None:
+    for name in each_page(every_type):
+        check_walk(every_type, name)
+
+
+def test_what_comes_later_stands_in_its_place_on_the_way_of_the_tab_key(every_type: Bench) -> None:
+    every_type.select("router")
+    every_type.editor("branches").add.click()
+    check_walk(every_type, "a branch more")
+    every_type.session.do(SetConfig("tool", ("tool",), "http_get"))
+    every_type.select("tool")
+    check_walk(every_type, "another tool")
+    every_type.session.do(SetConfig("tool", ("tool",), "write_file"))
+    check_walk(every_type, "and another")
+
+
+def test_the_page_scrolls_to_what_has_the_keyboard(every_type: Bench) -> None:
+    every_type.inspector.resize(340, 300)
+    every_type.select("llm")
+    every_type.inspector.focus_field("llm", "error_value")
+    edit = every_type.editor("error_value").edit
+    page = every_type.inspector._scrolls[every_type.page].viewport()
+    every_type.qtbot.waitUntil(edit.hasFocus)
+    place = edit.mapTo(page, edit.rect().center())
+    assert page.rect().contains(place)
+
+
+def test_both_themes_and_larger_texts_are_drawn_and_fit(every_type: Bench) -> None:
+    seen = {}
+    try:
+        for theme in ("dark", "light"):
+            for scale in (1.0, 1.5):
+                style().choose(theme, scale)
+                every_type.inspector.resize(round(340 * scale), 900)
+                every_type.select("llm")
+                image = every_type.inspector.grab().toImage()
+                seen[theme, scale] = image
+                assert QColor(image.pixel(2, image.height() - 3)) == QColor(style().theme.panel)
+                page = every_type.page
+                assert page.width() <= every_type.inspector.width(), "nothing is cut off at the right"
+        assert seen["dark", 1.0] != seen["light", 1.0]
+    finally:
+        style().choose("dark", 1.0)
+
+
+def test_a_pasted_node_shows_its_own_values(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("draft")
+    assert "draft" in copy_fragment(bench.session.workflow, ["draft"])
+    bench.session.do(AddNode(Node(id="draft_2", type="llm", config={"prompt": "other"})))
+    bench.select("draft_2")
+    assert bench.editor("prompt").edit.text() == "other"
+    assert bench.editor("temperature").number.text() == ""
