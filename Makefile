@@ -9,7 +9,7 @@ UV     := $(BIN)/uv
 # Two workers suit small machines; set WORKERS=auto for one a core.
 WORKERS ?= 2
 
-.PHONY: env run demo test lint bench docs lock clean
+.PHONY: env run demo test lint bench screenshots docs lock clean
 
 env: $(STAMP)
 
@@ -45,6 +45,10 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
+
+# Draws docs/images anew, without a screen; look at each before you commit it.
+screenshots: $(STAMP)
+	$(BIN)/python -m benchmarks.screenshots
 
 docs: $(STAMP)
 	$(BIN)/python -m engine.cli.reference docs/reference

@@ -1,0 +1,287 @@
+"""`python -m benchmarks.screenshots`: draw the pictures of the pages in `docs/images/`, without a screen and a model.
+
+The window that is drawn is the real one; its replies come from a script, so that each picture shows the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
+
+from PySide6.QtCore import QDeadlineTimer, QSize, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.bridge import EngineThread
+from app.runs.picture import NodeState
+from app.session import Session
+from app.settings.preferences import Preferences
+from app.theme.style import Style
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from benchmarks.processes import ROOT
+from engine import dumps
+from engine.document.model import FILE_SUFFIX, Workflow
+
+SIZE: Final = QSize(1600, 920)
+IMAGES: Final = ROOT / "docs" / "images"
+TEMPLATE: Final = ROOT / "templates" / "self-refine.loop.json"
+MOST_BYTES: Final = 250_000
+LOOKS: Final = (("dark", 1.0, "dark"), ("light", 1.0, "light"), ("dark", 1.5, "dark-150"))
+PATIENCE_MS: Final = 20_000
+SETTLE_MS: Final = 400
+THINKING_S: Final = 0.3
+
+_DRAFTS: Final = (
+    "Dear neighbours, on Sunday we have a picnic in the park. Please come. There will be food.",
+    (
+        "Dear neighbours, this Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and something "
+        "you like to eat; we bring lemonade and games."
+    ),
+    (
+        "Dear neighbours,\n\nthis Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and a dish "
+        "to share; there will be lemonade, games, and shade for whoever wants it. If it rains, we meet in the hall.\n\n"
+        "We look forward to seeing you!"
+    ),
+)
+_ADVICE: Final = (
+    "Say when and where to meet, so that people can plan.",
+    "Say what happens if it rains.",
+    "Nothing is missing; it is warm and clear.",
+)
+_GENRES: Final = ("Story", "Poem", "Letter", "Report", "Song")
+_TITLES: Final = ("Outline", "Draft", "Facts", "Style", "Rhythm", "Gather", "Rewrite", "Shorten", "Polish")
+_STEPS: Final = (
+    ("Outline", "Draft"),
+    *(("Draft", critic) for critic in ("Facts", "Style", "Rhythm")),
+    *((critic, "Gather") for critic in ("Facts", "Style", "Rhythm")),
+    ("Gather", "Rewrite"),
+    ("Rewrite", "Shorten"),
+    ("Shorten", "Polish"),
+)
+
+
+class Studio:
+    """The window under the camera.
+
+    Args:
+        folder: Where settings and unsaved work of the window lie.
+        images: Where the pictures go.
+    """
+
+    def __init__(self, folder: Path, images: Path) -> None:
+        self._folder, self._images = folder, images
+        self._style = Style(_application())
+        self._engine = EngineThread()
+        self.preferences = Preferences(folder / "preferences.json")
+        self.window = MainWindow(self._engine, self.preferences, data_folder=folder / "unsaved")
+        self.window.resize(SIZE)
+        self.window.show()
+
+    def open_template(self) -> Document:
+        """Open Self-Refine."""
+        return self._fitted(self.window.documents.open_template(TEMPLATE))
+
+    def open_workflow(self, workflow: Workflow) -> Document:
+        """Open a document, laid out by the window."""
+        file = self._folder / f"large{FILE_SUFFIX}"
+        file.write_text(dumps(workflow), encoding="utf-8")
+        document = self._fitted(self.window.documents.open_template(file))
+        document.canvas.editing.tidy()
+        document.canvas.fit_all()
+        return document
+
+    def play(self, name: str, pause_s: float) -> None:
+        """Have runs take their replies from a script, streamed with a pause between two pieces."""
+        file = Path(f"{name}.json")
+        file.write_text(json.dumps(_script(pause_s)), encoding="utf-8")
+        self.preferences.set(default_model=f"scripted:{file}")
+
+    def take(self, name: str, widget: QWidget | None = None, looks: tuple[str, ...] = ("dark", "light")) -> None:
+        """Draw the window, or a part, in these looks."""
+        for theme, scale, suffix in LOOKS:
+            if suffix in looks:
+                self._style.choose(theme, scale)
+                settle(SETTLE_MS)
+                if self.window.current is not None:
+                    self.window.current.canvas.fit_all()
+                    settle(SETTLE_MS)
+                _keep((widget or self.window).grab().toImage(), self._images / f"{name}-{suffix}.png")
+        self._style.choose("dark", 1.0)
+
+    def close(self) -> None:
+        """Send everybody home."""
+        self.window.hide()
+        for document in tuple(self.window.documents.all):
+            self.window.documents.drop(document)
+        settle(SETTLE_MS)
+        self._engine.stop()
+
+    def _fitted(self, document: Document | None) -> Document:
+        assert document is not None, "a document of the project can be opened"
+        settle(SETTLE_MS)
+        document.canvas.fit_all()
+        return document
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Draw all pictures."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description="Draw the pages' pictures.")
+    parser.add_argument("folder", nargs="?", type=Path, default=IMAGES, help="where to; docs/images without it")
+    images = parser.parse_args(arguments).folder.absolute()
+    images.mkdir(parents=True, exist_ok=True)
+    # The script is named without its folder, which no picture should show.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        studio = Studio(Path(folder), images)
+        try:
+            _draw(studio)
+        finally:
+            studio.close()
+
+
+def _draw(studio: Studio) -> None:
+    window = studio.window
+    studio.take("gallery", looks=("dark", "light", "dark-150"))
+    studio.play("slow", 0.25)
+    document = studio.open_template()
+    document.session.select(["draft"])
+    studio.take("at-rest", looks=("dark", "light", "dark-150"))
+    window.runs.run(document)
+    until(lambda: _is_streaming(document.session))
+    window.drawer.unfold("iterations")
+    studio.take("mid-run")
+    window.runs.stop(document)
+    until(lambda: document.session.run is None)
+    studio.play("quick", 0.0)
+    window.runs.run(document)
+    until(lambda: document.session.run is None)
+    document.session.look_at("loop", 1)
+    document.inspector.show_result()
+    studio.take("iteration", looks=("dark", "light", "dark-150"))
+    document.session.look_at_latest()
+    window.drawer.unfold("log")
+    studio.take("log")
+    _draw_parts(studio, document)
+
+
+def _draw_parts(studio: Studio, document: Document) -> None:
+    window = studio.window
+    studio.take("panel-palette", window.palette_panel)
+    studio.take("panel-inspector", document.inspector)
+    window.commands.open_settings()
+    assert window.commands.settings is not None
+    for page in ("models", "runs", "looks"):
+        window.commands.settings.show_page(page)
+        studio.take(f"settings-{page}", window.commands.settings)
+    window.commands.settings.close()
+    faulty = window.documents.new()
+    faulty.canvas.add_node("llm")
+    faulty.canvas.add_node("transform")
+    window.drawer.unfold("problems")
+    faulty.canvas.fit_all()
+    studio.take("problems")
+    window.drawer.fold()
+    studio.open_workflow(_large())
+    studio.take("large")
+
+
+def settle(milliseconds: int) -> None:
+    """Let the window do what it has to for that long."""
+    QTest.qWait(milliseconds)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Let the window go on until something is so.
+
+    Raises:
+        TimeoutError: It never was.
+    """
+    patience = QDeadlineTimer(PATIENCE_MS)
+    while not is_so():
+        if patience.hasExpired():
+            raise TimeoutError("The run did not come to the place that is to be drawn.")
+        QTest.qWait(10)
+
+
+def _is_streaming(session: Session) -> bool:
+    picture = session.picture
+    if picture is None:
+        return False
+    draft = picture.nodes.get("loop[1].draft")
+    return draft is not None and draft.state is NodeState.RUNNING and len(draft.text) > 30
+
+
+def _script(pause_s: float) -> dict[str, object]:
+    rules: list[dict[str, object]] = []
+    for node, texts in (("draft", _DRAFTS), ("critique", _ADVICE)):
+        for turn, text in enumerate(texts):
+            slow = pause_s if (node, turn) == ("draft", 1) else 0.0
+            reply = {"text": text, "stream": 6, "chunk_delay_s": slow, "delay_s": THINKING_S}
+            rules.append({"node": node, "iteration": turn, "reply": reply})
+    price = {"input_usd_per_million_tokens": 0.15, "output_usd_per_million_tokens": 0.6}
+    return {"rules": rules, "price": price}
+
+
+def _large() -> Workflow:
+    """Sixty nodes: five loops side by side, whose results are weighed against each other."""
+    nodes: list[dict[str, object]] = [
+        {"id": "topic", "type": "input", "title": "Topic", "config": {"default": "A market in the rain"}},
+        {"id": "plan", "type": "llm", "title": "Plan", "config": {"prompt": "{{input}}"}},
+        {"id": "gather", "type": "transform", "title": "Gather", "config": {"template": "{{input}}"}},
+        {"id": "choose", "type": "llm", "title": "Choose", "config": {"prompt": "{{input}}"}},
+        {"id": "text", "type": "output", "title": "Text"},
+    ]
+    edges = [("topic.value", "plan.input"), ("gather.output", "choose.input"), ("choose.output", "text.value")]
+    for genre in _GENRES:
+        ids = {title: f"{genre}_{title.replace(' ', '_')}".casefold() for title in _TITLES}
+        loop, end = f"{genre}_loop".casefold(), f"{genre}_exit".casefold()
+        nodes.append({"id": loop, "type": "loop", "title": genre, "config": {"inject_feedback": False}})
+        for title, node in ids.items():
+            kind = ("transform", {"template": "{{input}}"}) if title == "Gather" else ("llm", {"prompt": "{{input}}"})
+            nodes.append({"id": node, "type": kind[0], "title": title, "config": kind[1]})
+        nodes.append({"id": end, "type": "exit", "title": "Exit", "config": {"loop": loop}})
+        edges += [("plan.output", f"{loop}.input"), (f"{loop}.body", f"{ids['Outline']}.input")]
+        edges += [(f"{ids[before]}.output", f"{ids[after]}.input") for before, after in _STEPS]
+        edges += [(f"{ids['Polish']}.output", f"{end}.input"), (f"{end}.output", "gather.input")]
+    wires = [{"from": start, "to": end} for start, end in edges]
+    return Workflow.model_validate({"name": "Sixty nodes", "nodes": nodes, "edges": wires})
+
+
+def _fewer_colours(image: QImage) -> QImage:
+    """The picture in its 256 most frequent colours."""
+    seen = Counter(memoryview(image.constBits()).cast("I"))
+    return image.convertToFormat(
+        QImage.Format.Format_Indexed8,
+        [colour for colour, _ in seen.most_common(256)],
+        Qt.ImageConversionFlag.ThresholdDither,
+    )
+
+
+def _keep(image: QImage, file: Path) -> None:
+    """Write a picture as small as it can be; one that is too large has its colours counted down."""
+    opaque = image.convertToFormat(QImage.Format.Format_RGB32)
+    opaque.save(str(file), "PNG", 0)
+    if file.stat().st_size > MOST_BYTES:
+        _fewer_colours(opaque).save(str(file), "PNG", 0)
+
+
+def _application() -> QApplication:
+    application = QApplication.instance() or QApplication(["loopwright"])
+    assert isinstance(application, QApplication)
+    application.setApplicationName("loopwright")
+    return application
+
+
+if __name__ == "__main__":
+    main()
