@@ -15,6 +15,7 @@ from app.gallery.gallery import Gallery
 from app.palette.palette import Palette
 from app.settings.models_list import model_names
 from app.settings.preferences import Preferences
+from app.theme.style import style
 from app.window.actions import make_actions
 from app.window.choosers import Asker, DialogAsker
 from app.window.closing import Closing
@@ -119,7 +120,9 @@ class MainWindow(QMainWindow):
             splitter.setHandleWidth(1)
             for place in range(splitter.count()):
                 splitter.setStretchFactor(place, int(place == stretched))
-        self.sides.setSizes(SIDES)
+        left, middle, right = SIDES
+        scale = style().scale
+        self.sides.setSizes([round(left * scale), middle, round(right * scale)])
         central = QWidget()
         column = QVBoxLayout(central)
         column.setContentsMargins(0, 0, 0, 0)

@@ -1,0 +1,164 @@
+"""A whole window for a test: real parts, a scripted model, and someone who answers the questions about files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.settings.preferences import Preferences
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.bundled import templates_folder
+from engine.document.builder import Builder
+from engine.document.files import save
+from engine.document.model import Workflow
+
+SELF_REFINE = templates_folder() / "self-refine.loop.json"
+
+
+class Answers:
+    """Answers for a person where the system would ask for a file."""
+
+    def __init__(self) -> None:
+        self.to_open: list[Path] = []
+        self.to_save: Path | None = None
+        self.to_read: Path | None = None
+        self.suggested: Path | None = None
+
+    def open_files(self, _parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
+        if self.to_open:
+            chosen(self.to_open)
+
+    def save_file(self, _parent: QWidget, suggestion: Path, _filters: str, chosen: Callable[[Path], None]) -> None:
+        self.suggested = suggestion
+        if self.to_save is not None:
+            chosen(self.to_save)
+
+    def open_text(self, _parent: QWidget, chosen: Callable[[Path], None]) -> None:
+        if self.to_read is not None:
+            chosen(self.to_read)
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+Script = Callable[..., None]
+
+
+@pytest.fixture
+def preferences(qapp: Any, tmp_path: Path) -> Iterator[Preferences]:
+    preferences = Preferences(tmp_path / "preferences.json")
+    preferences.set(theme="dark")
+    yield preferences
+    preferences.deleteLater()
+
+
+@pytest.fixture
+def script(preferences: Preferences, tmp_path: Path) -> Script:
+    """Makes the usual model one that plays this script."""
+
+    def write(default: object = "words", *rules: dict[str, Any], **more: Any) -> None:
+        file = tmp_path / "script.json"
+        file.write_text(json.dumps({"rules": list(rules), "default": default, **more}))
+        preferences.set(default_model=f"scripted:{file}")
+
+    write()
+    return write
+
+
+MakeWindow = Callable[..., MainWindow]
+
+
+@pytest.fixture
+def make_window(
+    engine_thread: EngineThread, preferences: Preferences, answers: Answers, script: Script, tmp_path: Path, qtbot: QtBot
+) -> Iterator[MakeWindow]:
+    made: list[MainWindow] = []
+
+    def make() -> MainWindow:
+        window = MainWindow(engine_thread, preferences, asker=answers, data_folder=tmp_path / "data")
+        made.append(window)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    yield make
+    for window in made:
+        end(window, qtbot)
+
+
+def end(window: MainWindow, qtbot: QtBot) -> None:
+    """Close a window whatever is open in it, and wait until nothing of it goes on."""
+    for document in list(window.documents.all):
+        if document.session.run is not None:
+            document.session.run.cancel()
+        window.documents.drop(document)
+    qtbot.waitUntil(lambda: not window.closing.background, timeout=5000)
+    window.closing.is_under_way = True
+    window.close()
+    window.deleteLater()
+
+
+@pytest.fixture
+def window(make_window: MakeWindow) -> MainWindow:
+    return make_window()
+
+
+@pytest.fixture
+def self_refine(window: MainWindow) -> Document:
+    document = window.documents.open_template(SELF_REFINE)
+    assert document is not None
+    return document
+
+
+def saved(folder: Path, name: str = "one.loop.json", workflow: Workflow | None = None) -> Path:
+    """A file with a small workflow."""
+    path = folder / name
+    save(workflow or small(), path)
+    return path
+
+
+def small(**config: Any) -> Workflow:
+    """An input, a model node and an output."""
+    flow = Builder("Small")
+    text = flow.add("input", id="text", default="the sea")
+    draft = flow.add("llm", id="draft", prompt="Write about {{input}}.", config=config)
+    out = flow.add("output", id="out")
+    flow.connect(text["value"], draft["input"])
+    flow.connect(draft["output"], out["value"])
+    return flow.build()
+
+
+def question(window: QWidget) -> QMessageBox:
+    """The question that is open over a window."""
+    boxes = [box for box in window.findChildren(QMessageBox) if box.isVisible()]
+    assert len(boxes) == 1, [box.text() for box in boxes]
+    return boxes[0]
+
+
+def answer(window: QWidget, title: str) -> None:
+    """Press a button of the question that is open."""
+    box = question(window)
+    (button,) = (button for button in box.buttons() if button.text() == title)
+    button.click()
+
+
+def press(parent: QWidget, title: str) -> None:
+    """Press the visible button with that title."""
+    buttons = [button for button in parent.findChildren(QPushButton) if button.text() == title and button.isVisible()]
+    assert buttons, f"no button {title!r}"
+    buttons[0].click()
+
+
+def ended(document: Document, qtbot: QtBot) -> None:
+    """Wait until a document's run is over."""
+    qtbot.waitUntil(lambda: document.session.run is None, timeout=10_000)

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.window.fixes import fixes
+from engine.document.builder import Builder
+from engine.document.files import loads
+from engine.document.model import Edge, Node, Workflow
+from engine.plan.check import check_structure
+from engine.plan.structure import analyse
+
+
+def looped(**loop: Any) -> Builder:
+    flow = Builder("Looped")
+    flow.add("input", id="text", default="x")
+    flow.add("loop", id="loop", config=loop)
+    flow.add("transform", id="step", template="{{input}}!")
+    flow.add("exit", id="exit", config={"loop": "loop"})
+    flow.add("output", id="out")
+    for source, target in (
+        ("text.value", "loop.input"),
+        ("loop.body", "step.input"),
+        ("step.output", "exit.input"),
+        ("exit.output", "out.value"),
+    ):
+        flow.connect(source, target)
+    return flow
+
+
+def codes(workflow: Workflow) -> list[str]:
+    return [problem.code for problem in check_structure(analyse(workflow))]
+
+
+def fixed(workflow: Workflow, code: str, choice: int = 0) -> tuple[str, Workflow]:
+    """The title of a fix for the first problem of that code, and the document after it."""
+    structure = analyse(workflow)
+    problem = next(problem for problem in check_structure(structure) if problem.code == code)
+    fix = fixes(problem, structure)[choice]
+    after, back = fix.operation.apply(workflow)
+    assert back.apply(after)[0] == workflow
+    return fix.title, after
+
+
+def without(workflow: Workflow, node: str) -> Workflow:
+    from engine.document.node_operations import RemoveNode
+
+    return RemoveNode(node).apply(workflow)[0]
+
+
+def with_edge(workflow: Workflow, source: str, target: str) -> Workflow:
+    edge = Edge.model_validate({"from": source, "to": target}, by_alias=True, by_name=False)
+    return workflow.model_copy(update={"edges": (*workflow.edges, edge)})
+
+
+def with_config(workflow: Workflow, node: str, **config: Any) -> Workflow:
+    nodes = tuple(
+        there.model_copy(update={"config": {**there.config, **config}}) if there.id == node else there
+        for there in workflow.nodes
+    )
+    return workflow.model_copy(update={"nodes": nodes})
+
+
+def test_a_missing_exit_is_added_beside_its_loop_and_names_it() -> None:
+    workflow = without(looped().build(), "exit").model_copy(update={"layout": {"nodes": {"loop": {"x": 10, "y": 20}}}})
+
+    title, after = fixed(workflow, "missing-exit")
+
+    assert title == "Add the missing exit"
+    assert after.node("exit").config == {"loop": "loop"}
+    assert after.layout["nodes"]["exit"] == {"x": 570.0, "y": 20}
+    assert "missing-exit" not in codes(after)
+
+
+def test_a_missing_exit_is_added_where_nothing_has_a_place() -> None:
+    _, after = fixed(without(looped().build(), "exit"), "missing-exit")
+
+    assert "exit" in after.nodes_by_id
+    assert after.layout == {}
+
+
+def test_an_exit_without_a_loop_is_removed() -> None:
+    workflow = with_config(without(looped().build(), "loop"), "exit", loop="")
+
+    title, after = fixed(workflow, "exit-without-loop")
+
+    assert title == "Remove the exit"
+    assert "exit" not in after.nodes_by_id
+
+
+def test_an_exit_that_names_no_loop_gets_the_open_one() -> None:
+    title, after = fixed(with_config(looped().build(), "exit", loop="gone"), "unknown-loop")
+
+    assert title == "End “loop”"
+    assert after.node("exit").config == {"loop": "loop"}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "code"),
+    [
+        ("ghost.output", "step.input", "unknown-node"),
+        ("text.nothing", "step.input", "unknown-port"),
+        ("step.output", "exit.input", "duplicate-edge"),
+        ("step.output", "out.value", "edge-out-of-body"),
+        ("loop.count", "step.more", "unknown-port"),
+        ("loop.output", "exit.input", "loop-result-in-body"),
+    ],
+)
+def test_a_wrong_edge_is_removed(source: str, target: str, code: str) -> None:
+    workflow = with_edge(looped().build(), source, target)
+
+    title, after = fixed(workflow, code)
+
+    assert title == "Remove the edge"
+    assert code not in codes(after)
+    assert len(after.edges) == len(workflow.edges) - 1
+
+
+def test_of_two_nodes_with_one_id_one_is_renamed() -> None:
+    workflow = looped().build()
+    doubled = workflow.model_copy(update={"nodes": (*workflow.nodes, Node(id="out", type="output"))})
+
+    _, after = fixed(doubled, "duplicate-id")
+
+    assert "duplicate-id" not in codes(after)
+    assert [node.id for node in after.nodes if node.type == "output"] == ["out_2", "out"]
+
+
+def test_an_impossible_id_becomes_a_possible_one() -> None:
+    text = '{"format": "loopwright.workflow", "version": 1, "nodes": [{"id": "Über x", "type": "output"}], "edges": []}'
+
+    _, after = fixed(loads(text), "bad-id")
+
+    assert after.nodes[0].id == "uber_x"
+
+
+def test_two_inputs_of_one_name_get_two_names() -> None:
+    flow = looped()
+    flow.add("input", id="other", name="text", default="y")
+
+    title, after = fixed(flow.build(), "duplicate-input")
+
+    assert title == "Rename to “text_2”"
+    assert after.node("other").config["name"] == "text_2"
+
+
+def test_an_unknown_setting_is_removed_from_a_node_and_from_the_document() -> None:
+    workflow = with_config(looped().build(), "step", colour="red")
+    _, after = fixed(workflow, "unknown-config-key")
+    assert "colour" not in after.node("step").config
+
+    workflow = looped().build().model_copy(update={"settings": {"colour": "red"}})
+    _, after = fixed(workflow, "unknown-key")
+    assert after.settings == {}
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        ({"max_iterations": "many"}, "bad-config"),
+        ({"on_max_iterations": "return_best", "exit_condition": "stable_output"}, "no-score"),
+        ({"on_max_iterations": "fail"}, "no-effect"),
+    ],
+)
+def test_a_wrong_setting_of_a_node_goes_back_to_the_default(config: dict[str, Any], code: str) -> None:
+    title, after = fixed(looped(**config).build(), code)
+
+    assert title == "Use the default"
+    assert code not in codes(after)
+
+
+def test_a_wrong_setting_of_the_document_goes_back_to_the_default() -> None:
+    workflow = looped().build().model_copy(update={"settings": {"budget_usd": -1}})
+
+    _, after = fixed(workflow, "bad-setting")
+
+    assert after.settings == {}
+
+
+@pytest.mark.parametrize(("wish", "given"), [(900, 50), (0, 1)])
+def test_too_many_iterations_become_as_many_as_may_be(wish: int, given: int) -> None:
+    title, after = fixed(looped(max_iterations=wish).build(), "iterations-clamped")
+
+    assert title == f"Use {given}"
+    assert after.node("loop").config["max_iterations"] == given
+
+
+def judged() -> Builder:
+    """A loop with two routers that could both control it."""
+    flow = looped(exit_condition="evaluator")
+    for name in ("first", "second"):
+        flow.add("router", id=name, criteria="Good?")
+        flow.connect("step.output", f"{name}.input")
+        flow.connect(f"{name}.done", "exit.input")
+    return flow
+
+
+def test_each_router_that_could_control_a_loop_is_offered() -> None:
+    assert fixed(judged().build(), "several-evaluators", 0)[0] == "Use “first”"
+    title, after = fixed(judged().build(), "several-evaluators", 1)
+
+    assert title == "Use “second”"
+    assert after.node("loop").config["evaluator"] == "second"
+    assert "several-evaluators" not in codes(after)
+
+
+def test_of_two_ends_of_a_branch_each_can_be_fed_back() -> None:
+    flow = looped(exit_condition="evaluator")
+    flow.add("router", id="check", criteria="Good?")
+    flow.connect("step.output", "check.input")
+    flow.connect("check.done", "exit.input")
+    for name in ("shorter", "longer"):
+        flow.add("transform", id=name, template="{{input}}?")
+        flow.connect("check.continue", f"{name}.input")
+
+    title, after = fixed(flow.build(), "two-feedback-ends", 1)
+
+    assert title == "Feed back “longer”"
+    assert "two-feedback-ends" not in codes(after)
+
+
+def test_a_missing_output_is_added_behind_the_one_end() -> None:
+    flow = Builder()
+    flow.add("input", id="text", default="x")
+    flow.add("transform", id="step", template="{{input}}")
+    flow.connect("text.value", "step.input")
+    workflow = flow.build().model_copy(update={"layout": {"nodes": {"step": {"x": 0, "y": 5}}}})
+
+    _, after = fixed(workflow, "no-output")
+
+    assert "step.output -> result.value" in [str(edge) for edge in after.edges]
+    assert after.layout["nodes"]["result"] == {"x": 280.0, "y": 5}
+    assert codes(after) == []
+
+
+def test_a_missing_output_is_added_alone_where_several_ends_are() -> None:
+    flow = Builder()
+    flow.add("input", id="one", default="x")
+    flow.add("input", id="two", default="x")
+
+    _, after = fixed(flow.build(), "no-output")
+
+    assert after.edges == ()
+
+
+def test_what_takes_thought_has_no_fix() -> None:
+    structure = analyse(Workflow())
+
+    assert [fixes(problem, structure) for problem in check_structure(structure)] == [()]
