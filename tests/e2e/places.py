@@ -1,0 +1,82 @@
+"""Prints where things lie in the window, as JSON: a twin of it is laid out without a screen, of the same look and size.
+
+A program that is driven through the screen cannot be asked where its widgets are; this one can.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
+
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.bridge import EngineThread
+from app.palette.rows import RowKind
+from app.settings.preferences import Preferences
+from app.theme.style import Style
+from app.window.main_window import MainWindow
+
+TEMPLATE = "Self-Refine"
+NODE_TYPE = "llm"
+BAR_HEIGHT = 24
+EDGE = ("exit.output", "text.value")
+
+
+def main() -> None:
+    application = QApplication(sys.argv)
+    Style(application)
+    engine = EngineThread()
+    with tempfile.TemporaryDirectory() as folder:
+        window = MainWindow(engine, Preferences(Path(folder) / "preferences.json"), data_folder=Path(folder))
+        window.show()
+        application.processEvents()
+        card = next(card for card in window.gallery.cards if card.template.title == TEMPLATE)
+        places: dict[str, tuple[int, ...]] = {"card": _middle(card.picture, window)}
+        window.documents.open_template(card.template.path)
+        application.processEvents()
+        document = window.current
+        assert document is not None
+        rows = window.palette_panel.list
+        model = rows.model()
+        index = next(
+            model.index(at, 0)
+            for at in range(model.rowCount())
+            if (entry := model.row_at(model.index(at, 0))).kind is RowKind.NODE and entry.key == NODE_TYPE
+        )
+        row = rows.viewport().mapTo(window, rows.visualRect(index).center())
+        places["palette_row"] = (row.x(), row.y())
+        viewer = document.canvas.viewer
+        pipe = document.canvas.view.pipes[EDGE]
+        at = viewer.mapFromScene(pipe.mapToScene(pipe.path().pointAtPercent(0.5)))
+        middle = viewer.viewport().mapTo(window, at)
+        places["edge"] = (middle.x(), middle.y())
+        corner = viewer.viewport().mapTo(window, QPoint(0, 0))
+        places["bar"] = (corner.x(), corner.y(), viewer.viewport().width(), BAR_HEIGHT)
+        places["run"] = _middle(window.run_bar.run, window)
+        places["run_button"] = _rect(window.run_bar.run, window)
+        places["status"] = _rect(window.status.state, window)
+        window.documents.drop(document)
+        window.close()
+    engine.stop()
+    sys.stdout.write(json.dumps(places))
+
+
+def _middle(widget: QWidget, window: QWidget) -> tuple[int, int]:
+    place = widget.mapTo(window, widget.rect().center())
+    return place.x(), place.y()
+
+
+def _rect(widget: QWidget, window: QWidget) -> tuple[int, int, int, int]:
+    rect = QRect(widget.mapTo(window, QPoint(0, 0)), widget.size())
+    return rect.getRect()
+
+
+if __name__ == "__main__":
+    main()

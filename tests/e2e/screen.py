@@ -1,0 +1,101 @@
+"""A screen of its own for a test: an X server without a monitor, its mouse and keyboard, and what it shows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+WIDTH, HEIGHT = 1600, 1000
+PATIENCE_S = 60.0
+
+
+def what_is_missing() -> str:
+    """Why there can be no screen, in a sentence; empty where there can."""
+    missing = [program for program in ("Xvfb", "xdotool") if shutil.which(program) is None]
+    return f"This test drives a real window and needs {' and '.join(missing)}, which is missing." if missing else ""
+
+
+@contextmanager
+def open_screen(folder: Path) -> Iterator[Screen]:
+    """Start a screen that ends with the block; it picks a free number itself."""
+    reading, writing = os.pipe()
+    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{WIDTH}x{HEIGHT}x24", "-fbdir", str(folder)]
+    with (folder / "xvfb.log").open("wb") as log:
+        server = subprocess.Popen([*command, "-nolisten", "tcp"], pass_fds=[writing], stdout=log, stderr=log)
+    os.close(writing)
+    try:
+        with os.fdopen(reading, "rb") as numbers:
+            number = numbers.readline().strip().decode()
+        assert number, (folder / "xvfb.log").read_text()
+        yield Screen(f":{number}", folder / "Xvfb_screen0")
+    finally:
+        server.terminate()
+        server.wait(timeout=PATIENCE_S)
+
+
+class Screen:
+    """A screen.
+
+    Attributes:
+        name: What DISPLAY has to be.
+    """
+
+    def __init__(self, name: str, memory: Path) -> None:
+        self.name = name
+        self._memory = memory
+
+    def tool(self, *arguments: object, patience_s: float = PATIENCE_S) -> str:
+        """Call xdotool, and give what it prints."""
+        command = ["xdotool", *map(str, arguments)]
+        done = subprocess.run(
+            command, env=self.environment(os.environ), capture_output=True, text=True, timeout=patience_s, check=True
+        )
+        return done.stdout.strip()
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """An environment in which programs show themselves here."""
+        kept = {name: value for name, value in base.items() if name not in {"QT_QPA_PLATFORM", "WAYLAND_DISPLAY"}}
+        return {**kept, "DISPLAY": self.name}
+
+    def window(self, title: str) -> str:
+        """Wait for a window whose title fits a regular expression, and give it the keyboard."""
+        found = self.tool("search", "--sync", "--onlyvisible", "--limit", 1, "--name", title).split()[0]
+        self.tool("windowfocus", "--sync", found)
+        return found
+
+    def wait_until_gone(self, title: str) -> None:
+        """Wait until no window has such a title."""
+
+        def is_gone() -> bool:
+            command = ["xdotool", "search", "--onlyvisible", "--name", title]
+            return not subprocess.run(
+                command, env=self.environment(os.environ), capture_output=True, check=False, timeout=PATIENCE_S
+            ).stdout
+
+        wait_until(is_gone, f"the window {title!r} goes")
+
+    def pixels(self, left: int, top: int, width: int, height: int) -> bytes:
+        """What is shown in a rectangle. The server keeps its picture in a file in the format XWD."""
+        with self._memory.open("rb") as file:
+            header = struct.unpack(">25I", file.read(100))
+            header_size, bits, line_bytes, colours = header[0], header[11], header[12], header[19]
+            start = header_size + colours * 12
+            rows = []
+            for row in range(top, top + height):
+                file.seek(start + row * line_bytes + left * bits // 8)
+                rows.append(file.read(width * bits // 8))
+        return b"".join(rows)
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    """Look again and again until something is so."""
+    end = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < end, f"waited {PATIENCE_S:.0f} s in vain until {what}"
+        time.sleep(0.02)
