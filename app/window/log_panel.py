@@ -9,6 +9,7 @@ from PySide6.QtCore import (
     QAbstractListModel,
     QModelIndex,
     QPersistentModelIndex,
+    QRegularExpression,
     QSortFilterProxyModel,
     Qt,
     Signal,
@@ -73,17 +74,6 @@ class LogModel(QAbstractListModel):
         return None
 
 
-class _OneNode(QSortFilterProxyModel):
-    """The lines about one node, or all."""
-
-    node = ""
-
-    def filterAcceptsRow(self, row: int, _parent: _Index) -> bool:  # noqa: N802
-        model = self.sourceModel()
-        assert isinstance(model, LogModel)
-        return not self.node or model.lines[row].node == self.node
-
-
 class LogPanel(QWidget):
     """The log of one document.
 
@@ -98,7 +88,8 @@ class LogPanel(QWidget):
         self._session = session
         self._writer = LogWriter()
         self.model = LogModel(self)
-        self.shown = _OneNode(self)
+        self.shown = QSortFilterProxyModel(self)
+        self.shown.setFilterRole(NODE_ROLE)
         self.shown.setSourceModel(self.model)
         self.view = QListView(self)
         self.view.setModel(self.shown)
@@ -177,6 +168,7 @@ class LogPanel(QWidget):
         self._append([LogLine(time.time(), "", "warning", " ".join(text.split()))])
 
     def _choose_node(self) -> None:
-        self.shown.node = self.filter.currentData() or ""
-        self.shown.invalidateFilter()
+        node = self.filter.currentData()
+        pattern = f"^{QRegularExpression.escape(node)}$" if node else ""
+        self.shown.setFilterRegularExpression(QRegularExpression(pattern))
         self.view.scrollToBottom()

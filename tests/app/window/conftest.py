@@ -80,7 +80,12 @@ MakeWindow = Callable[..., MainWindow]
 
 @pytest.fixture
 def make_window(
-    engine_thread: EngineThread, preferences: Preferences, answers: Answers, script: Script, tmp_path: Path, qtbot: QtBot
+    engine_thread: EngineThread,
+    preferences: Preferences,
+    answers: Answers,
+    script: Script,
+    tmp_path: Path,
+    qtbot: QtBot,
 ) -> Iterator[MakeWindow]:
     made: list[MainWindow] = []
 

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from tests.app.window.conftest import Script, ended, press
+
+
+@pytest.fixture
+def ran(window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot) -> Document:
+    """Self-Refine after a run of three iterations, with its panel open."""
+    script("words", *({"node": "draft", "iteration": turn, "reply": f"draft {turn}"} for turn in range(3)))
+    window.actions_by_name["run"].trigger()
+    ended(self_refine, qtbot)
+    window.drawer.unfold("iterations")
+    return self_refine
+
+
+def test_after_the_run_the_last_iteration_and_the_reason_are_shown(ran: Document) -> None:
+    panel = ran.iterations
+
+    assert panel.line.text().startswith("Iteration 3 of 3 · ")
+    assert "this is the result" in panel.line.text()
+    assert "Stopped after 3 of 3 iterations: the count was reached." in panel.line.text()
+    assert panel.result.toPlainText() == "draft 2"
+    assert not panel.latest.isEnabled()
+
+
+def test_a_click_on_a_dot_moves_the_whole_window(ran: Document) -> None:
+    slider = ran.iterations.slider
+    place = QPoint(round(slider._x(0)), slider.height() // 2)
+
+    QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=place)
+
+    assert ran.session.chosen == {"loop": 0}
+    assert ran.iterations.result.toPlainText() == "draft 0"
+    assert ran.iterations.line.text().startswith("Iteration 1 of 3")
+
+
+def test_a_drag_over_the_dots_follows(ran: Document) -> None:
+    slider = ran.iterations.slider
+    middle = slider.height() // 2
+    QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(round(slider._x(0)), middle))
+    QTest.mouseMove(slider, QPoint(round(slider._x(1)), middle))
+    QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(round(slider._x(1)), middle))
+
+    assert ran.session.chosen == {"loop": 1}
+
+
+def test_the_keys_of_the_slider(ran: Document) -> None:
+    slider = ran.iterations.slider
+    slider.setFocus()
+
+    QTest.keyClick(slider, Qt.Key.Key_Left)
+    assert ran.session.chosen == {"loop": 1}
+    QTest.keyClick(slider, Qt.Key.Key_Home)
+    assert ran.session.chosen == {"loop": 0}
+    QTest.keyClick(slider, Qt.Key.Key_Right)
+    assert ran.session.chosen == {"loop": 1}
+    QTest.keyClick(slider, Qt.Key.Key_Escape)
+    assert ran.session.chosen == {}
+
+
+def test_the_arrows_on_the_canvas_step_while_an_iteration_is_looked_at(ran: Document) -> None:
+    ran.canvas.setFocus()
+    viewer = ran.canvas.viewer
+    ran.session.look_at("loop", 1)
+
+    QTest.keyClick(viewer, Qt.Key.Key_Left)
+    assert ran.session.chosen == {"loop": 0}
+    QTest.keyClick(viewer, Qt.Key.Key_Left)
+    assert ran.session.chosen == {"loop": 0}
+    QTest.keyClick(viewer, Qt.Key.Key_Right)
+    assert ran.session.chosen == {"loop": 1}
+    QTest.keyClick(viewer, Qt.Key.Key_Escape)
+    assert ran.session.chosen == {}
+
+
+def test_stepping_past_the_last_follows_the_run_again(window: MainWindow, ran: Document) -> None:
+    QTest.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+    assert ran.session.chosen == {"loop": 1}
+
+    QTest.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+    QTest.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+
+    assert ran.session.chosen == {}
+
+
+def test_latest_follows_the_run_again(ran: Document) -> None:
+    ran.session.look_at("loop", 0)
+
+    press(ran.iterations, "Latest")
+
+    assert ran.session.chosen == {}
+
+
+def test_without_a_run_the_panel_says_what_it_is_for(self_refine: Document) -> None:
+    assert not self_refine.iterations.empty.isHidden()
+    assert self_refine.iterations.slider.isHidden()
+    assert not self_refine.iterations.step(1)

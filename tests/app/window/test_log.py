@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.window.log_lines import LogLine, LogWriter, place
+from app.window.log_panel import MOST_LINES, LogPanel
+from engine.models.base import Usage
+from engine.runner.events import (
+    AnyEvent,
+    BudgetWarning,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeCompleted,
+    NodeFailed,
+    NodeRetrying,
+    NodeSkipped,
+    NodeStarted,
+    NodeStreaming,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
+from tests.app.conftest import MakeSession
+
+USAGE = Usage(10, 2)
+
+
+def event(kind: Any, path: str, *values: Any) -> AnyEvent:
+    return kind("run", 0, 0.0, path, *values)
+
+
+def told(*events: AnyEvent) -> list[tuple[str, str, str]]:
+    writer = LogWriter()
+    return [(line.level, line.node, line.text) for one in events for line in writer.lines(one)]
+
+
+def test_a_place_is_told_with_the_numbers_that_people_count_by() -> None:
+    assert place("draft") == "draft"
+    assert place("loop[2].draft") == "draft (iteration 3)"
+    assert place("outer[0].inner[4].draft") == "draft (iteration 1.5)"
+
+
+def test_each_event_that_matters_has_its_line() -> None:
+    iteration = ("in", "the words", "back", "continue", "too long", 3.5, 0.81, USAGE, 0.002, 1.25, ("odd",))
+    lines = told(
+        event(RunStarted, "", "Small", {}, ("a/b",)),
+        event(NodeStarted, "draft", "llm", {}),
+        event(NodeStreaming, "draft", "wo", 1),
+        event(NodeRetrying, "draft", 1, 2.0, "Too busy."),
+        event(NodeCompleted, "draft", "llm", {}, USAGE, 0.0, 1.0, False, (), ("cut off",)),
+        event(NodeSkipped, "other", "transform", "nothing reached it"),
+        event(NodeFailed, "loop[1].tool", "tool", "No such file.", "Choose another.", 0.5),
+        event(LoopIterationStarted, "loop", 0, 3, ""),
+        event(LoopIterationCompleted, "loop", 0, *iteration),
+        event(LoopCompleted, "loop", 1, "stable_output", True, 0, 0.0, 1.0, ("nearly",)),
+        event(BudgetWarning, "", "usd", 0.8, 1.0),
+        event(BudgetWarning, "loop", "tokens", 80, 100),
+        event(RunPaused, ""),
+        event(RunResumed, ""),
+        event(RunCancelled, "", {}, USAGE, 0.0, 2.0),
+        event(RunFailed, "", "No such file.", "Choose another.", "loop[1].tool", {}, USAGE, 0.0, 2.0),
+        event(RunCompleted, "", {}, USAGE, None, 2.0, ("mind",)),
+    )
+
+    assert lines == [
+        ("info", "", "Running Small with a/b."),
+        ("warning", "draft", "draft: attempt 1 in 2.0 s: Too busy."),
+        ("info", "draft", "draft: done (1.0 s, 12 tokens, $0)"),
+        ("warning", "draft", "draft: cut off"),
+        ("info", "other", "other: skipped: nothing reached it"),
+        ("error", "tool", "tool (iteration 2): failed: No such file. Choose another."),
+        (
+            "info",
+            "loop",
+            "loop: iteration 1 of 3 · continue · score 3.5 · similarity 81% · $0.0020 · 1.2 s · the words",
+        ),
+        ("warning", "loop", "loop: odd"),
+        ("info", "loop", "loop: Stopped after 1 of 3 iterations: the result no longer changed."),
+        ("warning", "loop", "loop: nearly"),
+        ("warning", "", "most of the budget is spent: $0.8000 of $1.00"),
+        ("warning", "loop", "loop: most of the budget is spent: 80 of 100 tokens"),
+        ("info", "", "Paused."),
+        ("info", "", "Going on."),
+        ("warning", "", "Stopped after 2.0 s, $0."),
+        ("error", "", "The run failed. “tool (iteration 2)”: No such file. Choose another."),
+        ("info", "", "Done in 2.0 s, 12 tokens, $?."),
+        ("warning", "", "mind"),
+    ]
+
+
+def panel(make_session: MakeSession, qtbot: QtBot) -> LogPanel:
+    made = LogPanel(make_session())
+    qtbot.addWidget(made)
+    made.resize(600, 300)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
+
+
+def many(number: int) -> list[LogLine]:
+    return [LogLine(0.0, f"node_{place % 3}", "info", f"line {place}") for place in range(number)]
+
+
+def test_the_log_follows_until_a_person_looks_back(make_session: MakeSession, qtbot: QtBot) -> None:
+    log = panel(make_session, qtbot)
+    bar = log.view.verticalScrollBar()
+
+    log._append(many(200))
+    qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
+    bar.setValue(10)
+    log._append(many(50))
+    qtbot.wait(0)
+
+    assert bar.value() == 10
+    bar.setValue(bar.maximum())
+    log._append(many(50))
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum())
+
+
+def test_ten_thousand_lines_are_kept_and_the_oldest_go(make_session: MakeSession, qtbot: QtBot) -> None:
+    log = panel(make_session, qtbot)
+
+    for _ in range(11):
+        log._append(many(1000))
+
+    assert len(log.model.lines) == MOST_LINES
+    assert log.model.rowCount() == MOST_LINES
+    assert log.shown.rowCount() == MOST_LINES
+
+
+def test_the_lines_of_one_node_can_be_shown_alone(make_session: MakeSession, qtbot: QtBot) -> None:
+    log = panel(make_session, qtbot)
+    log._append(many(9))
+
+    log.filter.setFocus()
+    QTest.keyClicks(log.filter, "node_1")
+
+    assert log.filter.currentData() == "node_1"
+    shown = [log.shown.index(row, 0).data() for row in range(log.shown.rowCount())]
+    assert [line.partition("  ")[2] for line in shown] == ["line 1", "line 4", "line 7"]
+
+
+def test_lines_are_copied_by_key_and_by_button(make_session: MakeSession, qtbot: QtBot) -> None:
+    log = panel(make_session, qtbot)
+    log._append(many(3))
+
+    QTest.mouseClick(log._copy, Qt.MouseButton.LeftButton)
+    assert [line[-6:] for line in QGuiApplication.clipboard().text().split("\n")] == ["line 0", "line 1", "line 2"]
+
+    log.view.setFocus()
+    log.view.setCurrentIndex(log.shown.index(1, 0))
+    QTest.keyClick(log.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text().endswith("line 1")
+    assert "\n" not in QGuiApplication.clipboard().text()
+
+
+def test_the_log_is_cleared(make_session: MakeSession, qtbot: QtBot) -> None:
+    log = panel(make_session, qtbot)
+    log._append(many(3))
+
+    QTest.mouseClick(log._clear, Qt.MouseButton.LeftButton)
+
+    assert log.shown.rowCount() == 0
+
+
+def test_a_refusal_is_in_the_log_with_its_level_in_words(make_session: MakeSession, qtbot: QtBot) -> None:
+    log = panel(make_session, qtbot)
+
+    log._session.refused.emit("It cannot be,\nsadly.")
+
+    (line,) = log.model.lines
+    assert line.text == "It cannot be, sadly."
+    spoken = log.model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken.startswith("warning: ")
+
+
+def test_a_double_click_goes_to_the_node(make_session: MakeSession, qtbot: QtBot) -> None:
+    log = panel(make_session, qtbot)
+    log._append(many(2))
+
+    with qtbot.waitSignal(log.node_chosen) as chosen:
+        place = log.view.visualRect(log.shown.index(1, 0)).center()
+        QTest.mouseClick(log.view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        QTest.mouseDClick(log.view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+    assert chosen.args == ["node_1"]
