@@ -25,6 +25,7 @@ from engine.document.node_operations import RenameNode
 SETUP: Final = 0
 RESULT: Final = 1
 _UPDATE_AFTER_MS: Final = 40
+_PREPARE_AFTER_MS: Final = 150
 _INNERMOST: Final = re.compile(r"\[(\d+)\]\.\w+$")
 
 
@@ -65,29 +66,20 @@ class Inspector(QWidget):
         self._several = PlainLabel(wrap=True)
         self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.result = ResultPage(session)
-        self._setup_stack = QStackedWidget()
-        self._result_scroll = _scrolled(self.result)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._setup_stack)
-        self._stack.addWidget(self._result_scroll)
         self._scrolls: dict[QWidget, QScrollArea] = {}
-        self._add_page(self.workflow_page)
-        self._add_page(self._several)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(3 * UNIT, 3 * UNIT, 0, 0)
-        box.setSpacing(3 * UNIT)
-        line = QVBoxLayout()
-        line.setContentsMargins(0, 0, 3 * UNIT, 0)
-        line.addWidget(self.tabs)
-        box.addLayout(line)
-        box.addWidget(self._stack, 1)
+        self._lay_out()
         self._run_timer = QTimer(self)
         self._run_timer.setSingleShot(True)
         self._run_timer.setInterval(_UPDATE_AFTER_MS)
         self._run_timer.timeout.connect(self._show_run)
+        self._page_timer = QTimer(self)
+        self._page_timer.setSingleShot(True)
+        self._page_timer.setInterval(_PREPARE_AFTER_MS)
+        self._page_timer.timeout.connect(self._prepare_page)
         self._connect()
         self._dress()
         self._show_selection()
+        self._page_timer.start()
 
     def focus_field(self, node_id: str | None, field: str) -> None:
         """Show a field, as a dotted path, and give it the keyboard; the workflow's where no node is named."""
@@ -99,6 +91,23 @@ class Inspector(QWidget):
     def show_result(self) -> None:
         """Turn to the page Result."""
         self.tabs.setCurrentIndex(RESULT)
+
+    def _lay_out(self) -> None:
+        self._setup_stack = QStackedWidget()
+        self._result_scroll = _scrolled(self.result)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._setup_stack)
+        self._stack.addWidget(self._result_scroll)
+        self._add_page(self.workflow_page)
+        self._add_page(self._several)
+        box = QVBoxLayout(self)
+        box.setContentsMargins(3 * UNIT, 3 * UNIT, 0, 0)
+        box.setSpacing(3 * UNIT)
+        line = QVBoxLayout()
+        line.setContentsMargins(0, 0, 3 * UNIT, 0)
+        line.addWidget(self.tabs)
+        box.addLayout(line)
+        box.addWidget(self._stack, 1)
 
     def _connect(self) -> None:
         session = self._session
@@ -137,6 +146,14 @@ class Inspector(QWidget):
             self._pages[node_type] = page
             self._add_page(page)
         return page
+
+    def _prepare_page(self) -> None:
+        """In a quiet moment, make the page of one type that the document has: a selection then only fills it in."""
+        missing = (node.type for node in self._session.workflow.nodes if node.type not in self._pages)
+        node_type = next(missing, None)
+        if node_type is not None:
+            self._page_for(node_type)
+            self._page_timer.start()
 
     def _show_selection(self) -> None:
         if self._is_renaming:
@@ -179,6 +196,7 @@ class Inspector(QWidget):
         self.page.show_values()
 
     def _analysed(self) -> None:
+        self._page_timer.start()
         if self.page is not None:
             self.page.show_problems()
         if isinstance(self.page, NodePage):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.inspector.form import Form, faults_by_field
 from app.inspector.node_header import NodeHeader
+from app.inspector.prompt_editor import UNREADABLE
 from app.inspector.target import Target
 from app.session import Session
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
-
-_UNREADABLE: Final = frozenset({"bad-template", "bad-expression"})
 
 
 class NodePage(QWidget):
@@ -73,7 +71,7 @@ class NodePage(QWidget):
     def show_problems(self) -> None:
         """Show what is wrong: with a field beside it, with the node as a whole above."""
         problems = self._session.problems_of(self.target.node_id or "")
-        if any(problem.code in _UNREADABLE for problem in problems):
+        if any(problem.code in UNREADABLE for problem in problems):
             # A text in the making that does not compile takes its ports with it; that mends itself.
             problems = [problem for problem in problems if problem.code != "unknown-port"]
         faults = faults_by_field(problems)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
@@ -19,7 +19,10 @@ from app.theme.tokens import UNIT
 from engine.nodes.spec import TextKind
 from engine.values import to_text
 
-NO_RUN = "Nothing has run yet. Press Run, and the prompt stands here with everything filled in."
+UNREADABLE: Final = frozenset({"bad-template", "bad-expression"})
+"""Codes of the problems of texts that do not compile."""
+
+NO_RUN: Final = "Nothing has run yet. Press Run, and the prompt stands here with everything filled in."
 
 
 class NamingEditor(Editor):
@@ -39,6 +42,7 @@ class NamingEditor(Editor):
         self.box.addWidget(self.edit)
         self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
+        self._named: str | None = None
 
     def refresh(self) -> None:
         """Find the names anew."""
@@ -47,6 +51,9 @@ class NamingEditor(Editor):
         spec = session.registry.find(node.type) if node is not None else None
         if node is None or spec is None:
             return
+        if node_id == self._named and any(problem.code in UNREADABLE for problem in session.problems_of(node.id)):
+            return  # a text in the making takes ports, edges and so the loop with it: what was known goes on being so
+        self._named = node_id
         text = named_text(spec, node.config, (self.field.name,), self.kind)
         self.edit.set_names(names_at(session.structure, node, text))
 

@@ -89,6 +89,13 @@ def test_the_page_follows_the_selection(open_inspector: OpenInspector) -> None:
     assert isinstance(bench.inspector.page, WorkflowPage)
 
 
+def test_pages_are_made_in_quiet_moments_before_they_are_wanted(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    types = {node.type for node in bench.session.workflow.nodes}
+    bench.qtbot.waitUntil(lambda: set(bench.inspector._pages) == types)
+    assert isinstance(bench.inspector.page, WorkflowPage)
+
+
 def test_nodes_of_one_type_share_a_form_and_a_value_changes_no_widget(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")

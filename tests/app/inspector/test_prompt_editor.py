@@ -64,6 +64,7 @@ def test_names_that_are_connected_stay_known_while_a_hole_is_open(open_inspector
     bench.analysed()
     bench.qtbot.waitUntil(lambda: bench.problems("template") != [])
     assert ("draft", "known") in looks(editor.edit)
+    assert ("loop.input", "known") in looks(editor.edit)
     assert bench.page.header.problems.texts == []
 
 
