@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from engine.document.model import Workflow
 from engine.errors import EngineError
@@ -45,7 +45,8 @@ class EngineThread(QObject):
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopwright engine", daemon=True)
         self._thread.start()
-        self._called.connect(lambda call: call())
+        # Queued also where the work was done before anyone waited for it: nobody is called back before `ask` returns.
+        self._called.connect(lambda call: call(), Qt.ConnectionType.QueuedConnection)
 
     def submit(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
         """Run a coroutine in the engine's thread."""
