@@ -11,7 +11,7 @@ from app.bridge import EngineThread
 from app.settings.errands import send
 from app.settings.parts import Note, key_field, push_button
 from app.settings.providers import ProviderRow
-from app.theme.style import mark
+from app.theme.style import mark, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
@@ -34,7 +34,7 @@ class KeyDialog(QDialog):
         self._engine = engine
         self._provider = provider
         self.setWindowTitle(f"Key for {provider.title}")
-        self.setMinimumWidth(WIDTH)
+        self.setMinimumWidth(round(WIDTH * style().scale))
         self.field = key_field(f"Key for {provider.title}")
         self.words = PlainLabel("It is kept in the system's keyring, never in a file.", look="dim", wrap=True)
         self.fault = Note()
@@ -77,6 +77,7 @@ class KeyDialog(QDialog):
     def _say(self, sentence: str) -> None:
         self.fault.say(sentence, "bad")
         mark(self.field, invalid=bool(sentence))
+        self._grow()
 
     def _keep(self, *, session_only: bool) -> None:
         key, keys = self.field.text(), self._engine.models.keys
@@ -109,3 +110,10 @@ class KeyDialog(QDialog):
         for widget in (self.field, self.keep, self.keep_for_session):
             widget.setEnabled(not words)
         self.words.setText(words or "Without a keyring the key can be kept until the program ends.")
+        self._grow()
+
+    def _grow(self) -> None:
+        """Make room for what is said now."""
+        layout = self.layout()
+        layout.activate()
+        self.resize(self.width(), max(self.height(), layout.totalHeightForWidth(self.width())))

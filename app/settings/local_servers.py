@@ -35,12 +35,14 @@ class LocalServer:
         address: Where it was asked.
         models: What documents call its models.
         problem: Why it gave none, in a sentence; empty where it answered well.
+        is_running: Whether anything is there at all.
     """
 
     title: str
     address: str
     models: tuple[str, ...]
     problem: str = ""
+    is_running: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ async def _ask(client: httpx.AsyncClient, kind: _Kind, environment: Mapping[str,
     except AddressError as error:
         return LocalServer(kind.title, address, (), str(error))
     except (httpx.ConnectError, httpx.ConnectTimeout):
-        return LocalServer(kind.title, address, (), f"{kind.title} is not running at {address}.")
+        return LocalServer(kind.title, address, (), f"{kind.title} is not running at {address}.", False)
     except (TimeoutError, httpx.TimeoutException):
         return LocalServer(kind.title, address, (), f"{kind.title} at {address} did not answer in time.")
     except (httpx.HTTPError, httpx.InvalidURL):

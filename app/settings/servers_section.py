@@ -95,7 +95,9 @@ class ServersSection(QWidget):
         self.look.setEnabled(True)
         models = tuple(model for server in servers for model in server.models)
         head = f"Found {len(models)} {'model' if len(models) == 1 else 'models'}." if models else "Found no model."
-        self.found.say(" ".join([head, *(server.problem for server in servers if server.problem)]))
+        absent = ", ".join(server.title for server in servers if not server.is_running)
+        problems = [server.problem for server in servers if server.problem and server.is_running]
+        self.found.say(" ".join([head, *problems, *([f"Not running: {absent}."] if absent else [])]))
         self._preferences.set(local_models=models)
 
     def _show_failure(self, error: EngineError) -> None:

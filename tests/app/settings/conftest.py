@@ -10,6 +10,7 @@ import keyring
 import pytest
 from keyring.backends import fail
 from pytestqt.qtbot import QtBot
+from shiboken6 import delete
 
 from app.bridge import EngineThread
 from app.settings.dialog import SettingsDialog
@@ -56,7 +57,7 @@ def preferences(qtbot: QtBot, tmp_path: Path) -> Iterator[Preferences]:
     preferences.set(theme="dark")
     yield preferences
     preferences.save()
-    preferences.deleteLater()
+    delete(preferences)  # now, with its timers: the next test wears its own looks
     style().choose("dark", 1.0)
 
 

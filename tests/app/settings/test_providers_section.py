@@ -123,6 +123,7 @@ def test_without_a_keyring_a_key_can_be_kept_for_the_session(
     qtbot.waitUntil(asking.keep_for_session.isVisible)
     assert "This machine has no keyring" in asking.fault.text()
     assert "OPENAI_API_KEY" in asking.fault.text()
+    assert asking.fault.height() >= asking.fault.heightForWidth(asking.fault.width())
 
     with qtbot.waitSignal(section.looked_up):
         QTest.keyClick(asking.keep_for_session, Key.Key_Space)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -55,6 +57,23 @@ def test_local_servers_are_asked_only_when_the_person_looks_for_them(
     assert any(
         text.startswith("lm_studio/plain") and text.endswith("LM Studio, on this machine") for text in _texts(section)
     )
+
+
+def test_servers_that_do_not_run_are_named_in_one_sentence(
+    section: ServersSection, preferences: Preferences, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{held.getsockname()[1]}"
+    for variable in ("LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE", "OLLAMA_API_BASE"):
+        monkeypatch.setenv(variable, nowhere)
+    preferences.set(local_models=("ollama_chat/a",))
+
+    QTest.keyClick(section.look, Qt.Key.Key_Space)
+    qtbot.waitUntil(section.look.isEnabled)
+
+    assert section.found.text() == "Found no model. Not running: Ollama, LM Studio, llama.cpp."
+    assert preferences.local_models == ()
 
 
 def test_a_found_model_is_made_the_default(section: ServersSection, preferences: Preferences, qtbot: QtBot) -> None:

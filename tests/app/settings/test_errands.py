@@ -1,0 +1,47 @@
+"""What is sent to the engine's thread comes back to the window's, later and never in the middle of the sending."""
+
+from __future__ import annotations
+
+import threading
+
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.settings.errands import send
+from engine.errors import EngineError
+
+
+def test_an_answer_never_comes_before_the_question_was_put(engine_thread: EngineThread, qtbot: QtBot) -> None:
+    owner = QObject()
+    told: list[object] = []
+
+    async def answer() -> threading.Thread:
+        return threading.current_thread()
+
+    async def fail() -> None:
+        raise EngineError("no")
+
+    for _ in range(60):
+        future = send(owner, engine_thread, answer(), told.append, told.append)
+        while not future.done():
+            threading.Event().wait(0)
+        assert told == []
+        qtbot.waitUntil(lambda: len(told) == 1)
+        assert told.pop() is not threading.current_thread()
+    send(owner, engine_thread, fail(), told.append, lambda error: told.append(str(error)))
+    qtbot.waitUntil(lambda: told == ["no"])
+    owner.deleteLater()
+
+
+def test_the_answer_is_handed_over_in_the_windows_thread(engine_thread: EngineThread, qtbot: QtBot) -> None:
+    owner = QObject()
+    where: list[threading.Thread] = []
+
+    async def work() -> None:
+        return None
+
+    send(owner, engine_thread, work(), lambda _: where.append(threading.current_thread()), where.append)
+    qtbot.waitUntil(lambda: bool(where))
+    assert where == [threading.current_thread()]
+    owner.deleteLater()
