@@ -97,6 +97,8 @@ def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
     assert result.sentence.text() == "Stopped after 3 of 3 iterations: the count was reached."
     assert [line.split(" · ")[0] for line in result.iterations.lines] == ["1", "2", "3"]
     assert " · returned · " in result.iterations.lines[2]
+    assert "Gave: iterations" not in texts(bench), "the list has them"
+    assert texts(bench)["Gave: output"] == "three"
     place = result.iterations.visualRect(result.iterations.model().index(1, 0)).center()
     QTest.mouseClick(result.iterations.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert bench.session.chosen == {"loop": 1}
