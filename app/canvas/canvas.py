@@ -11,6 +11,7 @@ from typing import Final
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
+from shiboken6 import isValid
 
 from app.canvas.actions import enable, make_actions
 from app.canvas.controls import Hint, ZoomControls
@@ -248,10 +249,12 @@ class Canvas(QWidget):
         self._enable_actions()
 
     def _hand_on_selection(self) -> None:
+        if not isValid(self.viewer):  # a scene that goes takes its selection back
+            return
         if not self._is_selecting:
             items = self.viewer.scene().selectedItems()
             self.session.select(item.facts.id for item in items if isinstance(item, NodeItem))
-        self.view.show_selected_pipes()
+        self.view.show_selection()
         self._enable_actions()
 
     @contextmanager

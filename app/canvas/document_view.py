@@ -56,7 +56,6 @@ class DocumentView(QObject):
         self.places = Places(session.registry)
         self.spots = SpotsItem(self.nodes)
         self._scene.addItem(self.spots)
-        self._scene.selectionChanged.connect(self.spots.refresh)
         self.regions = RegionView(session, self._scene, self.nodes)
         self._used_in: dict[str, dict[str, int]] = {}
         self._used_out: dict[str, dict[str, int]] = {}
@@ -156,8 +155,9 @@ class DocumentView(QObject):
         if are_spots is not self.spots.isVisible():
             self.spots.show_cards(are_spots=are_spots)
 
-    def show_selected_pipes(self) -> None:
-        """Restyle the edges that were selected, and those that are."""
+    def show_selection(self) -> None:
+        """Restyle the edges that were selected, and those that are; show it on the spots."""
+        self.spots.refresh()
         selected = {pipe for pipe in self._viewer.selected_pipes() if isinstance(pipe, Pipe)}
         for pipe in self._selected_pipes ^ selected:
             if pipe.scene() is not None:

@@ -22,6 +22,9 @@ SMALL_BELOW: Final = 0.5
 """Zoomed out further than this, a card shows its title and little else."""
 
 EDGE: Final = 4.0
+LEAST_EDGE: Final = 3.0
+"""How wide in pixels of the screen the coloured edge stays when zoomed out."""
+
 PORT_RADIUS: Final = 5.0
 SKIPPED: Final = 0.55
 UNFIT: Final = 0.35
@@ -121,16 +124,16 @@ class NodeItem(AbstractNodeItem):
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         is_selected = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_card(painter, is_selected=is_selected, is_small=scale < SMALL_BELOW)
+        self._paint_card(painter, scale, is_selected=is_selected)
         if scale < SMALL_BELOW:
             self._paint_small(painter, scale)
         else:
             self._paint_header(painter)
             self._paint_ports(painter)
 
-    def _paint_card(self, painter: QPainter, *, is_selected: bool, is_small: bool) -> None:
+    def _paint_card(self, painter: QPainter, scale: float, *, is_selected: bool) -> None:
         theme, card = look(), self.shape_.card
-        if not is_small:
+        if scale >= SMALL_BELOW:
             for spread, alpha in ((3.0, 10), (2.0, 14), (1.0, 18)):
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(theme.colour("#000000", alpha))
@@ -145,7 +148,7 @@ class NodeItem(AbstractNodeItem):
         painter.setPen(pen(theme.colour("line" if self.facts.enabled else "dim"), 1.0, line))
         painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
         painter.save()
-        painter.setClipRect(QRectF(0, 0, EDGE, card.height()))
+        painter.setClipRect(QRectF(0, 0, max(EDGE, LEAST_EDGE / scale), card.height()))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.category(self.facts.category, 255 if self.facts.enabled else 110))
         painter.drawRoundedRect(card, RADIUS, RADIUS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneHoverEvent
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneHoverEvent, QGraphicsSceneMouseEvent
 
 from app.canvas.binding import INPUT, PortItem
 from app.canvas.facts import PortFacts
@@ -54,6 +54,10 @@ class CanvasPort(PortItem):
     def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
         """Where it is hit."""
         return _BOUNDS
+
+    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Keep the mouse, or the card below would be dragged; the viewer draws the edge."""
+        event.accept()
 
     def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
         """Let the card show it; say what it is."""

@@ -33,6 +33,7 @@ class RegionItem(QGraphicsItem):
         depth: How many regions lie around it.
         rect: Where it lies in the scene.
         label: The pill on its upper edge.
+        words: What is said about the way back.
     """
 
     def __init__(self, loop_id: str, depth: int) -> None:
@@ -42,7 +43,7 @@ class RegionItem(QGraphicsItem):
         self.rect = QRectF()
         self._arrow = QPainterPath()
         self._head = QPolygonF()
-        self._words = ""
+        self.words = ""
         self._words_rect = QRectF()
         self.setZValue(OUTERMOST + depth)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
@@ -61,7 +62,7 @@ class RegionItem(QGraphicsItem):
         self.prepareGeometryChange()
         self.rect = rect
         self._bounds = rect.adjusted(-2, -2, 2, 2)
-        self._words = words
+        self.words = words
         lane = content.bottom() + LANE
         from_, to = end.card_rect, start.card_rect
         self._route(QPointF(from_.center().x(), from_.bottom()), QPointF(to.center().x(), to.bottom()), lane)
@@ -105,7 +106,7 @@ class RegionItem(QGraphicsItem):
             painter.drawRoundedRect(self._words_rect, 6, 6)
             painter.setFont(fonts().small)
             painter.setPen(theme.colour("accent"))
-            painter.drawText(self._words_rect, Qt.AlignmentFlag.AlignCenter, self._words)
+            painter.drawText(self._words_rect, Qt.AlignmentFlag.AlignCenter, self.words)
 
     def _route(self, start: QPointF, end: QPointF, lane: float) -> None:
         """From below the exit down to the lane, along it, and up to the loop."""
@@ -120,7 +121,7 @@ class RegionItem(QGraphicsItem):
         self._arrow = path
         tip = QPointF(end.x(), end.y() + 3)
         self._head = QPolygonF([tip + QPointF(-ARROW, ARROW), tip, tip + QPointF(ARROW, ARROW)])
-        width = fonts().small_metrics.horizontalAdvance(self._words) + 16
+        width = fonts().small_metrics.horizontalAdvance(self.words) + 16
         room = abs(start.x() - end.x()) - 2 * turn
         middle = QPointF((start.x() + end.x()) / 2, lane)
         fits = room > width

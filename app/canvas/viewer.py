@@ -230,12 +230,13 @@ class CanvasViewer(DropView):
             return
         start, end, old = self._start_port, self._port_at(event.scenePos()), self._detached_pipe
         place = event.scenePos()
+        fits = end is not None and end is not start and self.refusal(start, end) is None
         self._put_back()
         self.end_live_connection()
         if end is start or (end is None and old is None and not self._is_far(self.mapFromScene(place))):
             return
         if end is not None:
-            if self.refusal(start, end) is None:
+            if fits:
                 self.connect_wanted.emit(start, end, old)
         elif old is not None:
             self.disconnect_wanted.emit(old)

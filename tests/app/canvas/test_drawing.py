@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPointF
+from pytestqt.qtbot import QtBot
+
+from app.canvas.card import shape_of, two_lines
+from app.canvas.facts import facts_of
+from app.canvas.look import fonts
+from engine.document.model import Edge, Workflow
+from engine.document.node_operations import SetConfig, SetTitle
+from engine.document.operations import SetLayout
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import Category
+from engine.plan.structure import analyse
+from tests.app.canvas.conftest import Hand, MakeCanvas, settle
+from tests.app.canvas.documents import nested, node, refine, workflow
+
+
+def test_a_card_says_title_summary_and_ports(hand: Hand) -> None:
+    facts = hand.item("draft").facts
+    assert facts.title == "Draft"
+    assert facts.category is Category.AI
+    assert "default model" in facts.summary
+    assert [port.name for port in hand.item("draft").inputs] == ["input"]
+    assert hand.item("draft").outputs[0].facts.type == "text"
+    assert (hand.item("draft").x(), hand.item("draft").y()) == (480, 80)
+
+
+def test_a_card_without_a_title_has_its_types(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([node("a", "llm")], []))
+    assert hand.item("a").facts.title == "LLM"
+
+
+def test_unknown_types_and_broken_settings_are_drawn_with_the_ports_that_edges_name(make_canvas: MakeCanvas) -> None:
+    document = workflow(
+        [node("a", "nosuch"), node("b", "llm", temperature="hot"), node("c", "llm", prompt="{{input}}")],
+        ["a.some -> b.where", "b.output -> c.nowhere"],
+    )
+    hand = make_canvas(document)
+    assert hand.item("a").facts.summary == "unknown type"
+    assert hand.item("a").facts.category is None
+    assert [port.name for port in hand.item("b").inputs] == ["where"]
+    port = hand.item("c").port("nowhere", is_input=True)
+    assert port is not None
+    assert not port.facts.known
+    assert set(hand.canvas.view.pipes) == {("a.some", "b.where"), ("b.output", "c.nowhere")}
+
+
+def test_what_cannot_be_drawn_does_no_harm(make_canvas: MakeCanvas) -> None:
+    document = refine()
+    edges = (
+        *document.edges,
+        Edge(from_="ghost.x", to="draft.input"),
+        Edge(from_="draft", to="exit.input"),
+        document.edges[0],
+    )
+    layout = {
+        "nodes": {"task": {"x": "left", "y": 0}, "loop": 7, "draft": {"x": 1e300, "y": 0}, "exit": {"x": True, "y": 0}},
+        "frames": {"one": {"x": 0}, "two": []},
+        "notes": "none",
+    }
+    hand = make_canvas(document.model_copy(update={"edges": edges, "layout": layout}))
+    assert len(hand.canvas.view.nodes) == 5
+    assert len(hand.canvas.view.pipes) == 4
+    assert hand.canvas.view.remarks.items == {}
+    assert len({(item.x(), item.y()) for item in hand.canvas.view.nodes.values()}) == 5
+
+
+def test_regions_nest(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(nested())
+    regions = hand.canvas.view.regions.items
+    assert [regions[f"loop_{depth}"].depth for depth in range(3)] == [0, 1, 2]
+    for depth in range(3):
+        region = regions[f"loop_{depth}"]
+        for member in (f"loop_{depth}", f"step_{depth}", f"exit_{depth}"):
+            assert region.rect.contains(hand.item(member).card_rect)
+    assert regions["loop_0"].rect.contains(regions["loop_1"].rect)
+    assert regions["loop_1"].rect.contains(regions["loop_2"].rect)
+    assert regions["loop_2"].zValue() > regions["loop_1"].zValue() > regions["loop_0"].zValue()
+    assert not regions["loop_0"].rect.intersects(hand.item("text").card_rect)
+
+
+def test_the_arrow_leads_from_below_the_exit_to_below_the_loop(hand: Hand) -> None:
+    arrow = hand.canvas.view.regions.items["loop"].arrow
+    exit_, loop = hand.item("exit").card_rect, hand.item("loop").card_rect
+    start, end = arrow.pointAtPercent(0), arrow.pointAtPercent(1)
+    assert (start.x(), start.y()) == (exit_.center().x(), exit_.bottom())
+    assert end.x() == pytest.approx(loop.center().x(), abs=1)
+    assert loop.bottom() < end.y() < loop.bottom() + 8
+    assert hand.canvas.view.regions.items["loop"].words == "fed back: replace"
+
+
+def test_the_arrow_says_another_feedback_mode_at_once(hand: Hand) -> None:
+    hand.session.do(SetConfig("loop", ("feedback_mode",), "append"))
+    assert hand.canvas.view.regions.items["loop"].words == "fed back: append"
+
+
+def test_a_changed_title_changes_one_card_and_keeps_all_items(hand: Hand) -> None:
+    items, pipes = dict(hand.canvas.view.nodes), dict(hand.canvas.view.pipes)
+    hand.session.do(SetTitle("loop", "Improve"))
+    assert hand.item("loop").facts.title == "Improve"
+    assert hand.canvas.view.regions.items["loop"].label.facts.title == "Improve"
+    assert hand.canvas.view.nodes == items
+    assert hand.canvas.view.pipes == pipes
+
+
+def test_a_new_name_in_a_prompt_is_a_new_port_and_edges_stay(hand: Hand) -> None:
+    pipe = hand.canvas.view.pipes["loop.body", "draft.input"]
+    hand.session.do(SetConfig("draft", ("prompt",), "{{input}} {{above}}"))
+    assert [port.name for port in hand.item("draft").inputs] == ["input", "above"]
+    hand.session.do(SetConfig("draft", ("prompt",), "no names"))
+    assert [port.name for port in hand.item("draft").inputs] == ["input"]
+    assert hand.canvas.view.pipes["loop.body", "draft.input"] is pipe
+    assert (pipe.path().currentPosition() - hand.port("draft.input")).manhattanLength() < 1
+
+
+def test_a_loop_that_lost_its_exit_has_no_region(hand: Hand, qtbot: QtBot) -> None:
+    hand.session.do(SetConfig("exit", ("loop",), "ghost"))
+    settle(hand, qtbot)
+    qtbot.waitUntil(lambda: hand.canvas.view.regions.items == {})
+
+
+def test_titles_are_cut_only_where_the_card_ends(qapp: object) -> None:
+    structure = analyse(Workflow())
+    registry = builtin_registry()
+    short = facts_of(refine().node("draft"), registry, structure, (), ())
+    assert shape_of(short).title == "Draft"
+    long_title = (
+        refine().node("draft").model_copy(update={"title": "A title that goes on and on and never ends at all"})
+    )
+    shape = shape_of(facts_of(long_title, registry, structure, (), ()))
+    assert shape.title.endswith("…")
+    assert fonts().title_metrics.horizontalAdvance(shape.title) <= shape.title_rect.width()
+
+
+def test_a_title_is_broken_onto_two_lines_when_zoomed_out(qapp: object) -> None:
+    metrics = fonts().title_metrics
+    width = metrics.horizontalAdvance("Polish the wording")
+    assert two_lines(metrics, "Draft", width) == ["Draft"]
+    assert two_lines(metrics, "Polish the wording of", width) == ["Polish the wording", "of"]
+    assert two_lines(metrics, "Unbreakableunbreakableunbreakable", width)[0].endswith("…")
+
+
+def test_frames_and_notes_are_drawn_as_the_layout_has_them(hand: Hand) -> None:
+    hand.session.do(
+        SetLayout(("frames", "f"), {"x": 10, "y": 300, "width": 200, "height": 100, "title": "Ideas", "own": 1})
+    )
+    hand.session.do(SetLayout(("notes", "n"), {"x": 300, "y": 300, "text": "Mind this"}))
+    frame = hand.canvas.view.remarks.items["frames", "f"]
+    assert frame.scene_rect.topLeft() == QPointF(10, 300)
+    assert hand.canvas.view.remarks.items["notes", "n"].remark.text == "Mind this"
+    hand.session.undo()
+    assert ("notes", "n") not in hand.canvas.view.remarks.items
+    hand.canvas.editing.change_remark(frame, frame.remark.moved(20, 300), "Move")
+    assert hand.session.workflow.layout["frames"]["f"]["own"] == 1

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
+from PySide6.QtWidgets import QApplication
+
+from app.canvas.drop_view import NODE_MIME, TEMPLATE_MIME
+from tests.app.canvas.conftest import Hand
+
+
+def drop(hand: Hand, data: QMimeData, place: QPointF) -> bool:
+    viewport = hand.canvas.viewer.viewport()
+    at = hand.at(place)
+    copy, left, none = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(at, copy, data, left, none)
+    QApplication.sendEvent(viewport, enter)
+    if not enter.isAccepted():
+        return False
+    QApplication.sendEvent(viewport, QDragMoveEvent(at, copy, data, left, none))
+    QApplication.sendEvent(viewport, QDropEvent(QPointF(at), copy, data, left, none))
+    return True
+
+
+def of(kind: str, text: str) -> QMimeData:
+    data = QMimeData()
+    data.setData(kind, text.encode())
+    return data
+
+
+def test_a_node_type_from_the_palette_is_added_where_it_is_dropped(hand: Hand) -> None:
+    assert drop(hand, of(NODE_MIME, "transform"), QPointF(320, 480))
+    assert hand.place("transform") == (320, 480)
+    assert hand.session.selection == ("transform",)
+
+
+def test_a_node_type_dropped_on_an_edge_goes_into_it(hand: Hand) -> None:
+    middle = (hand.port("draft.output") + hand.port("exit.input")) / 2
+    drop(hand, of(NODE_MIME, "transform"), middle)
+    assert "draft.output -> transform.input" in hand.edges()
+    assert "transform.output -> exit.input" in hand.edges()
+    assert "draft.output -> exit.input" not in hand.edges()
+    hand.session.undo()
+    assert "transform" not in hand.canvas.view.nodes
+    assert "draft.output -> exit.input" in hand.edges()
+
+
+def test_a_loop_dropped_on_an_edge_goes_into_it_with_its_exit(hand: Hand) -> None:
+    middle = (hand.port("exit.output") + hand.port("text.value")) / 2
+    drop(hand, of(NODE_MIME, "loop"), middle)
+    assert "exit.output -> loop_2.input" in hand.edges()
+    assert "exit_2.output -> text.value" in hand.edges()
+
+
+def test_a_node_with_no_way_through_is_only_added(hand: Hand) -> None:
+    middle = (hand.port("exit.output") + hand.port("text.value")) / 2
+    drop(hand, of(NODE_MIME, "output"), middle)
+    assert "output" in hand.canvas.view.nodes
+    assert "exit.output -> text.value" in hand.edges()
+
+
+def test_templates_and_files_are_handed_on(hand: Hand, tmp_path: Path) -> None:
+    templates: list[str] = []
+    files: list[list[Path]] = []
+    hand.canvas.template_dropped.connect(templates.append)
+    hand.canvas.files_dropped.connect(files.append)
+    drop(hand, of(TEMPLATE_MIME, "self-refine"), QPointF(300, 400))
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / "a.loop.json")), QUrl("https://example.org/b")])
+    drop(hand, data, QPointF(300, 400))
+    assert templates == ["self-refine"]
+    assert files == [[tmp_path / "a.loop.json"]]
+    assert hand.session.undo_title is None
+
+
+def test_anything_else_is_not_taken(hand: Hand) -> None:
+    assert not drop(hand, of("application/x-other", "x"), QPointF(300, 400))

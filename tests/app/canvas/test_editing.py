@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from tests.app.canvas.conftest import Hand, MakeCanvas, settle
+from tests.app.canvas.documents import node, pieces, workflow
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+def refusals(hand: Hand) -> list[str]:
+    said: list[str] = []
+    hand.session.refused.connect(said.append)
+    return said
+
+
+def test_a_loop_brings_its_exit_and_both_go_with_one_undo(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(workflow([], []))
+    assert hand.canvas.add_node("loop", QPointF(100, 100)) == "loop"
+    assert set(hand.canvas.view.nodes) == {"loop", "exit"}
+    assert hand.session.workflow.node("exit").config == {"loop": "loop"}
+    assert hand.place("exit")[0] > hand.place("loop")[0] + 300
+    settle(hand, qtbot)
+    qtbot.waitUntil(lambda: "loop" in hand.canvas.view.regions.items)
+    assert hand.session.undo_title == "Add Loop and Exit"
+    hand.session.undo()
+    assert hand.canvas.view.nodes == {}
+    settle(hand, qtbot)
+    qtbot.waitUntil(lambda: hand.canvas.view.regions.items == {})
+
+
+def test_a_second_node_of_a_type_has_a_number_in_its_title(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([], []))
+    hand.canvas.add_node("llm")
+    assert hand.canvas.add_node("llm") == "llm_2"
+    assert [hand.item(key).facts.title for key in ("llm", "llm_2")] == ["LLM", "LLM 2"]
+    assert not hand.item("llm").card_rect.intersects(hand.item("llm_2").card_rect)
+
+
+def test_an_unknown_type_is_refused_in_words(hand: Hand) -> None:
+    said = refusals(hand)
+    assert hand.canvas.add_node("nosuch") is None
+    assert said == ["There is no node type “nosuch”. Choose one from the palette."]
+
+
+def test_delete_takes_a_loop_with_its_exit_and_its_edges(hand: Hand) -> None:
+    hand.click(hand.title("loop"))
+    hand.key(Qt.Key.Key_Delete)
+    assert set(hand.canvas.view.nodes) == {"task", "draft", "text"}
+    assert hand.edges() == []
+    assert hand.session.undo_title == "Delete 2 nodes"
+    hand.session.undo()
+    assert len(hand.edges()) == 4
+    assert len(hand.canvas.view.pipes) == 4
+
+
+def test_backspace_deletes_too(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.key(Qt.Key.Key_Backspace)
+    assert "draft" not in hand.canvas.view.nodes
+    assert hand.session.undo_title == "Delete Draft"
+
+
+def test_delete_and_reconnect_joins_what_was_before_and_behind(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.key(Qt.Key.Key_Delete, CONTROL)
+    assert hand.edges() == ["task.value -> loop.input", "exit.output -> text.value", "loop.body -> exit.input"]
+    assert hand.session.undo_title == "Delete Draft and reconnect"
+
+
+def test_delete_and_reconnect_leads_through_several_nodes_at_once(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    for source, target in (("task.value", "first.input"), ("first.output", "second.input")):
+        hand.connect(source, target)
+    hand.connect("second.output", "files.query")
+    hand.session.select(["first", "second"])
+    hand.canvas.editing.delete_and_reconnect()
+    assert hand.edges() == ["task.value -> files.query"]
+
+
+def test_copies_are_text_with_new_ids_and_inner_edges(hand: Hand) -> None:
+    hand.session.select(["loop", "draft", "exit"])
+    hand.key(Qt.Key.Key_C, CONTROL)
+    text = QGuiApplication.clipboard().text()
+    assert {entry["id"] for entry in json.loads(text)["nodes"]} == {"loop", "draft", "exit"}
+    hand.key(Qt.Key.Key_V, CONTROL)
+    assert {"loop_2", "draft_2", "exit_2"} <= set(hand.canvas.view.nodes)
+    assert "loop_2.body -> draft_2.input" in hand.edges()
+    assert "draft_2.output -> exit_2.input" in hand.edges()
+    assert hand.session.workflow.node("exit_2").config["loop"] == "loop_2"
+    assert set(hand.session.selection) == {"loop_2", "draft_2", "exit_2"}
+    assert hand.place("draft_2") == (520, 120)
+    hand.key(Qt.Key.Key_V, CONTROL)
+    assert hand.place("draft_3") == (560, 160)
+
+
+def test_a_copy_is_pasted_into_another_window(make_canvas: MakeCanvas) -> None:
+    first, second = make_canvas(), make_canvas(workflow([], []))
+    first.session.select(["loop", "draft", "exit"])
+    first.canvas.copy()
+    second.canvas.paste()
+    assert set(second.canvas.view.nodes) == {"loop", "draft", "exit"}
+    assert len(second.canvas.view.pipes) == 2
+
+
+def test_cut_takes_out_and_paste_brings_back(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.key(Qt.Key.Key_X, CONTROL)
+    assert "draft" not in hand.canvas.view.nodes
+    assert hand.session.undo_title == "Cut Draft"
+    hand.key(Qt.Key.Key_V, CONTROL)
+    assert hand.item("draft").facts.title == "Draft"
+
+
+def test_a_foreign_text_is_refused_in_words(hand: Hand) -> None:
+    said = refusals(hand)
+    QGuiApplication.clipboard().setText("Dear Sir or Madam,")
+    hand.key(Qt.Key.Key_V, CONTROL)
+    assert len(said) == 1
+    assert said[0].startswith("clipboard")
+    assert hand.session.undo_title is None
+
+
+def test_an_empty_clipboard_pastes_nothing(hand: Hand) -> None:
+    said = refusals(hand)
+    QGuiApplication.clipboard().clear()
+    hand.canvas.paste()
+    assert said == []
+    assert hand.session.undo_title is None
+
+
+def test_what_would_be_pasted_out_of_sight_comes_to_the_middle(hand: Hand) -> None:
+    hand.session.select(["draft"])
+    hand.canvas.copy()
+    hand.canvas.viewer.look_at(QPointF(9000, 9000))
+    hand.canvas.paste()
+    x, y = hand.place("draft_2")
+    assert abs(x - 9000) < 200
+    assert abs(y - 9000) < 200
+
+
+def test_duplicate_leaves_the_clipboard_alone(hand: Hand) -> None:
+    QGuiApplication.clipboard().setText("mine")
+    hand.click(hand.title("draft"))
+    hand.key(Qt.Key.Key_D, CONTROL)
+    assert "draft_2" in hand.canvas.view.nodes
+    assert hand.session.undo_title == "Duplicate draft_2"
+    assert QGuiApplication.clipboard().text() == "mine"
+
+
+def test_select_all_takes_every_node(hand: Hand) -> None:
+    hand.key(Qt.Key.Key_A, CONTROL)
+    assert set(hand.session.selection) == {"task", "loop", "draft", "exit", "text"}
+    assert all(item.isSelected() for item in hand.canvas.view.nodes.values())
+
+
+def test_arrows_nudge_what_is_selected(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.key(Qt.Key.Key_Right)
+    hand.key(Qt.Key.Key_Down, SHIFT)
+    assert hand.place("draft") == (488, 120)
+    hand.session.undo()
+    assert hand.place("draft") == (488, 80)
+
+
+def test_arrows_are_the_windows_while_an_iteration_is_looked_at(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.session.look_at("loop", 0)
+    hand.key(Qt.Key.Key_Right)
+    assert hand.session.undo_title is None
+
+
+def test_arrows_select_the_next_node_that_way(hand: Hand) -> None:
+    hand.session.select(["draft"])
+    hand.key(Qt.Key.Key_Right, CONTROL)
+    assert hand.session.selection == ("exit",)
+    hand.key(Qt.Key.Key_Left, CONTROL)
+    hand.key(Qt.Key.Key_Left, CONTROL)
+    assert hand.session.selection == ("loop",)
+    hand.session.select([])
+    hand.canvas.center_on("text")
+    hand.key(Qt.Key.Key_Down)
+    assert hand.session.selection == ("text",)
+
+
+def test_e_switches_off_and_on(hand: Hand) -> None:
+    hand.session.select(["draft", "exit"])
+    hand.key(Qt.Key.Key_E)
+    assert [hand.session.workflow.node(key).enabled for key in ("draft", "exit")] == [False, False]
+    assert not hand.item("draft").facts.enabled
+    assert hand.canvas.view.pipes["loop.body", "draft.input"].pen().style() != Qt.PenStyle.SolidLine
+    hand.key(Qt.Key.Key_E)
+    assert hand.item("draft").facts.enabled
+    assert hand.canvas.view.pipes["loop.body", "draft.input"].pen().style() == Qt.PenStyle.SolidLine
+
+
+@pytest.mark.parametrize(
+    ("where", "draft", "exit_"),
+    [
+        ("left", (480, 80), (480, 200)),
+        ("top", (480, 80), (720, 80)),
+        ("bottom", (480, 180), (720, 200)),
+    ],
+)
+def test_cards_are_aligned(hand: Hand, where: str, draft: tuple[int, int], exit_: tuple[int, int]) -> None:
+    hand.drag(hand.title("exit"), hand.title("exit") + QPointF(0, 120))
+    hand.session.select(["draft", "exit"])
+    hand.canvas.actions_by_name[f"align_{where}"].trigger()
+    if where == "bottom":
+        bottom = hand.item("exit").card_rect.bottom()
+        assert abs(hand.item("draft").card_rect.bottom() - bottom) <= 2
+        return
+    assert hand.place("draft") == draft
+    assert hand.place("exit") == exit_
+
+
+def test_distributed_cards_have_equal_gaps(hand: Hand) -> None:
+    hand.drag(hand.title("draft"), hand.title("draft") + QPointF(40, 0))
+    hand.session.select(["loop", "draft", "exit"])
+    hand.canvas.actions_by_name["distribute_across"].trigger()
+    rects = [hand.item(key).card_rect for key in ("loop", "draft", "exit")]
+    gaps = [rects[1].left() - rects[0].right(), rects[2].left() - rects[1].right()]
+    assert abs(gaps[0] - gaps[1]) <= 4
+
+
+def test_tidy_up_is_one_step(hand: Hand) -> None:
+    hand.drag(hand.title("draft"), hand.title("draft") + QPointF(-400, 300))
+    hand.key(Qt.Key.Key_L, CONTROL)
+    assert hand.session.undo_title == "Tidy up"
+    order = ["task", "loop", "draft", "exit", "text"]
+    lefts = [hand.place(key)[0] for key in order]
+    assert lefts == sorted(lefts)
+    hand.session.undo()
+    assert hand.place("draft") == (80, 380)
+
+
+def test_a_large_document_is_tidied_off_the_windows_thread(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    count = 160
+    nodes = [node(f"n{index}", "llm") for index in range(count)]
+    edges = [f"n{index}.output -> n{index + 1}.input" for index in range(count - 1)]
+    hand = make_canvas(workflow(nodes, edges, {f"n{index}": (0, 0) for index in range(count)}))
+    hand.canvas.editing.tidy()
+    assert hand.session.undo_title is None
+    qtbot.waitUntil(lambda: hand.session.undo_title == "Tidy up")
+    assert hand.place("n159")[0] > hand.place("n0")[0] + 10_000
+
+
+def test_a_tidied_result_is_dropped_when_the_document_has_changed(hand: Hand) -> None:
+    old = hand.session.workflow
+    hand.canvas.editing.toggle_enabled()
+    hand.session.select(["draft"])
+    hand.canvas.editing.toggle_enabled()
+    hand.canvas.editing._take_up_places(old, {"draft": (1, 2)})
+    assert hand.place("draft") == (480, 80)
+
+
+def test_actions_are_possible_only_when_they_fit_the_selection(hand: Hand) -> None:
+    actions = hand.canvas.actions_by_name
+
+    def possible(*names: str) -> list[bool]:
+        return [actions[name].isEnabled() for name in names]
+
+    assert possible("copy", "delete", "rename", "align_left", "select_all") == [False, False, False, False, True]
+    hand.session.select(["draft"])
+    assert possible("copy", "delete", "rename", "align_left") == [True, True, True, False]
+    hand.session.select(["draft", "exit"])
+    assert possible("rename", "align_left", "distribute_across") == [False, True, False]
+
+
+def test_folded_outputs_are_shown_on_demand(hand: Hand) -> None:
+    assert [port.name for port in hand.item("loop").outputs] == ["body"]
+    assert hand.item("loop").facts.folded == 5
+    hand.click(hand.title("loop"))
+    hand.key(Qt.Key.Key_O)
+    assert [port.name for port in hand.item("loop").outputs][:3] == ["body", "output", "iterations"]
+    end = hand.canvas.view.pipes["loop.body", "draft.input"].path().elementAt(0)
+    assert (QPointF(end.x, end.y) - hand.port("loop.body")).manhattanLength() < 1
+    hand.key(Qt.Key.Key_O)
+    assert hand.item("loop").facts.folded == 5
+
+
+def test_find_looks_at_title_id_type_and_summary(hand: Hand) -> None:
+    assert hand.canvas.find("DRAFT") == ["draft"]
+    assert hand.canvas.find("output") == ["text"]
+    assert hand.canvas.find("at most 3") == ["loop"]
+    assert hand.canvas.find("zebra") == []

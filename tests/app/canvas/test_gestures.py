@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from tests.app.canvas.conftest import Hand, MakeCanvas, settle
+from tests.app.canvas.documents import node, pieces, workflow
+
+
+def test_a_dragged_card_is_one_step_with_the_nodes_name(hand: Hand) -> None:
+    hand.drag(hand.title("draft"), hand.title("draft") + QPointF(40, 120))
+    assert hand.place("draft") == (520, 200)
+    assert hand.session.undo_title == "Move Draft"
+    hand.session.undo()
+    assert hand.place("draft") == (480, 80)
+    assert (hand.item("draft").x(), hand.item("draft").y()) == (480, 80)
+
+
+def test_selected_cards_move_together_in_one_step(hand: Hand) -> None:
+    hand.session.select(["draft", "exit"])
+    hand.drag(hand.title("draft"), hand.title("draft") + QPointF(0, 80))
+    assert hand.place("draft") == (480, 160)
+    assert hand.place("exit") == (720, 160)
+    assert hand.session.undo_title == "Move 2 nodes"
+    hand.session.undo()
+    assert hand.session.undo_title is None
+
+
+def test_edges_and_region_follow_while_a_card_is_dragged(hand: Hand) -> None:
+    pipe = hand.canvas.view.pipes["loop.body", "draft.input"]
+    region = hand.canvas.view.regions.items["loop"]
+    before = region.rect
+    hand.press(hand.title("draft"))
+    hand.move(hand.title("draft") + QPointF(0, 100))
+    hand.move(hand.title("draft") + QPointF(0, 200))
+    end = pipe.path().currentPosition()
+    assert (end - hand.port("draft.input")).manhattanLength() < 1
+    assert region.rect.bottom() > before.bottom() + 50
+    assert hand.place("draft") == (480, 80)
+    hand.release(hand.title("draft"))
+
+
+def test_a_press_without_a_drag_changes_nothing_but_the_selection(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    assert hand.session.selection == ("draft",)
+    assert hand.session.undo_title is None
+
+
+def test_an_edge_is_drawn_from_output_to_input(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("task.value", "first.input")
+    assert hand.edges() == ["task.value -> first.input"]
+    assert hand.session.undo_title == "Connect task → first"
+
+
+def test_an_edge_is_drawn_from_input_to_output_too(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("first.input", "task.value")
+    assert hand.edges() == ["task.value -> first.input"]
+
+
+def test_an_edge_let_go_on_a_card_takes_the_first_port_that_fits(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.drag(hand.port("task.value"), hand.title("second"))
+    assert hand.edges() == ["task.value -> second.input"]
+
+
+def test_an_edge_to_a_port_that_takes_one_replaces_the_one_there(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("task.value", "second.more")
+    hand.connect("first.output", "second.more")
+    assert hand.edges() == ["first.output -> second.more"]
+    hand.session.undo()
+    assert hand.edges() == ["task.value -> second.more"]
+
+
+def test_a_port_that_takes_many_keeps_all_its_edges(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("task.value", "second.input")
+    hand.connect("first.output", "second.input")
+    assert hand.edges() == ["task.value -> second.input", "first.output -> second.input"]
+
+
+def test_a_circle_is_refused_and_said_beside_the_mouse(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("first.output", "second.input")
+    hand.press(hand.port("second.output"))
+    hand.move(hand.port("second.output") + QPointF(20, 20))
+    hand.move(hand.port("first.input"))
+    assert hand.canvas.hint.isVisible()
+    assert hand.canvas.hint.text().startswith("That would go round in a circle.")
+    hand.release(hand.port("first.input"))
+    assert hand.edges() == ["first.output -> second.input"]
+    assert not hand.canvas.hint.isVisible()
+
+
+def test_a_type_that_never_fits_is_refused(make_canvas: MakeCanvas) -> None:
+    document = workflow(
+        [node("many", "input", type="list"), node("files", "tool", tool="search_files")],
+        [],
+        {"many": (0, 0), "files": (400, 0)},
+    )
+    hand = make_canvas(document)
+    hand.press(hand.port("many.value"))
+    hand.move(hand.port("many.value") + QPointF(20, 20))
+    hand.move(hand.port("files.limit"))
+    assert hand.canvas.hint.text() == "A list can never be a number. Put a Transform between the two."
+    hand.release(hand.port("files.limit"))
+    assert hand.edges() == []
+
+
+def test_an_edge_out_of_a_loops_body_is_refused_with_the_way_through_the_exit(hand: Hand) -> None:
+    hand.press(hand.port("draft.output"))
+    hand.move(hand.port("draft.output") + QPointF(20, 20))
+    hand.move(hand.port("text.value"))
+    assert "leads out of the loop “Refine”" in hand.canvas.hint.text()
+    hand.release(hand.port("text.value"))
+    assert len(hand.edges()) == 4
+
+
+def test_what_fits_lights_up_and_the_rest_dims(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.press(hand.port("first.output"))
+    hand.move(hand.port("first.output") + QPointF(30, 40))
+    lit = hand.canvas.gestures.light.places
+    assert hand.port("second.input") in lit
+    assert hand.port("second.more") in lit
+    assert hand.port("first.input") not in lit
+    assert hand.item("task").opacity() < 0.5
+    assert hand.item("second").opacity() == 1.0
+    hand.key(Qt.Key.Key_Escape)
+    assert hand.canvas.gestures.light.places == []
+    assert hand.item("task").opacity() == 1.0
+    hand.release(hand.port("first.output"))
+    assert hand.edges() == []
+
+
+def test_an_edge_let_go_over_ground_opens_a_list_of_what_fits(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.drag(hand.port("task.value"), hand.port("task.value") + QPointF(60, 400))
+    pick = hand.canvas.popups.list
+    assert pick.isVisible()
+    titles = [pick.list.item(row).text() for row in range(pick.list.count())]
+    assert "LLM" in titles
+    assert "Input" not in titles  # it has no input
+    pick.filter.setText("output")
+    hand_row = next(row for row in range(pick.list.count()) if pick.list.item(row).text() == "Output")
+    pick.list.setCurrentRow(hand_row)
+    pick.list.itemClicked.emit(pick.list.item(hand_row))
+    assert hand.edges() == ["task.value -> output.value"]
+    assert hand.session.undo_title == "Add Output"
+    hand.session.undo()
+    assert "output" not in hand.canvas.view.nodes
+
+
+def test_an_edges_end_is_pulled_to_another_port(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("task.value", "first.input")
+    near_end = hand.port("first.input") - QPointF(22, 0)
+    hand.drag(near_end, hand.port("second.input"))
+    assert hand.edges() == ["task.value -> second.input"]
+    hand.session.undo()
+    assert hand.edges() == ["task.value -> first.input"]
+
+
+def test_an_edges_end_pulled_onto_the_ground_takes_the_edge_away(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("task.value", "first.input")
+    near_end = hand.port("first.input") - QPointF(22, 0)
+    hand.drag(near_end, near_end + QPointF(0, 300))
+    assert hand.edges() == []
+    assert hand.session.undo_title == "Disconnect task → first"
+
+
+def test_a_veto_leaves_the_edge_that_was_pulled_where_it_was(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("first.output", "second.input")
+    near_end = hand.port("second.input") - QPointF(22, 0)
+    hand.drag(near_end, hand.port("first.input"))
+    assert hand.edges() == ["first.output -> second.input"]
+    assert hand.canvas.view.pipes["first.output", "second.input"].isVisible()
+
+
+def test_a_click_on_an_edge_selects_it_and_delete_takes_it_out(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    hand.connect("task.value", "first.input")
+    hand.click((hand.port("task.value") + hand.port("first.input")) / 2)
+    assert hand.canvas.view.pipes["task.value", "first.input"].isSelected()
+    hand.key(Qt.Key.Key_Delete)
+    assert hand.edges() == []
+
+
+def test_a_card_let_go_on_an_edge_goes_into_it_in_one_step(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces(first=(280, 400), second=(700, 80)))
+    hand.connect("task.value", "second.input")
+    middle = (hand.port("task.value") + hand.port("second.input")) / 2
+    card = hand.item("first").card_rect.center()
+    hand.drag(hand.title("first"), hand.title("first") + (middle - card))
+    assert hand.edges() == ["task.value -> first.input", "first.output -> second.input"]
+    assert hand.session.undo_title == "Put First into an edge"
+    hand.session.undo()
+    assert hand.edges() == ["task.value -> second.input"]
+    assert hand.place("first") == (280, 400)
+
+
+def test_a_card_with_edges_of_its_own_does_not_go_into_an_edge(hand: Hand) -> None:
+    hand.session.select(["text"])
+    middle = (hand.port("loop.body") + hand.port("draft.input")) / 2
+    hand.drag(hand.title("text"), hand.title("text") + (middle - hand.item("text").card_rect.center()))
+    assert len(hand.edges()) == 4
+    assert hand.session.undo_title == "Move Text"
+
+
+def test_a_rubber_band_selects_what_it_touches_and_no_edges(hand: Hand) -> None:
+    start = hand.item("draft").card_rect.topLeft() - QPointF(16, 24)
+    hand.drag(start, hand.item("exit").card_rect.bottomRight() - QPointF(20, 0))
+    assert set(hand.session.selection) == {"draft", "exit"}
+    assert not hand.canvas.editing.selected_edges
+    assert hand.session.undo_title is None
+
+
+def test_ctrl_click_adds_and_takes_away(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.click(hand.title("exit"), Qt.KeyboardModifier.ControlModifier)
+    assert set(hand.session.selection) == {"draft", "exit"}
+    hand.click(hand.title("draft"), Qt.KeyboardModifier.ControlModifier)
+    assert hand.session.selection == ("exit",)
+
+
+def test_a_click_on_the_ground_selects_nothing(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.click(QPointF(500, 500))
+    assert hand.session.selection == ()
+
+
+def test_a_selection_made_elsewhere_shows(hand: Hand) -> None:
+    hand.session.select(["exit"])
+    assert hand.item("exit").isSelected()
+    assert not hand.item("draft").isSelected()
+
+
+def wheel(hand: Hand, delta: int, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    viewport = hand.canvas.viewer.viewport()
+    place = QPointF(300, 200)
+    event = QWheelEvent(
+        place,
+        viewport.mapToGlobal(place),
+        QPoint(),
+        QPoint(0, delta),
+        Qt.MouseButton.NoButton,
+        modifiers,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(viewport, event)
+
+
+def test_the_wheel_zooms_at_the_mouse_within_limits(hand: Hand) -> None:
+    before = hand.canvas.viewer.mapToScene(QPoint(300, 200))
+    wheel(hand, 240)
+    assert hand.canvas.viewer.zoom > 1.3
+    after = hand.canvas.viewer.mapToScene(QPoint(300, 200))
+    assert (after - before).manhattanLength() < 2
+    for _ in range(60):
+        wheel(hand, 600)
+    assert hand.canvas.viewer.zoom == 3.0
+    for _ in range(90):
+        wheel(hand, -600)
+    assert hand.canvas.viewer.zoom == 0.02
+
+
+def test_the_wheel_with_shift_moves_sideways(hand: Hand) -> None:
+    before = hand.canvas.viewer.centre
+    wheel(hand, -120, Qt.KeyboardModifier.ShiftModifier)
+    assert hand.canvas.viewer.centre.x() - before.x() == 120
+    assert hand.canvas.viewer.zoom == 1.0
+
+
+def test_the_middle_button_and_space_pan(hand: Hand) -> None:
+    before = hand.canvas.viewer.centre
+    hand.press(QPointF(500, 500), Qt.MouseButton.MiddleButton)
+    viewport = hand.canvas.viewer.viewport()
+    at = hand.canvas.viewer.mapFromScene(QPointF(500, 500))
+    from PySide6.QtTest import QTest
+
+    QTest.mouseMove(viewport, at + QPoint(60, 30))
+    QTest.mouseRelease(viewport, Qt.MouseButton.MiddleButton, Qt.KeyboardModifier.NoModifier, at + QPoint(60, 30))
+    moved = hand.canvas.viewer.centre - before
+    assert (moved.x(), moved.y()) == (-60, -30)
+    QTest.keyPress(hand.canvas.viewer, Qt.Key.Key_Space)
+    QTest.mousePress(viewport, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
+    QTest.mouseMove(viewport, at + QPoint(-60, -30))
+    QTest.mouseRelease(viewport, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at + QPoint(-60, -30))
+    QTest.keyRelease(hand.canvas.viewer, Qt.Key.Key_Space)
+    assert (hand.canvas.viewer.centre - before).manhattanLength() < 1
+    assert hand.session.selection == ()
+
+
+def test_cards_without_a_place_get_one_in_the_document_with_the_first_move(make_canvas: MakeCanvas) -> None:
+    document = pieces()
+    hand = make_canvas(document.model_copy(update={"layout": {}}))
+    assert not hand.session.is_modified
+    elsewhere = (hand.item("second").x(), hand.item("second").y())
+    hand.drag(hand.title("task"), hand.title("task") + QPointF(400, 300))
+    assert set(hand.session.workflow.layout["nodes"]) == {"task", "first", "second", "count", "files"}
+    assert hand.place("second") == elsewhere
+
+
+def test_moving_a_node_into_a_loop_by_wiring_makes_the_region_hold_it(hand: Hand, qtbot: QtBot) -> None:
+    added = hand.canvas.add_node("llm", QPointF(480, 400))
+    assert added == "llm"
+    hand.connect("draft.output", "llm.input")
+    settle(hand, qtbot)
+    region = hand.canvas.view.regions.items["loop"]
+    qtbot.waitUntil(lambda: region.rect.contains(hand.item("llm").card_rect))

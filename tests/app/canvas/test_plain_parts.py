@@ -1,0 +1,226 @@
+"""What needs no scene: places, fits, alignment, marks."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.canvas.arrange import align, distribute
+from app.canvas.facts import PortFacts
+from app.canvas.fits import Fits
+from app.canvas.marks import dollars, preview
+from app.canvas.places import wires_of
+from app.canvas.remarks import place_of
+from app.canvas.tidy import MARGINS, Box, Wire, tidy
+from engine.document.model import Workflow
+from engine.nodes.spec import PortType
+from engine.plan.structure import analyse
+from engine.values import Value
+from tests.app.canvas.documents import nested, node, refine, workflow
+
+TEXT = PortFacts("output", PortType.TEXT)
+
+
+def boxes(document: Workflow) -> dict[str, Box]:
+    return {
+        each.id: Box(160, 84, {"input": 66, "value": 66, "feedback": 86}, {"output": 66, "value": 66, "body": 66})
+        for each in document.nodes
+    }
+
+
+def tidied(document: Workflow) -> dict[str, tuple[float, float]]:
+    structure = analyse(document)
+    return tidy(boxes(document), wires_of(document), structure.bodies, structure.parent)
+
+
+def overlapping(places: dict[str, tuple[float, float]]) -> list[tuple[str, str]]:
+    nodes = list(places)
+    return [
+        (first, second)
+        for index, first in enumerate(nodes)
+        for second in nodes[index + 1 :]
+        if abs(places[first][0] - places[second][0]) < 160 and abs(places[first][1] - places[second][1]) < 84
+    ]
+
+
+def test_a_chain_lies_on_a_line_from_left_to_right() -> None:
+    places = tidied(refine())
+    assert len({y for _, y in places.values()}) == 1
+    assert [node for node, _ in sorted(places.items(), key=lambda item: item[1])] == [
+        "task",
+        "loop",
+        "draft",
+        "exit",
+        "text",
+    ]
+
+
+def test_nothing_of_the_outside_lies_within_a_loops_columns() -> None:
+    document = nested()
+    places = tidied(document)
+    for loop, body in analyse(document).bodies.items():
+        left, right = places[loop][0], places[body.exit][0]
+        for other, (x, _) in places.items():
+            inside = other in body.nodes or other in {loop, body.exit}
+            assert inside == (left <= x <= right), (loop, other)
+    assert overlapping(places) == []
+
+
+def test_a_long_edge_runs_clear_of_the_cards_between() -> None:
+    document = workflow(
+        [node(key, "llm") for key in ("a", "b", "c", "d")],
+        ["a.output -> b.input", "b.output -> c.input", "c.output -> d.input", "a.output -> d.input"],
+    )
+    places = tidied(document)
+    start, end = places["a"][1] + 66, places["d"][1] + 66
+    for between in ("b", "c"):
+        top = places[between][1]
+        assert max(start, end) < top or min(start, end) > top + 84, places
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_graph_gets_places_without_overlap_and_the_same_ones_each_time(seed: int) -> None:
+    chance = random.Random(seed)
+    names = [f"n{index}" for index in range(30)]
+    pairs = {tuple(chance.sample(names, 2)) for _ in range(45)}
+    wires = [Wire(source, "output", target, "input") for source, target in sorted(pairs)]
+    cards = {name: Box(160, 84, {"input": 66}, {"output": 66}) for name in names}
+    places = tidy(cards, wires, {}, {})
+    assert set(places) == set(names)
+    assert overlapping(places) == []
+    assert min(x for x, _ in places.values()) == min(y for _, y in places.values()) == 0
+    assert tidy(cards, wires, {}, {}) == places
+
+
+def test_no_cards_need_no_places() -> None:
+    assert tidy({}, [], {}, {}) == {}
+
+
+def test_loops_in_a_row_keep_room_for_their_regions() -> None:
+    nodes, edges, before = [], [], "task.value"
+    for index in range(2):
+        nodes += [node(f"l{index}", "loop"), node(f"s{index}", "llm"), node(f"e{index}", "exit", loop=f"l{index}")]
+        edges += [
+            f"{before} -> l{index}.input",
+            f"l{index}.body -> s{index}.input",
+            f"s{index}.output -> e{index}.input",
+        ]
+        before = f"e{index}.output"
+    places = tidied(workflow([node("task", "input"), *nodes], edges))
+    assert places["l1"][0] - (places["e0"][0] + 160) >= MARGINS[0] + MARGINS[2]
+
+
+def why_not(document: Workflow, source: str, target: str, port: PortFacts = TEXT) -> str | None:
+    node_id, _, name = source.partition(".")
+    fits = Fits(document, analyse(document), node_id, PortFacts(name, port.type), is_input=False)
+    target_id, _, target_name = target.partition(".")
+    return fits.why_not(target_id, PortFacts(target_name), is_input=True)
+
+
+def test_fits_say_why_not() -> None:
+    document = refine()
+    assert why_not(document, "task.value", "draft.input") is None
+    assert why_not(document, "draft.output", "draft.input") == "A node cannot lead to itself."
+    assert why_not(document, "draft.output", "exit.input") == "These two are connected already."
+    assert "circle" in str(why_not(document, "exit.output", "task.x"))
+    assert "out of the loop “Refine”" in str(why_not(document, "draft.output", "text.value"))
+    assert "only after its last iteration" in str(why_not(document, "loop.output", "draft.other"))
+    assert why_not(document, "loop.output", "text.value") is None
+    assert "out of the loop" in str(why_not(document, "loop.body", "text.value"))
+
+
+def test_an_edge_may_hang_a_node_on_a_body() -> None:
+    document = refine()
+    grown = document.model_copy(update={"nodes": (*document.nodes, workflow([node("side", "transform")], []).nodes[0])})
+    assert why_not(grown, "draft.output", "side.input") is None
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_an_edge_that_fits_gives_no_new_problem_of_its_kind(seed: int) -> None:
+    """What is let through does not go round in a circle, whatever the document."""
+    chance = random.Random(seed)
+    names = [f"n{index}" for index in range(6)]
+    edges: list[str] = []
+    for _ in range(12):
+        source, target = chance.sample(names, 2)
+        document = workflow([node(name, "transform") for name in names], edges)
+        if why_not(document, f"{source}.output", f"{target}.input") is None:
+            edges.append(f"{source}.output -> {target}.input")
+    final = workflow([node(name, "transform") for name in names], edges)
+    assert [problem.code for problem in analyse(final).problems if problem.code in {"cycle", "duplicate-edge"}] == []
+
+
+RECTS = {"a": (0.0, 0.0, 100.0, 40.0), "b": (300.0, 10.0, 60.0, 80.0), "c": (150.0, 100.0, 20.0, 20.0)}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("left", {"a": 0, "b": 0, "c": 0}),
+        ("centre", {"a": 130, "b": 150, "c": 170}),
+        ("right", {"a": 260, "b": 300, "c": 340}),
+    ],
+)
+def test_alignment_across(where: str, expected: dict[str, float]) -> None:
+    moved = align(RECTS, where)
+    assert {key: x for key, (x, _) in moved.items()} == expected
+    assert {key: y for key, (_, y) in moved.items()} == {"a": 0, "b": 10, "c": 100}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [("top", (0, 0, 0)), ("middle", (40, 20, 50)), ("bottom", (80, 40, 100))],
+)
+def test_alignment_down(where: str, expected: tuple[float, float, float]) -> None:
+    assert tuple(align(RECTS, where)[key][1] for key in "abc") == expected
+
+
+def test_distribution_makes_gaps_equal_and_leaves_the_ends() -> None:
+    moved = distribute(RECTS, across=True)
+    assert moved["a"][0] == 0
+    assert moved["b"][0] == 300
+    assert moved["c"][0] == 190
+    assert distribute(RECTS, across=False)["b"][1] == pytest.approx(30)
+
+
+def test_too_few_cards_are_left_alone() -> None:
+    assert align({"a": RECTS["a"]}, "left") == {}
+    assert distribute({"a": RECTS["a"], "b": RECTS["b"]}, across=True) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("one\n  two", "one two"),
+        (None, ""),
+        ([1], "1 entry"),
+        ([1, 2], "2 entries"),
+        ({"a": 1, "b": 2}, "{a, b}"),
+        ({"selected_branch": "done", "value": 1}, "→ done"),
+        (True, "true"),
+        (2.5, "2.5"),
+        (7, "7"),
+    ],
+)
+def test_values_are_told_in_a_few_words(value: Value, words: str) -> None:
+    assert preview(value) == words
+
+
+def test_a_large_value_is_not_written_out() -> None:
+    assert len(preview("x" * 10_000_000)) == 160
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"), [(None, ""), (0.0, ""), (0.0004, "< $0.001"), (0.0171, "$0.017"), (2.5, "$2.50")]
+)
+def test_money(cost: float | None, words: str) -> None:
+    assert dollars(cost) == words
+
+
+def test_places_that_make_no_sense_are_none() -> None:
+    places = {"a": {"x": 1, "y": 2}, "b": {"x": "1", "y": 2}, "c": {"x": 1}, "d": 5}
+    document = Workflow(layout={"nodes": places})
+    assert [place_of(document, key) for key in "abcd"] == [(1, 2), None, None, None]

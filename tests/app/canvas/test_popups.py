@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
+from pytestqt.qtbot import QtBot
+
+from tests.app.canvas.conftest import Hand, MakeCanvas, settle
+from tests.app.canvas.documents import workflow
+
+
+def open_menu(hand: Hand, place: QPointF) -> QMenu:
+    viewport = hand.canvas.viewer.viewport()
+    at = hand.at(place)
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, viewport.mapToGlobal(at))
+    QApplication.sendEvent(viewport, event)
+    menu = hand.canvas.popups.menu
+    assert menu is not None
+    return menu
+
+
+def choose(menu: QMenu, text: str) -> None:
+    action = next(action for action in menu.actions() if action.text() == text)
+    menu.close()
+    action.trigger()
+    QApplication.processEvents()
+
+
+def test_a_double_click_on_a_card_renames_it_in_place(hand: Hand) -> None:
+    hand.double_click(hand.title("draft"))
+    line = hand.canvas.popups.text.line
+    assert line.isVisible()
+    assert line.text() == "Draft"
+    QTest.keyClicks(line, "First try")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    assert hand.session.workflow.node("draft").title == "First try"
+    assert hand.item("draft").facts.title == "First try"
+    assert not line.isVisible()
+    assert hand.canvas.viewer.hasFocus()
+
+
+def test_f2_renames_and_escape_gives_up(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.key(Qt.Key.Key_F2)
+    line = hand.canvas.popups.text.line
+    QTest.keyClicks(line, "Other")
+    QTest.keyClick(line, Qt.Key.Key_Escape)
+    assert hand.session.workflow.node("draft").title == "Draft"
+    assert hand.session.undo_title is None
+
+
+def test_a_click_elsewhere_keeps_the_title(hand: Hand) -> None:
+    hand.double_click(hand.title("draft"))
+    QTest.keyClicks(hand.canvas.popups.text.line, "Kept")
+    hand.canvas.viewer.setFocus()
+    assert hand.session.workflow.node("draft").title == "Kept"
+
+
+def test_keys_typed_into_a_title_do_nothing_to_the_graph(hand: Hand) -> None:
+    hand.click(hand.title("draft"))
+    hand.key(Qt.Key.Key_F2)
+    line = hand.canvas.popups.text.line
+    QTest.keyClicks(line, "e c")
+    QTest.keyClick(line, Qt.Key.Key_Backspace)
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    assert hand.session.workflow.node("draft").title == "e"
+    assert hand.session.workflow.node("draft").enabled
+
+
+def test_tab_adds_a_node_by_keyboard_alone(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([], []))
+    hand.key(Qt.Key.Key_Tab)
+    pick = hand.canvas.popups.list
+    assert pick.filter.hasFocus()
+    QTest.keyClicks(pick.filter, "templ")
+    assert [pick.list.item(row).text() for row in range(pick.list.count())] == ["Transform"]
+    QTest.keyClick(pick.filter, Qt.Key.Key_Return)
+    assert set(hand.canvas.view.nodes) == {"transform"}
+    assert not pick.isVisible()
+    assert hand.canvas.viewer.hasFocus()
+
+
+def test_arrows_choose_in_the_list_while_one_types(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([], []))
+    hand.key(Qt.Key.Key_Tab)
+    pick = hand.canvas.popups.list
+    QTest.keyClick(pick.filter, Qt.Key.Key_Down)
+    assert pick.list.currentRow() == 1
+    QTest.keyClick(pick.filter, Qt.Key.Key_Up)
+    QTest.keyClick(pick.filter, Qt.Key.Key_Up)
+    assert pick.list.currentRow() == 0
+    QTest.keyClick(pick.filter, Qt.Key.Key_Escape)
+    assert not pick.isVisible()
+    assert hand.session.undo_title is None
+
+
+def test_the_list_closes_when_one_goes_elsewhere(hand: Hand) -> None:
+    hand.key(Qt.Key.Key_Tab)
+    hand.canvas.viewer.setFocus()
+    assert not hand.canvas.popups.list.isVisible()
+
+
+def test_nodes_are_connected_by_keyboard_alone(hand: Hand, qtbot: QtBot) -> None:
+    hand.canvas.add_node("llm", QPointF(480, 400))
+    settle(hand, qtbot)
+    hand.session.select(["llm"])
+    hand.canvas.setFocus()
+    hand.key(Qt.Key.Key_C)
+    pick = hand.canvas.popups.list
+    QTest.keyClicks(pick.filter, "exit feedback")
+    QTest.keyClick(pick.filter, Qt.Key.Key_Return)
+    assert hand.edges()[-1] == "llm.output -> exit.feedback"
+
+
+def test_a_list_for_an_input_offers_what_gives_a_value(hand: Hand) -> None:
+    hand.canvas.add_node("llm", QPointF(300, 420))
+    hand.drag(hand.port("llm.input"), hand.port("llm.input") + QPointF(-100, 120))
+    pick = hand.canvas.popups.list
+    titles = [pick.list.item(row).text() for row in range(pick.list.count())]
+    assert "Output" not in titles
+    assert "Loop and Exit" in titles
+    QTest.keyClicks(pick.filter, "loop and")
+    QTest.keyClick(pick.filter, Qt.Key.Key_Return)
+    assert hand.edges()[-1] == "exit_2.output -> llm.input"
+
+
+def test_the_menu_of_a_card_works_on_it(hand: Hand) -> None:
+    menu = open_menu(hand, hand.title("draft"))
+    assert hand.session.selection == ("draft",)
+    choose(menu, "Switch off or on")
+    assert not hand.session.workflow.node("draft").enabled
+
+
+def test_the_menu_keeps_a_selection_that_the_card_is_in(hand: Hand) -> None:
+    hand.session.select(["draft", "exit"])
+    menu = open_menu(hand, hand.title("draft"))
+    assert hand.session.selection == ("draft", "exit")
+    assert "Align and distribute" in [action.text() for action in menu.actions()]
+    menu.close()
+
+
+def test_the_menu_of_the_ground_adds_where_it_was_opened(hand: Hand) -> None:
+    choose(open_menu(hand, QPointF(300, 500)), "Add a note")
+    (note,) = hand.session.workflow.layout["notes"].values()
+    assert (note["x"], note["y"]) == (300, 500)
+
+
+def test_paste_from_the_menu_goes_where_it_was_opened(hand: Hand) -> None:
+    hand.session.select(["draft"])
+    hand.canvas.copy()
+    choose(open_menu(hand, QPointF(304, 500)), "Paste")
+    assert hand.place("draft_2") == (304, 500)
+
+
+def test_the_menu_of_an_edge_deletes_it(hand: Hand) -> None:
+    middle = (hand.port("draft.output") + hand.port("exit.input")) / 2
+    choose(open_menu(hand, middle), "Delete")
+    assert "draft.output -> exit.input" not in hand.edges()
+
+
+def test_a_frame_is_put_around_the_selection_moves_its_nodes_and_is_deleted(hand: Hand) -> None:
+    hand.session.select(["text"])
+    hand.key(Qt.Key.Key_G, Qt.KeyboardModifier.ControlModifier)
+    frame = hand.canvas.view.remarks.items["frames", "frame_1"]
+    assert frame.scene_rect.contains(hand.item("text").card_rect)
+    title = frame.pos() + QPointF(60, 14)
+    hand.session.select([])
+    hand.drag(title, title + QPointF(0, 160))
+    assert hand.place("text") == (960, 240)
+    assert hand.session.workflow.layout["frames"]["frame_1"]["y"] == 192
+    assert hand.session.undo_title == "Move 2 things"
+    hand.session.undo()
+    assert (frame.x(), frame.y(), hand.item("text").y()) == (936, 32, 80)
+    hand.click(frame.pos() + QPointF(60, 14))
+    hand.key(Qt.Key.Key_Delete)
+    assert hand.canvas.view.remarks.items == {}
+    assert "text" in hand.canvas.view.nodes
+
+
+def test_a_rubber_band_starts_inside_a_frame(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas()
+    hand.canvas.editing.add_remark("frames", QPointF(440, 40))
+    start = QPointF(466, 190)
+    hand.drag(start, QPointF(560, 100))
+    assert hand.session.selection == ("draft",)
+
+
+def test_a_frame_is_renamed_coloured_and_resized(hand: Hand) -> None:
+    hand.canvas.editing.add_remark("frames", QPointF(300, 400))
+    frame = hand.canvas.view.remarks.items["frames", "frame_1"]
+    hand.double_click(frame.pos() + QPointF(60, 14))
+    QTest.keyClicks(hand.canvas.popups.text.line, "Ideas")
+    QTest.keyClick(hand.canvas.popups.text.line, Qt.Key.Key_Return)
+    menu = open_menu(hand, frame.pos() + QPointF(60, 14))
+    colours = next(action.menu() for action in menu.actions() if action.text() == "Colour")
+    assert isinstance(colours, QMenu)
+    choose(colours, "Teal")
+    corner = frame.scene_rect.bottomRight() - QPointF(6, 6)
+    hand.drag(corner, corner + QPointF(100, 40))
+    kept = hand.session.workflow.layout["frames"]["frame_1"]
+    assert (kept["title"], kept["colour"]) == ("Ideas", "teal")
+    assert (kept["width"], kept["height"]) == pytest.approx((414, 234), abs=8)
+    assert hand.session.undo_title == "Resize a frame or note"
+
+
+def test_a_note_is_written_on_several_lines(hand: Hand) -> None:
+    path = hand.canvas.editing.add_remark("notes", QPointF(300, 400))
+    hand.double_click(hand.canvas.view.remarks.items[path].pos() + QPointF(30, 30))
+    area = hand.canvas.popups.text.area
+    QTest.keyClicks(area, "one")
+    QTest.keyClick(area, Qt.Key.Key_Return)
+    QTest.keyClicks(area, "<b>two</b>")
+    QTest.keyClick(area, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert hand.session.workflow.layout["notes"]["note_1"]["text"] == "one\n<b>two</b>"
+    assert hand.session.undo_title == "Write a note"
+
+
+def test_moving_the_view_ends_a_rename_and_keeps_it(hand: Hand) -> None:
+    hand.double_click(hand.title("draft"))
+    QTest.keyClicks(hand.canvas.popups.text.line, "Moved")
+    hand.canvas.zoom_to(0.8)
+    assert hand.session.workflow.node("draft").title == "Moved"
+    assert not hand.canvas.popups.text.is_open
+
+
+def test_hints_stay_within_the_canvas(hand: Hand) -> None:
+    hand.canvas.hint.say("No.", QPoint(1190, 790))
+    assert hand.canvas.rect().contains(hand.canvas.hint.geometry())

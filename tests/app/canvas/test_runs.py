@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.canvas.overlay import CardState
+from app.canvas.pipe_item import Flow
+from app.runs.picture import NodeState
+from engine.document.model import Node, Workflow
+from engine.document.node_operations import AddNode, SetConfig
+from engine.runner.options import RunOptions
+from tests.app.canvas.conftest import Hand, MakeCanvas, settle
+from tests.app.canvas.documents import node, workflow
+
+
+def script(folder: Path, **more: object) -> RunOptions:
+    file = folder / "script.json"
+    price = {"input_usd_per_million_tokens": 100.0, "output_usd_per_million_tokens": 100.0}
+    rules = [{"node": "draft", "iteration": index, "reply": f"Version {index + 1}"} for index in range(3)]
+    file.write_text(json.dumps({"rules": rules, "default": "Done.", "price": price, **more}))
+    return RunOptions(model=f"scripted:{file}")
+
+
+def run(hand: Hand, qtbot: QtBot, options: RunOptions) -> None:
+    with qtbot.waitSignal(hand.session.run_ended, timeout=10_000):
+        hand.session.start_run({"task": "A note"}, options)
+
+
+def state(hand: Hand, node_id: str) -> CardState:
+    item = hand.item(node_id).state
+    return item.shown if item is not None else CardState()
+
+
+def test_a_finished_run_marks_cards_edges_and_the_loop(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    run(hand, qtbot, script(tmp_path))
+    assert {node_id: state(hand, node_id).state for node_id in hand.canvas.view.nodes} == dict.fromkeys(
+        ("task", "loop", "draft", "exit", "text"), NodeState.DONE
+    )
+    assert state(hand, "draft").line == "Version 3"
+    assert state(hand, "text").line == "Version 3"
+    assert all(pipe.flow is Flow.CARRIED for pipe in hand.canvas.view.pipes.values())
+    label = hand.canvas.view.regions.items["loop"].label.facts
+    assert (label.counter, label.total, label.done, label.shown, label.is_live) == ("iteration 3 of 3", 3, 3, 2, False)
+    assert label.cost.startswith("$")
+
+
+def test_a_click_on_a_dot_shows_its_iteration(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    run(hand, qtbot, script(tmp_path))
+    label = hand.canvas.view.regions.items["loop"].label
+    hand.click(label.mapToScene(label.dot(0)))
+    assert hand.session.chosen == {"loop": 0}
+    assert state(hand, "draft").line == "Version 1"
+    assert state(hand, "exit").line == "Version 1"
+    assert label.facts.counter == "iteration 1 of 3"
+    hand.session.look_at_latest()
+    assert state(hand, "draft").line == "Version 3"
+
+
+def test_a_running_node_shows_the_tail_of_its_stream_and_moves(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    rules = [{"node": "draft", "reply": {"text": "word " * 400, "stream": 5, "chunk_delay_s": 0.01}}]
+    hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
+    qtbot.waitUntil(lambda: state(hand, "draft").line.count("word") > 2)
+    assert state(hand, "draft").state is NodeState.RUNNING
+    assert state(hand, "loop").note == "1 / 3"
+    assert state(hand, "text").state is NodeState.WAITING
+    assert hand.canvas.run_view.is_moving
+    assert hand.session.run is not None
+    hand.session.run.cancel()
+    qtbot.waitUntil(lambda: hand.session.run is None)
+    qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
+    assert state(hand, "draft").state is NodeState.SKIPPED
+    assert state(hand, "text").state is None
+
+
+def test_dots_travel_when_values_flow_and_go_when_they_have_arrived(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    rules = [{"node": "draft", "reply": {"text": "Slow", "delay_s": 0.15}}]
+    hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
+    qtbot.waitUntil(lambda: hand.canvas.run_view.travels.is_moving)
+    qtbot.waitUntil(lambda: hand.session.run is None)
+    qtbot.waitUntil(lambda: not hand.canvas.run_view.travels.is_moving)
+    qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
+
+
+def branching() -> Workflow:
+    return workflow(
+        [
+            node("task", "input", "Task", name="task"),
+            node(
+                "way",
+                "router",
+                "Way",
+                mode="rules",
+                branches=[{"name": "left", "when": "true"}, {"name": "right", "when": "else"}],
+            ),
+            node("left", "output", "Left", name="left"),
+            node("right", "output", "Right", name="right"),
+        ],
+        ["task.value -> way.input", "way.left -> left.value", "way.right -> right.value"],
+        {"task": (0, 80), "way": (240, 80), "left": (520, 0), "right": (520, 160)},
+    )
+
+
+def test_a_dead_branch_is_dimmed_and_dashed(make_canvas: MakeCanvas, qtbot: QtBot, tmp_path: Path) -> None:
+    hand = make_canvas(branching())
+    run(hand, qtbot, script(tmp_path))
+    assert state(hand, "right").state is NodeState.SKIPPED
+    assert hand.item("right").opacity() < 0.7
+    dead = hand.canvas.view.pipes["way.right", "right.value"]
+    assert dead.flow is Flow.DEAD
+    assert dead.pen().style() != Qt.PenStyle.SolidLine
+    assert hand.canvas.view.pipes["way.left", "left.value"].flow is Flow.CARRIED
+    assert state(hand, "way").line == "→ left"
+
+
+def test_a_failed_node_says_what_went_wrong(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    rules = [{"node": "draft", "reply": {"error": {"kind": "bad_request", "message": "Too odd."}}}]
+    run(hand, qtbot, script(tmp_path, rules=rules))
+    assert state(hand, "draft").state is NodeState.FAILED
+    assert "Too odd." in state(hand, "draft").line
+
+
+def test_a_new_run_begins_without_the_marks_of_the_last(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    run(hand, qtbot, script(tmp_path))
+    rules = [{"node": "draft", "reply": {"text": "x", "delay_s": 5}}]
+    hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
+    assert state(hand, "text").state is NodeState.WAITING
+    assert state(hand, "text").line == ""
+    assert hand.canvas.view.pipes["exit.output", "text.value"].flow is Flow.NONE
+
+
+def test_a_node_added_since_has_no_part_in_the_run(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    run(hand, qtbot, script(tmp_path))
+    hand.session.do(AddNode(Node(id="later", type="transform")))
+    assert state(hand, "later").state is None
+    assert state(hand, "draft").state is NodeState.DONE
+
+
+def test_problems_are_counted_on_the_card_and_said_in_its_tip(hand: Hand, qtbot: QtBot) -> None:
+    hand.session.do(SetConfig("draft", ("prompt",), "{{input}} {{missing}}"))
+    settle(hand, qtbot)
+    qtbot.waitUntil(lambda: state(hand, "draft").errors == 1)
+    assert "missing" in hand.item("draft").toolTip()
+    hand.session.undo()
+    settle(hand, qtbot)
+    qtbot.waitUntil(lambda: state(hand, "draft").errors == 0)
+    assert "missing" not in hand.item("draft").toolTip()
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_every_mark_can_be_painted(hand: Hand, qtbot: QtBot, tmp_path: Path, theme: str) -> None:
+    from app.theme.style import style
+
+    run(hand, qtbot, script(tmp_path))
+    style().choose(theme)
+    item = hand.item("draft").state
+    assert item is not None
+    pictures = set()
+    for each in NodeState:
+        item.show_state(CardState(each, "", "words", errors=1))
+        pictures.add(hand.canvas.grab().toImage().copy(500, 60, 300, 120).bits().tobytes())
+    assert len(pictures) == len(NodeState)
+    style().choose("dark")

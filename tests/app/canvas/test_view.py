@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QGraphicsItem, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.canvas.export import ExportError
+from app.theme.style import style
+from app.theme.tokens import DARK, LIGHT
+from tests.app.canvas.conftest import Hand, MakeCanvas
+from tests.app.canvas.documents import workflow
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+
+
+@pytest.fixture(autouse=True)
+def usual_look() -> object:
+    yield
+    style().choose("dark", 1.0)
+
+
+def seen(hand: Hand) -> QRectF:
+    return hand.canvas.editing.seen
+
+
+def test_fit_all_shows_everything_and_no_larger_than_life(hand: Hand) -> None:
+    hand.canvas.viewer.look_at(QPointF(9000, 9000))
+    hand.key(Qt.Key.Key_0, CONTROL)
+    assert seen(hand).contains(hand.canvas.view.content_rect)
+    assert hand.canvas.viewer.zoom <= 1.0
+
+
+def test_fit_selection_shows_what_is_selected(hand: Hand) -> None:
+    hand.canvas.zoom_to(0.1)
+    hand.session.select(["draft"])
+    hand.key(Qt.Key.Key_2, CONTROL)
+    assert hand.canvas.viewer.zoom == 1.0
+    assert seen(hand).contains(hand.item("draft").card_rect)
+    hand.session.select([])
+    hand.canvas.fit_selection()
+    assert seen(hand).contains(hand.canvas.view.content_rect)
+
+
+def test_keys_and_buttons_zoom(hand: Hand) -> None:
+    hand.key(Qt.Key.Key_Minus, CONTROL)
+    assert hand.canvas.viewer.zoom == pytest.approx(0.8)
+    assert hand.canvas.controls.percent.text() == "80 %"
+    QTest.mouseClick(hand.canvas.controls.buttons["zoom_in"], Qt.MouseButton.LeftButton)
+    assert hand.canvas.viewer.zoom == pytest.approx(1.0)
+    hand.canvas.zoom_to(0.5)
+    QTest.mouseClick(hand.canvas.controls.percent, Qt.MouseButton.LeftButton)
+    assert hand.canvas.viewer.zoom == 1.0
+
+
+def test_the_state_of_the_view_can_be_restored(hand: Hand) -> None:
+    hand.canvas.zoom_to(0.6)
+    hand.canvas.viewer.look_at(QPointF(700, 300))
+    state = hand.canvas.view_state
+    hand.canvas.fit_all()
+    hand.canvas.view_state = state
+    assert hand.canvas.view_state == pytest.approx(state, abs=3)
+
+
+def test_center_on_brings_a_node_to_the_middle(hand: Hand) -> None:
+    hand.canvas.center_on("text")
+    assert (hand.canvas.viewer.centre - hand.item("text").card_rect.center()).manhattanLength() < 4
+    hand.canvas.center_on("ghost")
+
+
+def test_larger_texts_enlarge_the_scene_and_not_the_document(hand: Hand) -> None:
+    centre, places = hand.canvas.viewer.centre, hand.session.workflow.layout
+    style().choose("dark", 1.5)
+    assert hand.canvas.viewer.zoom == 1.0
+    assert hand.canvas.viewer.transform().m11() == 1.5
+    assert (hand.canvas.viewer.centre - centre).manhattanLength() < 4
+    assert hand.session.workflow.layout is places
+
+
+def colour_at(hand: Hand, place: QPointF) -> str:
+    at = hand.canvas.viewer.mapTo(hand.canvas, hand.at(place))
+    return hand.canvas.grab().toImage().pixelColor(at).name()
+
+
+def test_another_theme_repaints_everything(hand: Hand) -> None:
+    inside = hand.item("draft").pos() + QPointF(90, 8)
+    ground = QPointF(100, 400)
+    assert colour_at(hand, inside) == DARK.card
+    style().choose("light")
+    assert colour_at(hand, inside) == LIGHT.card
+    assert colour_at(hand, ground) == LIGHT.ground
+
+
+def test_zoomed_far_out_cards_are_spots_that_can_still_be_picked(hand: Hand) -> None:
+    hand.canvas.zoom_to(0.1)
+    assert hand.canvas.view.spots.isVisible()
+    assert hand.item("draft").flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
+    hand.click(hand.item("draft").card_rect.center())
+    assert hand.session.selection == ("draft",)
+    assert colour_at(hand, hand.item("draft").card_rect.center() + QPointF(40, 0)) == DARK.card
+    added = hand.canvas.add_node("llm")
+    assert added is not None
+    assert hand.item(added).flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
+    hand.canvas.zoom_to(1.0)
+    assert not hand.canvas.view.spots.isVisible()
+    assert not hand.item(added).flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
+
+
+@pytest.mark.parametrize("zoom", [0.15, 0.3, 0.6, 1.0])
+def test_every_zoom_paints_the_colour_of_the_category(hand: Hand, zoom: float) -> None:
+    hand.canvas.zoom_to(zoom)
+    hand.canvas.center_on("draft")
+    edge = hand.item("draft").pos() + QPointF(2 if zoom > 0.5 else 4, 40)
+    assert colour_at(hand, edge) == DARK.category[hand.item("draft").facts.category]
+
+
+def test_the_overview_map_goes_where_one_clicks(hand: Hand, qtbot: QtBot) -> None:
+    minimap = hand.canvas.minimap
+    assert minimap.geometry().right() > hand.canvas.width() - 40
+    before = hand.canvas.viewer.centre
+    QTest.mouseClick(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, QPoint(12, 40))
+    assert hand.canvas.viewer.centre.x() < before.x() - 200
+    QTest.keyClick(minimap, Qt.Key.Key_Right)
+    here = hand.canvas.viewer.centre.x()
+    QTest.keyClick(minimap, Qt.Key.Key_Right)
+    assert hand.canvas.viewer.centre.x() == pytest.approx(here + 48, abs=2)
+    picture = minimap.grab().toImage()
+    hand.session.do(__import__("engine.document.node_operations", fromlist=["RemoveNode"]).RemoveNode("draft"))
+    qtbot.waitUntil(lambda: minimap.grab().toImage() != picture)
+
+
+def test_the_whole_document_is_exported_as_a_picture(hand: Hand, tmp_path: Path) -> None:
+    hand.session.select(["draft"])
+    hand.canvas.zoom_to(0.1)
+    file = tmp_path / "picture.png"
+    hand.canvas.export_png(file, 2.0)
+    image = QImage(str(file))
+    content = hand.canvas.view.content_rect
+    assert image.width() == pytest.approx((content.width() + 48) * 2, abs=2)
+    inside = (hand.item("draft").pos() + QPointF(90, 8) - content.topLeft() + QPointF(24, 24)) * 2
+    assert image.pixelColor(inside.toPoint()).name() == DARK.card
+    assert hand.session.selection == ("draft",)
+    assert hand.item("draft").isSelected()
+    assert hand.canvas.view.spots.isVisible()
+    assert hand.canvas.grab_picture().width() == pytest.approx(content.width() + 48, abs=2)
+
+
+def test_the_drawing_has_texts_and_no_pixels(hand: Hand, tmp_path: Path) -> None:
+    file = tmp_path / "drawing.svg"
+    hand.canvas.export_svg(file)
+    root = ElementTree.parse(file).getroot()
+    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+    texts = {(element.text or "").strip() for element in root.iter() if element.tag.endswith("text")}
+    assert {"Draft", "Task", "fed back: replace"} <= texts
+    assert "image" not in tags
+    assert "path" in tags
+
+
+def test_an_empty_document_can_be_exported(make_canvas: MakeCanvas, tmp_path: Path) -> None:
+    hand = make_canvas(workflow([], []))
+    hand.canvas.export_png(tmp_path / "empty.png")
+    assert not QImage(str(tmp_path / "empty.png")).isNull()
+
+
+def test_a_file_that_cannot_be_written_is_said_in_words(hand: Hand, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="could not be written"):
+        hand.canvas.export_png(tmp_path / "no" / "such.png")
+
+
+def test_every_control_has_a_name_and_can_be_reached(hand: Hand) -> None:
+    for widget in hand.canvas.findChildren(QWidget):
+        takes_focus = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        if takes_focus and widget.isVisible() and widget.focusProxy() is None:
+            assert widget.accessibleName(), widget
+
+
+def test_no_foreign_widgets_are_left(hand: Hand) -> None:
+    hand.canvas.grab()
+    names = {type(widget).__name__ for widget in hand.canvas.viewer.findChildren(QWidget)}
+    assert not names & {"QMenuBar", "TabSearchMenuWidget", "BaseMenu"}
