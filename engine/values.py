@@ -6,12 +6,16 @@ A value is what JSON can say, nothing else. This module knows of no other part o
 from __future__ import annotations
 
 import json
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from engine.errors import EngineError
 
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 """A JSON value. Values are shared between nodes, events and the history: nobody changes one in place."""
+
+MAX_NESTING: Final = 500
+"""The most lists and objects inside each other that are written. Every Python can write a good many more, so that runs
+do not end differently on different ones, and what is around a value (an event) can be written too."""
 
 
 class TooDeepError(EngineError):
@@ -22,15 +26,38 @@ def compact_json(value: Value) -> str:
     """Write a value as JSON with sorted keys and without white space, so that equal values give equal texts.
 
     Raises:
-        TooDeepError: It is nested too deeply, as when every iteration of a loop wraps the one before.
+        TooDeepError: It is nested more than `MAX_NESTING` deep, as when every iteration of a loop wraps the one before.
     """
     try:
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except RecursionError as error:
-        raise TooDeepError(
-            "A value holds too many lists or objects inside each other to be written.",
-            "Keep what is needed of it in a Transform, rather than wrapping it again.",
-        ) from error
+        raise _too_deep() from error
+    # Counting brackets costs next to nothing, and most often settles it.
+    if text.count("[") + text.count("{") > MAX_NESTING and _nesting(value) > MAX_NESTING:
+        raise _too_deep()
+    return text
+
+
+def _nesting(value: Value) -> int:
+    """How many lists and objects stand inside each other, at the most; goes through the value level by level."""
+    depth = 0
+    level = [value] if isinstance(value, (list, dict)) else []
+    while level:
+        depth += 1
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (list, dict))
+        ]
+    return depth
+
+
+def _too_deep() -> TooDeepError:
+    return TooDeepError(
+        f"A value holds more than {MAX_NESTING} lists or objects inside each other, too many to be written.",
+        "Keep what is needed of it in a Transform, rather than wrapping it again.",
+    )
 
 
 def to_text(value: Value) -> str:

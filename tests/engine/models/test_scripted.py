@@ -302,7 +302,7 @@ def test_what_is_no_file_to_read_is_said(tmp_path: Path) -> None:
     missing = failure_of(tmp_path / "missing.json")
     assert (missing.kind, "does not exist" in missing.message) == (ModelErrorKind.NOT_FOUND, True)
     assert "is no regular file" in failure_of(tmp_path).message
-    assert "cannot be read: embedded null byte" in failure_of(Path("a\0b")).message
+    assert re.search("cannot be read: .*embedded null", failure_of(Path("a\0b")).message)
     assert "does not exist" in failure_of(tmp_path / "two\nlines").message
     assert "cannot be read: File name too long" in failure_of(tmp_path / ("x" * 1000)).message
 

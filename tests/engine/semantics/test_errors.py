@@ -230,14 +230,14 @@ async def test_a_bug_in_a_models_price_comes_out_as_a_failed_run() -> None:
     assert played.result.error
 
 
-async def test_a_value_that_is_nested_too_deeply_fails_with_a_sentence() -> None:
-    workflow = around(formula("wrap", "[input]"), edges="loop -> wrap -> exit", max_iterations=3000)
+@pytest.mark.parametrize(("iterations", "ends"), [(499, "completed"), (502, "failed")])
+async def test_a_value_that_is_nested_too_deeply_fails_with_a_sentence(iterations: int, ends: str) -> None:
+    workflow = around(formula("wrap", "[input]"), edges="loop -> wrap -> exit", max_iterations=iterations)
 
-    played = await play(workflow, ends="failed", max_iterations_cap=3000)
+    played = await play(workflow, ends=ends, max_iterations_cap=3000)
 
-    assert "should not happen" not in played.result.error
-    assert played.result.error
-    assert played.result.remedy
+    assert ("more than 500 lists or objects" in played.result.error) is (ends == "failed")
+    assert bool(played.result.remedy) is (ends == "failed")
 
 
 async def test_what_had_come_of_a_reply_before_it_broke_off_is_counted_as_an_estimate() -> None:

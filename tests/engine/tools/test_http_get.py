@@ -374,6 +374,19 @@ async def test_whatever_the_address_only_tool_errors_come(url: str) -> None:
 # Encrypted connections
 
 
+_KEY_USES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+
+
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """Files of a certificate authority, and of the certificate and key that it gave to `secure.example`."""
@@ -396,11 +409,17 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Pat
             .not_valid_before(now - datetime.timedelta(days=1))
             .not_valid_after(now + datetime.timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=name == issuer, path_length=None), critical=True)
+            # Python 3.13 and newer are strict: a certificate names the keys, and an authority's says that it signs.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
             .add_extension(
                 x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("127.0.0.9"))]),
                 critical=False,
             )
         )
+        if name == issuer:
+            signs = dict.fromkeys(_KEY_USES, False) | {"key_cert_sign": True}
+            builder = builder.add_extension(x509.KeyUsage(**signs), critical=True)
         return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
     folder = tmp_path_factory.mktemp("authority")
