@@ -47,7 +47,7 @@ class Minimap(QWidget):
         self._picture = QPixmap()
         self.update()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the document, and a frame around what is seen."""
         if self._picture.isNull():
             self._draw()
@@ -66,16 +66,16 @@ class Minimap(QWidget):
             painter.setPen(pen(theme.colour("accent"), 2.0))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 8, 8)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go there."""
         self._viewer.look_at(self._to_scene(event.position()))
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Go there, with the button down."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._viewer.look_at(self._to_scene(event.position()))
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move a step."""
         steps = {
             Qt.Key.Key_Left: (-STEP, 0),

@@ -83,7 +83,7 @@ class Completions(QListView):
 class _Rows(QStyledItemDelegate):
     """A name, and its help in the colour of lesser texts."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:  # noqa: N802
+    def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
         """Two lines."""
         return QSize(120, round(2.7 * option.fontMetrics.height()) + UNIT)
 

@@ -87,7 +87,7 @@ class Highlighter(QSyntaxHighlighter):
             self._revision = document.revision()
         return self._spans
 
-    def highlightBlock(self, text: str) -> None:  # noqa: N802 # Qt's name
+    def highlightBlock(self, text: str) -> None:  # Qt's name
         """Colour one line."""
         start = self.currentBlock().position()
         end = start + self.currentBlock().length()

@@ -33,7 +33,7 @@ class Keys(QObject):
         if isinstance(widget, QAbstractSpinBox | QComboBox):
             widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel alone shall not move the keyboard here
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 # Qt's name
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # Qt's name
         """Take what is not the widget's own."""
         match event.type():
             case QEvent.Type.FocusOut:

@@ -27,7 +27,7 @@ class IdLine(QLineEdit):
 
     given_up = Signal()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 # Qt's name
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # Qt's name
         """Esc, and everything else as usual."""
         if event.key() == Qt.Key.Key_Escape and self.isModified():
             self.given_up.emit()

@@ -49,7 +49,7 @@ class TemplateEdit(GrowingEdit):
             self.insertPlainText("{{")
         self._offer(always=True)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 # Qt's name
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # Qt's name
         """While names are on offer, arrows choose, Enter and Tab take, Esc closes."""
         if event.key() == Qt.Key.Key_Space and event.modifiers() == Qt.KeyboardModifier.ControlModifier:
             self._offer(always=True)
@@ -81,7 +81,7 @@ class TemplateEdit(GrowingEdit):
             return True
         return super().event(event)
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 # Qt's name
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # Qt's name
         """Offer nothing to someone who is elsewhere."""
         self.completions.hide()
         super().focusOutEvent(event)

@@ -25,7 +25,7 @@ class ModelBox(QComboBox):
 
     opening = Signal()
 
-    def showPopup(self) -> None:  # noqa: N802 - Qt's name
+    def showPopup(self) -> None:
         """Let the list be brought up to date first."""
         self.opening.emit()
         super().showPopup()

@@ -83,13 +83,13 @@ class SettingsDialog(QDialog):
         self.raise_()
         self.activateWindow()
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
+    def showEvent(self, event: QShowEvent) -> None:
         """Look for keys: another program may have put some into the keyring meanwhile."""
         super().showEvent(event)
         if not event.spontaneous():
             self.providers.refresh()
 
-    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
+    def hideEvent(self, event: QHideEvent) -> None:
         """Whatever was decided is on the disk once the dialog is gone."""
         super().hideEvent(event)
         if not event.spontaneous():

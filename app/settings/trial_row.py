@@ -75,7 +75,7 @@ class TrialRow(QWidget):
             self._future.cancel()
         self._settle(COSTS, "")
 
-    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
+    def hideEvent(self, event: QHideEvent) -> None:
         """Nobody waits for an answer any more."""
         super().hideEvent(event)
         if self.is_running:

@@ -110,7 +110,7 @@ class Document(QWidget):
             self.session.select([node_id])
             self.canvas.center_on(node_id)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the workflow into the view when it gets its size."""
         super().resizeEvent(event)
         if self._needs_fit:
@@ -131,7 +131,7 @@ class Document(QWidget):
             self.session.select(outputs[:1])
             self.inspector.show_result()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and right step through the iterations while one is looked at; Esc goes back to the latest."""
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
         if self.session.chosen and step is not None:

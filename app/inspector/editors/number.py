@@ -54,7 +54,7 @@ class NumberBox(QAbstractSpinBox):
         """Everything may be typed; what is wrong with it is said beside the field."""
         return QValidator.State.Acceptable, text, position
 
-    def stepBy(self, steps: int) -> None:  # noqa: N802 # Qt's name
+    def stepBy(self, steps: int) -> None:  # Qt's name
         """Go up or down, and not out of the limits."""
         present = read_number(self.text())
         if isinstance(present, str):
@@ -70,7 +70,7 @@ class NumberBox(QAbstractSpinBox):
         self.lineEdit().setText(str(int(stepped)) if whole else write_number(float(stepped)))
         self.typed.emit(self.text())
 
-    def stepEnabled(self) -> QAbstractSpinBox.StepEnabledFlag:  # noqa: N802 # Qt's name
+    def stepEnabled(self) -> QAbstractSpinBox.StepEnabledFlag:  # Qt's name
         """Both ways; the limits hold where they are reached."""
         return QAbstractSpinBox.StepEnabledFlag.StepUpEnabled | QAbstractSpinBox.StepEnabledFlag.StepDownEnabled
 

@@ -59,22 +59,22 @@ class GrowingEdit(QPlainTextEdit):
         finally:
             self._silent = False
 
-    def sizeHint(self) -> QSize:  # noqa: N802 # Qt's name
+    def sizeHint(self) -> QSize:  # Qt's name
         """As high as the text, within limits."""
         height = min(max(self._text_height(), self._least * self._line_height()), self._most * self._line_height())
         return QSize(120, math.ceil(height + 2 * self.document().documentMargin()) + _FRAME)
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802 # Qt's name
+    def minimumSizeHint(self) -> QSize:  # Qt's name
         """It is never less high than its text."""
         return QSize(60, self.sizeHint().height())
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802 # Qt's name
+    def changeEvent(self, event: QEvent) -> None:  # Qt's name
         """Larger letters need more room."""
         super().changeEvent(event)
         if event.type() in {QEvent.Type.FontChange, QEvent.Type.StyleChange}:
             self._fit()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 # Qt's name
+    def resizeEvent(self, event: QResizeEvent) -> None:  # Qt's name
         """A narrower text is a higher one."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
