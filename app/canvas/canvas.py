@@ -300,7 +300,7 @@ class Canvas(QWidget):
             self.editing.nudge(way[0] * step, way[1] * step)
         return True
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep what lies over the view in its corners."""
         super().resizeEvent(event)
         self._place_corners()

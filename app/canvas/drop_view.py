@@ -28,19 +28,19 @@ class DropView(ViewBase):
     template_dropped = Signal(str)
     files_dropped = Signal(list)
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take nodes, templates and files."""
         self._accept(event)
 
-    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802 - Qt's name
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
         """Take nodes, templates and files."""
         self._accept(event)
 
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802 - Qt's name
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
         """Nothing was dropped."""
         event.accept()
 
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
+    def dropEvent(self, event: QDropEvent) -> None:
         """Hand on what was dropped."""
         data, place = event.mimeData(), self.mapToScene(event.position().toPoint())
         if data.hasFormat(NODE_MIME):

@@ -43,7 +43,7 @@ class LightItem(QGraphicsItem):
             self._bounds = self._bounds.united(QRectF(place.x() - 12, place.y() - 12, 24, 24))
         self.setVisible(bool(self._places))
 
-    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+    def boundingRect(self) -> QRectF:
         """All rings."""
         return self._bounds
 

@@ -105,7 +105,7 @@ class NodeItem(AbstractNodeItem):
         ports = self.inputs if is_input else self.outputs
         return next((port for port in ports if port.name == name), None)
 
-    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+    def boundingRect(self) -> QRectF:
         """The card with shadow, ports and badge."""
         return self._bounds
 
@@ -113,7 +113,7 @@ class NodeItem(AbstractNodeItem):
         """Where it is hit: on the card."""
         return self._outline
 
-    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:  # noqa: N802 - Qt's name
+    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:
         """Tell the view that edges and regions have to follow."""
         if change == QGraphicsItem.GraphicsItemChange.ItemPositionHasChanged:
             self._moved(self)

@@ -97,7 +97,7 @@ class StateItem(QGraphicsItem):
         self._line = card.summary_rect if self.shown.line else QRectF()
         self._bounds = self._pill.united(self._badge).united(self._line).adjusted(-2, -2, 2, 2)
 
-    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+    def boundingRect(self) -> QRectF:
         """The marks."""
         return self._bounds
 

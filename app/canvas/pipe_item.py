@@ -113,13 +113,13 @@ class Pipe(PipeItem):
         """What the base classes call to take highlights off."""
         self.restyle()
 
-    def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+    def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Stand out a little."""
         self.hovered = True
         self.restyle()
         event.accept()
 
-    def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+    def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Stand back again."""
         self.hovered = False
         self.restyle()

@@ -51,15 +51,15 @@ class CanvasPort(PortItem):
         """Its middle in the scene."""
         return self.scenePos()
 
-    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+    def boundingRect(self) -> QRectF:
         """Where it is hit."""
         return _BOUNDS
 
-    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Keep the mouse, or the card below would be dragged; the viewer draws the edge."""
         event.accept()
 
-    def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+    def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Let the card show it; say what it is."""
         self._hovered = True
         kind = "unknown port" if not self.facts.known else f"{self.facts.type}"
@@ -68,7 +68,7 @@ class CanvasPort(PortItem):
         self.parentItem().update()
         event.accept()
 
-    def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+    def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Let the card show it as usual."""
         self._hovered = False
         self.parentItem().update()

@@ -75,7 +75,7 @@ class RegionItem(QGraphicsItem):
         """The way back, from below the exit to below the loop."""
         return self._arrow
 
-    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+    def boundingRect(self) -> QRectF:
         """The region."""
         return getattr(self, "_bounds", QRectF())
 

@@ -101,7 +101,7 @@ class RegionLabel(QGraphicsItem):
         self._title = elided(used.bold_metrics, facts.title, max(room - rest, 48))
         self._width = used.bold_metrics.horizontalAdvance(self._title) + rest
 
-    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+    def boundingRect(self) -> QRectF:
         """The pill."""
         return QRectF(-1, -HEIGHT / 2 - 1, max(self._width, self._room) + 2, HEIGHT / 2 + LARGEST + 8)
 
@@ -156,20 +156,20 @@ class RegionLabel(QGraphicsItem):
             right = body.adjusted(0, 0, -12, 0)
             painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, facts.cost)
 
-    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Look at the iteration of the dot under the mouse, if there is anything to see."""
         index = self._index_at(event.pos())
         if 0 <= index <= self.facts.current:
             self.chosen(self.loop_id, index)
         event.accept()
 
-    def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+    def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Say which iteration it is."""
         self._hovered = self._index_at(event.pos())
         self.setToolTip(f"Iteration {self._hovered + 1}" if self._hovered >= 0 else "")
         self.update()
 
-    def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+    def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
         """Stand back again."""
         self._hovered = -1
         self.update()

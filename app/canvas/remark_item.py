@@ -92,7 +92,7 @@ class RemarkItem(AbstractNodeItem):
         self._hit = self._where_hit()
         self.update()
 
-    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+    def boundingRect(self) -> QRectF:
         """With the ring of a selected one."""
         return self.rect.adjusted(-4, -4, 4, 4)
 
@@ -100,7 +100,7 @@ class RemarkItem(AbstractNodeItem):
         """Where it is hit: a note anywhere, a frame on its title and border, so that one can work inside it."""
         return self._hit
 
-    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:  # noqa: N802 - Qt's name
+    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:
         """Take along what lies in a frame that is dragged."""
         if change == QGraphicsItem.GraphicsItemChange.ItemPositionChange and self._load:
             delta: QPointF = value - self.pos()
@@ -109,14 +109,14 @@ class RemarkItem(AbstractNodeItem):
                     item.moveBy(delta.x(), delta.y())
         return value
 
-    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Begin to move, or to resize at the corner."""
         self._is_resizing = event.button() == Qt.MouseButton.LeftButton and self._handle().contains(event.pos())
         if self.is_frame and not self._is_resizing:
             self._load = self.carried(self)
         super().mousePressEvent(event)
 
-    def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Move or resize."""
         if not self._is_resizing:
             super().mouseMoveEvent(event)
@@ -128,7 +128,7 @@ class RemarkItem(AbstractNodeItem):
         self._hit = self._where_hit()
         self.update()
 
-    def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Keep the new size."""
         super().mouseReleaseEvent(event)
         self._load = []
@@ -136,7 +136,7 @@ class RemarkItem(AbstractNodeItem):
             self._is_resizing = False
             self.resized(self)
 
-    def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:  # noqa: N802 - Qt's name
+    def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Show at the corner that it can be pulled."""
         at_corner = self._handle().contains(event.pos())
         self.setCursor(Qt.CursorShape.SizeFDiagCursor if at_corner else Qt.CursorShape.ArrowCursor)

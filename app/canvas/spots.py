@@ -62,7 +62,7 @@ class SpotsItem(QGraphicsItem):
             self._rects.get(_kind(item), {})[item] = item.card_rect
         self.update()
 
-    def boundingRect(self) -> QRectF:  # noqa: N802 - Qt's name
+    def boundingRect(self) -> QRectF:
         """Everywhere: to work out where the cards are takes longer than to paint them."""
         return _EVERYWHERE
 

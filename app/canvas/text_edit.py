@@ -63,7 +63,7 @@ class TextEdit(QObject):
         self._kept = None
         self._close()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Enter keeps, Escape gives up, leaving keeps."""
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             is_enter = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}

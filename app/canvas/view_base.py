@@ -27,7 +27,7 @@ MOST: Final = 1e6
 class _NoSearch:
     """In place of the base class's search box, which is not used."""
 
-    def isVisible(self) -> bool:  # noqa: N802 - Qt's name
+    def isVisible(self) -> bool:
         return False
 
 
@@ -167,12 +167,12 @@ class ViewBase(NodeViewer):
         """Call something when the present event is over."""
         QTimer.singleShot(0, self, call)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep what is seen; the base class would zoom."""
         QGraphicsView.resizeEvent(self, event)
         self.view_moved.emit()
 
-    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:  # noqa: N802 - Qt's name
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
         """The ground with its grid of dots."""
         theme = look()
         if self._tile.isNull():

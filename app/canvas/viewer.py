@@ -64,7 +64,7 @@ class CanvasViewer(DropView):
 
     # Events of the mouse
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         """Begin to pan, or what the base class makes of it."""
         self._take_modifiers(event.modifiers())
         is_left = event.button() == Qt.MouseButton.LeftButton
@@ -78,7 +78,7 @@ class CanvasViewer(DropView):
             return
         super().mousePressEvent(event)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, draw an edge, or what the base class makes of it."""
         place = event.position().toPoint()
         if self._pan_from is not None:
@@ -94,7 +94,7 @@ class CanvasViewer(DropView):
             selected = self.selected_nodes()
             self.dragged.emit(selected[0] if len(selected) == 1 else None)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End the gesture."""
         if self._pan_from is not None:
             self._pan_from = None
@@ -111,7 +111,7 @@ class CanvasViewer(DropView):
             self._is_dragging = False
             self.released.emit()
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Open what lies there."""
         place = self.mapToScene(event.position().toPoint())
         items = self._items_near(place, AbstractNodeItem, 4, 4)
@@ -119,7 +119,7 @@ class CanvasViewer(DropView):
             self.opened.emit(items[0])
         event.accept()
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt's name
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom at the mouse; with Shift, move sideways."""
         delta = event.angleDelta()
         if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
@@ -128,14 +128,14 @@ class CanvasViewer(DropView):
             self.zoom_to(self._zoom * 1.0015 ** (delta.y() or delta.x()), event.position().toPoint())
         event.accept()
 
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802 - Qt's name
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Ask for the menu that fits what lies there."""
         self.menu_wanted.emit(event.globalPos(), self.mapToScene(event.pos()))
         event.accept()
 
     # Keys and focus
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows, Escape, Space; everything else goes on to the window."""
         if event.key() == Qt.Key.Key_Escape and self._LIVE_PIPE.isVisible():
             self._put_back()
@@ -146,18 +146,18 @@ class CanvasViewer(DropView):
         elif not self.key_handler(event):
             QWidget.keyPressEvent(self, event)
 
-    def keyReleaseEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
         """Stop to pan with Space."""
         if event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
             self._space = False
             self.viewport().unsetCursor()
         QWidget.keyReleaseEvent(self, event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt's name
+    def focusInEvent(self, event: QFocusEvent) -> None:
         """The base class would fill its menu bar."""
         QGraphicsView.focusInEvent(self, event)
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt's name
+    def focusOutEvent(self, event: QFocusEvent) -> None:
         """Keys that were held down are no longer known to be."""
         self.clear_key_state()
         self._space = False
@@ -175,7 +175,7 @@ class CanvasViewer(DropView):
 
     # Drawing edges
 
-    def sceneMousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def sceneMousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Begin an edge at a port, or remember the edge under the mouse: pulled away, it comes off."""
         self._pressed_pipe = None
         if event.button() != Qt.MouseButton.LeftButton or self.ALT_state:
@@ -195,7 +195,7 @@ class CanvasViewer(DropView):
             self.scene().clearSelection()
             self._pressed_pipe.setSelected(True)
 
-    def sceneMouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def sceneMouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Lead the edge to the mouse, and say what it may do there."""
         if not self._LIVE_PIPE.isVisible() or self._start_port is None:
             return
