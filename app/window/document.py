@@ -74,7 +74,7 @@ class Document(QWidget):
         self.autosave.kept.connect(lambda: self.bars.drop("autosave"))
         session.changed.connect(self._compare_with_run)
         session.run_started.connect(self._compare_with_run)
-        session.run_ended.connect(self._compare_with_run)
+        session.run_ended.connect(self._compare_again)
         self._needs_fit = True
         # Once everything around it has found its place.
         self._fitting = QTimer(self)
@@ -110,7 +110,7 @@ class Document(QWidget):
             self.session.select([node_id])
             self.canvas.center_on(node_id)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the workflow into the view when it gets its size."""
         super().resizeEvent(event)
         if self._needs_fit:
@@ -131,7 +131,7 @@ class Document(QWidget):
             self.session.select(outputs[:1])
             self.inspector.show_result()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and right step through the iterations while one is looked at; Esc goes back to the latest."""
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
         if self.session.chosen and step is not None:
@@ -148,6 +148,10 @@ class Document(QWidget):
             widget.deleteLater()
         self.setParent(None)
         self.deleteLater()
+
+    def _compare_again(self) -> None:
+        self.bars.drop("changed")  # now there is something to be done about it
+        self._compare_with_run()
 
     def _compare_with_run(self, *_: object) -> None:
         ran = self.session.run_workflow

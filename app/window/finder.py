@@ -108,7 +108,7 @@ class Finder(QDialog):
         self.move(parent.mapToGlobal(QPoint((parent.width() - width) // 2, 16 * UNIT)))
         self.field.setFocus()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The arrows move in the list while the letters go into the field; Enter chooses."""
         if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}

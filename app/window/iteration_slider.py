@@ -45,36 +45,36 @@ class IterationSlider(QSlider):
         self.setAccessibleDescription(f"Iteration {index + 1} of {self._total}")
         self.update()
 
-    def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+    def sizeHint(self) -> QSize:
         """Wide enough for some dots."""
         return QSize(240, round(28 * style().scale))
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+    def minimumSizeHint(self) -> QSize:
         """Room to hit one."""
         return QSize(120, round(28 * style().scale))
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose the nearest iteration that has begun."""
         if event.button() is Qt.MouseButton.LeftButton:
             self._choose_at(event.position().x())
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Choose while dragging."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._choose_at(event.position().x())
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Nothing more happens."""
         event.accept()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """The keys of every slider, and Esc for the latest."""
         if event.key() == Qt.Key.Key_Escape:
             self.latest_wanted.emit()
         else:
             super().keyPressEvent(event)
 
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the line, the dots and the ring."""
         theme = style().theme
         painter = QPainter(self)

@@ -275,17 +275,17 @@ class MainWindow(QMainWindow):
             total = sum(self.middle.sizes())
             self.middle.setSizes([max(total - DRAWER_HEIGHT, 200), DRAWER_HEIGHT])
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files."""
         if _files(event):
             event.acceptProposedAction()
 
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
+    def dropEvent(self, event: QDropEvent) -> None:
         """Open files."""
         event.acceptProposedAction()
         self.documents.open_files(_files(event))
 
-    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
+    def closeEvent(self, event: QCloseEvent) -> None:
         """Ask first, where something would be lost."""
         if not self.closing.may_close():
             event.ignore()

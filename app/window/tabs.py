@@ -94,7 +94,7 @@ class Tabs(QTabWidget):
         self.setTabToolTip(place, f"{where}{' (changed)' if session.is_modified else ''}")
         self.setTabIcon(place, icon("mdi6.play", style().theme.accent) if session.run is not None else QIcon())
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """A click with the middle button closes."""
         if watched is self.tabBar() and event.type() == QEvent.Type.MouseButtonRelease:
             assert isinstance(event, QMouseEvent)
@@ -105,12 +105,12 @@ class Tabs(QTabWidget):
                 return True
         return super().eventFilter(watched, event)
 
-    def tabInserted(self, index: int) -> None:  # noqa: N802 - Qt's name
+    def tabInserted(self, index: int) -> None:
         """The close buttons say what they do."""
         super().tabInserted(index)
         self._dress_buttons()
 
-    def tabRemoved(self, index: int) -> None:  # noqa: N802 - Qt's name
+    def tabRemoved(self, index: int) -> None:
         """A start page that is alone cannot be closed."""
         super().tabRemoved(index)
         self._dress_buttons()
