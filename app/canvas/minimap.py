@@ -125,7 +125,7 @@ class Minimap(QWidget):
         painter = QPainter(self._picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(theme.colour("edge"), 1.0))
-        painter.setBrush(theme.colour("panel", 240))
+        painter.setBrush(theme.colour("panel"))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
         painter.setPen(Qt.PenStyle.NoPen)
         middle, scale = self._shown.center(), self._scale
