@@ -187,6 +187,8 @@ def test_a_missing_value_is_asked_for(window: MainWindow, tmp_path: Path, qtbot:
         "a_json": {"a": 1},
     }
 
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
     QTest.keyClick(window, Qt.Key.Key_F5)
     assert document.session.run is not None, "the last values serve the next run"
     ended(document, qtbot)
