@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
@@ -98,16 +98,12 @@ class Whole:
         assert row is not None, field
         return row.editor
 
-    def fill(self, editor: Editor, value: Value) -> None:
+    def fill(self, value: Value) -> None:
         """Write a value where the keyboard is, over what is there."""
-        widget = editor.main_widget
         if isinstance(value, bool):
             self.press(Qt.Key.Key_Space)
             return
-        if isinstance(widget, QAbstractSpinBox):
-            widget.selectAll()
-        else:
-            self.press(Qt.Key.Key_A, CTRL)
+        self.press(Qt.Key.Key_A, CTRL)
         self.write(str(value))
 
 

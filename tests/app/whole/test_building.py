@@ -103,7 +103,7 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole) -> None:
                 click(editor.main_widget)
             else:
                 click(editor.main_widget)
-                whole.fill(editor, value)
+                whole.fill(value)
     whole.settle()
     for edge in wanted.edges:
         start, end = (
@@ -169,7 +169,7 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole) -> None:
         for name, value in own_config(node.type, node.config).items():
             editor = whole.editor(name, unfold)
             walk(whole, editor.main_widget, Qt.Key.Key_Backtab)
-            whole.fill(editor, value)
+            whole.fill(value)
     walk(whole, canvas.viewer, Qt.Key.Key_Backtab)
     for edge in wanted.edges:
         whole.settle()
