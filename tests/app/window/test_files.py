@@ -18,7 +18,7 @@ from engine.document import files
 from engine.document.files import load, save
 from engine.document.node_operations import SetTitle
 from engine.document.operations import SetDescription
-from tests.app.window.conftest import SELF_REFINE, Answers, MakeWindow, answer, end, press, question, saved, small
+from tests.app.window.conftest import SELF_REFINE, Answers, MakeWindow, answer, press, question, saved, small
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -246,9 +246,7 @@ def test_a_window_without_unsaved_work_closes_at_once(window: MainWindow, tmp_pa
     assert not window.isVisible()
 
 
-def test_the_next_window_opens_what_was_open_as_it_was(
-    make_window: MakeWindow, preferences: Preferences, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, tmp_path: Path) -> None:
     first = make_window()
     paths = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
     for path in paths:
@@ -256,9 +254,8 @@ def test_the_next_window_opens_what_was_open_as_it_was(
     QTest.keyClick(first, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
     assert not first.palette_panel.isVisible()
     first.drawer.unfold("log")
-    first.resize(1200, 800)
+    first.resize(700, 600)
     first.close()
-    end(first, qtbot)
     paths[0].rename(tmp_path / "moved")
 
     second = make_window()
@@ -267,7 +264,7 @@ def test_the_next_window_opens_what_was_open_as_it_was(
     assert [document.session.path for document in second.documents.all] == [paths[1]]
     assert not second.palette_panel.isVisible()
     assert second.drawer.open_panel == "log"
-    assert (second.width(), second.height()) == (1200, 800)
+    assert (second.width(), second.height()) == (700, 600)
 
 
 def drop(window: MainWindow, *paths: Path) -> None:
