@@ -26,10 +26,12 @@ $(UV): | $(BIN)/python
 $(STAMP): requirements.lock pyproject.toml | $(UV)
 	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --no-build-isolation --compile-bytecode requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
-	$(BIN)/python -m compileall -q engine
+	$(BIN)/python -m compileall -q engine app
 	@touch $(STAMP)
 
-run: demo
+# Exit code 2 is the program's way to say that no window can be shown; it has told why.
+run: $(STAMP)
+	@$(BIN)/loopwright || { [ $$? -eq 2 ] && echo "So here is the run without a window." && $(MAKE) --no-print-directory demo; }
 
 demo: $(STAMP)
 	$(BIN)/loopwright run templates/self-refine.loop.json

@@ -121,11 +121,14 @@ class LiveRun(QObject):
         inputs: Mapping[str, Value],
         options: RunOptions,
         parent: QObject | None = None,
+        *,
+        paused: bool = False,
     ) -> None:
+        """Start the run; `paused` keeps even the first node from starting until it is resumed or stepped."""
         super().__init__(parent)
         self._engine = engine
         self._run: Run | None = None
-        self._waiting: list[Callable[[Run], None]] = []
+        self._waiting: list[Callable[[Run], None]] = [Run.pause] if paused else []
         self._place = 0
         self._refusal: EngineError | None = None
         self._timer = QTimer(self)

@@ -185,15 +185,15 @@ class Session(QObject):
             self.selection = selection
             self.selection_changed.emit()
 
-    def start_run(self, inputs: Mapping[str, Value], options: RunOptions) -> None:
-        """Run the document as it is now. One run a document at a time."""
+    def start_run(self, inputs: Mapping[str, Value], options: RunOptions, *, paused: bool = False) -> None:
+        """Run the document as it is now, or get ready to, step by step. One run a document at a time."""
         if self.run is not None:
             return
         self.last_inputs = dict(inputs)
         self.run_workflow = self.workflow
         self.picture = RunPicture(analyse(self.workflow, self.registry).parent)
         self.chosen = {}
-        self.run = LiveRun(self._engine, self.workflow, inputs, options, self)
+        self.run = LiveRun(self._engine, self.workflow, inputs, options, self, paused=paused)
         self.run.events.connect(self._take_up_events)
         self.run.refused.connect(self._run_refused)
         self.run.ended.connect(self._run_ended)

@@ -23,6 +23,8 @@ SCENARIOS: Final = {
     "import_time": "importing the engine in a fresh process",
     "stable_output": "one comparison of two results",
     "validation": "a document of 1,000 nodes",
+    "window_canvas": "the window with 1,000 nodes, beside stock NodeGraphQt",
+    "window_start": "from a fresh process to a window that takes clicks",
 }
 
 

@@ -19,6 +19,10 @@ class Effort:
         long_text: Characters of the longest texts that are compared.
         nodes: Nodes of the document that is validated.
         edges: Edges of that document.
+        frames: Frames of the window of which the median is taken.
+        pieces: Pieces in which each of the nodes streams whose events the window takes up.
+        reopened: Documents that are opened and closed.
+        window_rounds: How often the window and its peer have their turn, at most.
         peers: Whether the peers are measured too.
     """
 
@@ -31,10 +35,26 @@ class Effort:
     long_text: int = 1_000_000
     nodes: int = 1_000
     edges: int = 1_500
+    frames: int = 60
+    pieces: int = 500
+    reopened: int = 50
+    window_rounds: int = 3
     peers: bool = True
 
 
 SMALLEST = Effort(
-    rounds=1, iterations=2, growth=(1, 2), chain=2, width=2, text=2, long_text=4, nodes=14, edges=16, peers=False
+    rounds=1,
+    iterations=2,
+    growth=(1, 2),
+    chain=2,
+    width=2,
+    text=2,
+    long_text=4,
+    nodes=26,
+    edges=30,
+    frames=2,
+    pieces=20,
+    reopened=1,
+    peers=False,
 )
 """Everything once and as small as it can be: shows that the benchmarks work, and says nothing about speed."""

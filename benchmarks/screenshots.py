@@ -46,12 +46,13 @@ THINKING_S: Final = 0.3
 _DRAFTS: Final = (
     "Dear neighbours, on Sunday we have a picnic in the park. Please come. There will be food.",
     (
-        "Dear neighbours, this Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and something "
-        "you like to eat; we bring lemonade and games."
+        "Dear neighbours, this Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
+        "something you like to eat; we bring lemonade and games."
     ),
     (
-        "Dear neighbours,\n\nthis Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and a dish "
-        "to share; there will be lemonade, games, and shade for whoever wants it. If it rains, we meet in the hall.\n\n"
+        "Dear neighbours,\n\nthis Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
+        "a dish to share; there will be lemonade, games, and shade for whoever wants it. If it rains, we meet in the "
+        "hall.\n\n"
         "We look forward to seeing you!"
     ),
 )

@@ -238,6 +238,7 @@ class Canvas(QWidget):
 
     def _analysed(self) -> None:
         self.view.regions.refresh(self.session.workflow)
+        self.run_view.take_up_problems()
         self.view.items_changed.emit()
 
     def _take_up_selection(self) -> None:

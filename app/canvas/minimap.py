@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.canvas.look import look, pen
 from app.theme.style import style
+from engine.nodes.spec import Category
 
 if TYPE_CHECKING:
     from app.canvas.document_view import DocumentView
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 SIZE: Final = QSize(160, 96)
 PADDING: Final = 8.0
 LATER_MS: Final = 100
+LEAST: Final = 3.0
+"""The least size of a card in pixels."""
+
 STEP: Final = 48
 
 
@@ -90,8 +94,8 @@ class Minimap(QWidget):
             self._viewer.look_at(self._viewer.centre + QPointF(*step) / self._viewer.factor)
 
     def _later(self) -> None:
-        if not self._timer.isActive():
-            self._timer.start()
+        """Redraw when things have come to rest; a drag moves too many of them too often."""
+        self._timer.start()
 
     def _restyle(self) -> None:
         self.setFixedSize(SIZE * style().scale)
@@ -121,17 +125,25 @@ class Minimap(QWidget):
         painter = QPainter(self._picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(theme.colour("edge"), 1.0))
-        painter.setBrush(theme.colour("panel", 240))
+        painter.setBrush(theme.colour("panel"))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
         painter.setPen(Qt.PenStyle.NoPen)
-        for region in self._view.regions.items.values():
-            painter.setBrush(theme.colour("accent", 30))
-            painter.drawRoundedRect(self._small(region.rect, 2.0), 2, 2)
-        for item in self._view.nodes.values():
-            painter.setBrush(theme.category(item.facts.category))
-            painter.drawRoundedRect(self._small(item.card_rect, 3.0), 1.5, 1.5)
+        middle, scale = self._shown.center(), self._scale
+        painter.translate(self.width() / 2, self.height() / 2)
+        painter.scale(scale, scale)
+        painter.translate(-middle)
+        painter.setBrush(theme.colour("accent", 30))
+        painter.drawRects([region.rect for region in self._view.regions.items.values()])
+        least = LEAST / scale
+        for category, rects in self._rects().items():
+            painter.setBrush(theme.category(category))
+            sizes = ((rect.x(), rect.y(), rect.width(), rect.height()) for rect in rects)
+            painter.drawRects([QRectF(x, y, max(wide, least), max(high, least)) for x, y, wide, high in sizes])
         painter.end()
 
-    def _small(self, rect: QRectF, least: float) -> QRectF:
-        small = QRectF(self._to_map(rect.topLeft()), self._to_map(rect.bottomRight()))
-        return QRectF(small.x(), small.y(), max(small.width(), least), max(small.height(), least))
+    def _rects(self) -> dict[Category | None, list[QRectF]]:
+        """The cards by their colour: few calls for many cards."""
+        rects: dict[Category | None, list[QRectF]] = {}
+        for item in self._view.nodes.values():
+            rects.setdefault(item.facts.category, []).append(item.card_rect)
+        return rects

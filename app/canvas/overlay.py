@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 PILL_HEIGHT: Final = 20.0
 MARK: Final = 12
+SPOT_BELOW: Final = 0.2
+"""Zoomed out further than this, the marks are a stroke of colour."""
+
+SPOT_WIDTH: Final = 80.0
 TURN: Final = 24
 """Degrees that the arc of a running node moves on at each beat."""
 
@@ -95,7 +99,10 @@ class StateItem(QGraphicsItem):
         left = self._pill.left() - 4 if width else right
         self._badge = QRectF(left - badge, -PILL_HEIGHT / 2, badge, PILL_HEIGHT) if badge else QRectF()
         self._line = card.summary_rect if self.shown.line else QRectF()
-        self._bounds = self._pill.united(self._badge).united(self._line).adjusted(-2, -2, 2, 2)
+        self._spot = (
+            QRectF(right - SPOT_WIDTH, -PILL_HEIGHT / 2, SPOT_WIDTH, PILL_HEIGHT) if width or badge else QRectF()
+        )
+        self._bounds = self._pill.united(self._badge).united(self._line).united(self._spot).adjusted(-2, -2, 2, 2)
 
     def boundingRect(self) -> QRectF:
         """The marks."""
@@ -108,6 +115,9 @@ class StateItem(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint the marks; a spot of colour and form when zoomed out."""
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
+        if scale < SPOT_BELOW:
+            self._paint_spot(painter)
+            return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self._line.isNull() and scale >= 0.5:
             self._paint_line(painter)
@@ -118,6 +128,14 @@ class StateItem(QGraphicsItem):
             colour = look().colour("bad" if self.shown.errors else "warning")
             words = str(self.shown.errors or self.shown.warnings)
             self._paint_pill(painter, self._badge, colour, "mdi6.alert", words)
+
+    def _paint_spot(self, painter: QPainter) -> None:
+        """A stroke along the top in the colour of the state; still wide enough to be seen."""
+        colour = "bad" if self.shown.errors else "warning" if self.shown.warnings else ""
+        if self.shown.state is not None:
+            colour = _MARKS[self.shown.state][1]
+        if colour:
+            painter.fillRect(self._spot, look().colour(colour))
 
     def _words(self) -> str:
         assert self.shown.state is not None

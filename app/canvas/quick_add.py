@@ -54,16 +54,19 @@ class TypeAndPort:
     port: str
 
 
-def types_that_fit(registry: Registry, port: PortFacts | None, *, is_input: bool) -> list[Entry]:
+def types_that_fit(registry: Registry, port: PortFacts | None, *, is_input: bool, in_body: bool = False) -> list[Entry]:
     """The node types to choose from: all, or those with a port that fits one end of an edge.
 
     Args:
         registry: The node types.
         port: The port that the edge hangs on; None for all types.
         is_input: Whether that port is an input.
+        in_body: Whether the new node would lie in a loop's body, where inputs and outputs of the workflow may not.
     """
     entries: list[Entry] = []
     for spec in registry:
+        if in_body and spec.type in {"input", "output"}:
+            continue
         joined = _fitting(spec, port, is_input=is_input) if port is not None else ""
         if joined is not None:
             title = "Loop and Exit" if spec.type == "loop" else spec.title
@@ -121,17 +124,17 @@ class PickList(QFrame):
         """
         self._entries, self._chosen = entries, chosen
         scale = style().scale
-        self.resize(round(WIDTH * scale), round(HEIGHT * scale))
         side = round(18 * scale)
         self.list.setIconSize(QSize(side, side))
+        self.filter.clear()
+        self._refill()
+        self.resize(round(WIDTH * scale), min(self._wanted_height(), round(HEIGHT * scale)))
         room = self._parent.rect()
         x = min(max(place.x(), 8), max(room.width() - self.width() - 8, 8))
         y = min(max(place.y(), 8), max(room.height() - self.height() - 8, 8))
         self.move(x, y)
         self.filter.setPlaceholderText(prompt)
         self.filter.setAccessibleName(prompt)
-        self.filter.clear()
-        self._refill()
         self.show()
         self.raise_()
         self.filter.setFocus(Qt.FocusReason.PopupFocusReason)
@@ -162,6 +165,11 @@ class PickList(QFrame):
         else:
             return False
         return True
+
+    def _wanted_height(self) -> int:
+        """What shows all entries without scrolling."""
+        rows = max(self.list.count(), 3) * max(self.list.sizeHintForRow(0), 1) + 2 * self.list.frameWidth() + 4 * UNIT
+        return rows + self.filter.sizeHint().height() + 6 * UNIT
 
     def _refill(self) -> None:
         self.list.clear()

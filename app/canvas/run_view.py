@@ -52,7 +52,6 @@ class RunView(QObject):
         session.run_updated.connect(self._updated)
         session.run_ended.connect(self.show_all)
         session.view_changed.connect(self.show_all)
-        session.analysed.connect(self.take_up_problems)
         view.regions.chosen = session.look_at
         self.take_up_problems()
 
@@ -98,7 +97,7 @@ class RunView(QObject):
             for loop in touched & bodies.keys():  # with its iteration, all in it begins anew
                 touched = touched | bodies[loop].nodes | {bodies[loop].exit}
             self.show(touched)
-        for item in self._moving:
+        for item in () if self._view.spots.isVisible() else self._moving:
             if item.state is not None:
                 item.state.beat()
         self.travels.beat()
@@ -106,7 +105,7 @@ class RunView(QObject):
             self._timer.stop()
 
     def show(self, node_ids: Iterable[str]) -> None:
-        """Show some nodes as they are now, and all loops."""
+        """Show some nodes as they are now, and the regions of the loops among them."""
         wanted = [node_id for node_id in node_ids if node_id in self._view.nodes]
         marks = self._marks()
         nodes, registry = self._session.workflow.nodes_by_id, self._session.registry
@@ -119,9 +118,10 @@ class RunView(QObject):
             self._show_card(self._view.nodes[node_id], with_problems(state, errors, warnings))
             self._show_edges(node_id, marks)
         self._moving = {item for item in self._moving if self._view.nodes.get(item.facts.id) is item}
-        self._show_loops(marks)
+        loops = [node_id for node_id in wanted if node_id in self._view.regions.items]
+        self._show_loops(marks, loops)
         if marks is not None and not self._session.chosen:
-            self._send_off(marks, wanted)
+            self._send_off(marks, wanted, loops)
         if self._moving and not self._timer.isActive():
             self._timer.start()
 
@@ -151,12 +151,13 @@ class RunView(QObject):
             for pipe in port.connected_pipes:
                 pipe.set_flow(Flow.NONE if marks is None else marks.flow(node_id, port.name))
 
-    def _show_loops(self, marks: RunMarks | None) -> None:
-        for loop, region in self._view.regions.items.items():
+    def _show_loops(self, marks: RunMarks | None, loops: Iterable[str]) -> None:
+        for loop in loops:
+            region = self._view.regions.items[loop]
             title = self._view.nodes[loop].facts.title
             region.label.show_facts(LoopFacts(title) if marks is None else marks.loop(loop, title))
 
-    def _send_off(self, marks: RunMarks, node_ids: Iterable[str]) -> None:
+    def _send_off(self, marks: RunMarks, node_ids: Iterable[str], loops: Iterable[str]) -> None:
         """Let a dot travel along each edge that has just carried a value."""
         picture = self._session.picture
         assert picture is not None
@@ -165,7 +166,8 @@ class RunView(QObject):
             before, self._states[node_id] = self._states.get(node_id), state
             if state is NodeState.DONE and before in {NodeState.RUNNING, NodeState.WAITING, None}:
                 self._send_along(node_id, skip="body")
-        for loop, region in self._view.regions.items.items():
+        for loop in loops:
+            region = self._view.regions.items[loop]
             now = picture.loop(loop).current
             if now > self._iterations.get(loop, -1):
                 if now > 0:

@@ -47,6 +47,7 @@ class Autosave(QObject):
         self._kept: Workflow | None = None
         self._writing: threading.Thread | None = None
         self._has_failed = False
+        self._avoided: Path | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(AFTER_MS)
@@ -59,6 +60,10 @@ class Autosave(QObject):
     def file(self) -> Path | None:
         """Where the work is kept now; None where there is none to keep."""
         return self._place.file if self._place is not None else None
+
+    def avoid(self, file: Path) -> None:
+        """Leave a file alone: it holds what a crash left, and nobody has decided about it yet."""
+        self._avoided = file
 
     def keep_now(self) -> None:
         """Do not wait any longer: something is going wrong."""
@@ -105,7 +110,8 @@ class Autosave(QObject):
 
     def _claimed(self) -> Place | None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        places = (Place(file) for file in places_of(self._session.path, self._folder))
+        files = places_of(self._session.path, self._folder)
+        places = (Place(file) for file in files if file != self._avoided)
         return next((place for place in places if place.claim()), None)
 
     def _write(self, workflow: Workflow, place: Place | None) -> None:

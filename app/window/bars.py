@@ -38,6 +38,7 @@ class Bars(QWidget):
         bar.closed.connect(lambda: self.drop(matter))
         self._bars[matter] = bar
         self._column.addWidget(bar)
+        bar.show()
         return bar
 
     def drop(self, matter: str) -> None:

@@ -35,7 +35,8 @@ class Document(QWidget):
         fresh_run_wanted: Run the document as it is now.
 
     Attributes:
-        recovered_from: The file whose unsaved work this document is; None for most.
+        remains: The file in which a crash left work on this document; None for most.
+        uses_remains: Whether a person took that work up.
         may_use_folder: Whether its runs may use its folder, as answered last.
     """
 
@@ -52,7 +53,8 @@ class Document(QWidget):
         super().__init__(parent)
         self.session = session
         session.setParent(self)
-        self.recovered_from: Path | None = None
+        self.remains: Path | None = None
+        self.uses_remains = False
         self.may_use_folder = False
         self.bars = Bars(self)
         # The canvas is a part of its own with its own methods; see its module.
@@ -74,7 +76,7 @@ class Document(QWidget):
         self.autosave.kept.connect(lambda: self.bars.drop("autosave"))
         session.changed.connect(self._compare_with_run)
         session.run_started.connect(self._compare_with_run)
-        session.run_ended.connect(self._compare_with_run)
+        session.run_ended.connect(self._compare_again)
         self._needs_fit = True
         # Once everything around it has found its place.
         self._fitting = QTimer(self)
@@ -148,6 +150,10 @@ class Document(QWidget):
             widget.deleteLater()
         self.setParent(None)
         self.deleteLater()
+
+    def _compare_again(self) -> None:
+        self.bars.drop("changed")  # now there is something to be done about it
+        self._compare_with_run()
 
     def _compare_with_run(self, *_: object) -> None:
         ran = self.session.run_workflow

@@ -202,13 +202,16 @@ class Documents(QObject):
         document.bars.drop("disk")
         document.bars.drop("autosave")
         self._preferences.remember_file(path)
-        self._forget_remains(document)
+        self._forget_used(document)
         then()
 
     def _offer(self, document: Document, remains: Recovered) -> None:
-        document.recovered_from = remains.file
+        document.remains = remains.file
+        document.autosave.avoid(remains.file)
+        document.autosave.kept.connect(lambda: self._forget_used(document))
 
         def use() -> None:
+            document.uses_remains = True
             document.session.do(Replace("Use the recovered changes", remains.workflow))
             document.first_look()
 
@@ -224,10 +227,15 @@ class Documents(QObject):
         )
 
     def _forget_remains(self, document: Document) -> None:
-        if document.recovered_from is not None and document.recovered_from != document.autosave.file:
-            discard(document.recovered_from)
-        document.recovered_from = None
+        if document.remains is not None:
+            discard(document.remains)
+        document.remains = None
         document.bars.drop("recovery")
+
+    def _forget_used(self, document: Document) -> None:
+        """The work that a crash left is in the document, and that is on the disk now."""
+        if document.uses_remains:
+            self._forget_remains(document)
 
     def _note_change_on_disk(self, document: Document) -> None:
         document.bars.say(

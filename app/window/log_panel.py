@@ -54,7 +54,7 @@ class LogModel(QAbstractListModel):
         self.lines.clear()
         self.endResetModel()
 
-    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008, D102 - Qt's name
+    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008, D102 - Qt's own
         return 0 if parent.isValid() else len(self.lines)
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:  # noqa: D102

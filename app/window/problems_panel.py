@@ -67,11 +67,11 @@ class ProblemRow(QFrame):
         self._mark.setAccessibleName(str(self.problem.severity))
         self._mark.setToolTip("Error: it stops a run." if is_error else "Warning: it runs all the same.")
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: D102 - Qt's name
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: D102 - Qt's own
         if event.button() is Qt.MouseButton.LeftButton:
             self.chosen.emit(self.problem)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: D102 - Qt's name
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: D102 - Qt's own
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space}:
             self.chosen.emit(self.problem)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.bridge import EngineThread
+from app.bridge import EngineThread, LiveRun
 from app.settings.preferences import Preferences
 from app.window.choosers import Asker, ask
 from app.window.document import Document
@@ -46,18 +46,23 @@ class Runs(QObject):
 
     def run(self, document: Document) -> None:
         """Run a document; its inputs are asked for only where a value is missing."""
+        self._run(document, lambda: None, paused=False)
+
+    def _run(self, document: Document, then: Callable[[], object], *, paused: bool) -> None:
         if not self._may_start(document):
             return
         values = known_values(declared_inputs(document.session.workflow), document.session.last_inputs)
         if values is None:
-            self.run_with(document)
+            self._ask(document, then, paused=paused)
         else:
-            self._start(document, values)
+            self._start(document, values, then, paused=paused)
 
     def run_with(self, document: Document) -> None:
         """Ask for the inputs in any case, and run."""
-        if not self._may_start(document):
-            return
+        if self._may_start(document):
+            self._ask(document, lambda: None, paused=False)
+
+    def _ask(self, document: Document, then: Callable[[], object], *, paused: bool) -> None:
         session = document.session
         dialog = RunDialog(
             declared_inputs(session.workflow),
@@ -70,7 +75,7 @@ class Runs(QObject):
 
         def start(wish: RunWish) -> None:
             document.may_use_folder = wish.may_use_folder
-            self._start(document, wish.inputs)
+            self._start(document, wish.inputs, then, paused=paused)
 
         dialog.wanted.connect(start)
         dialog.open()
@@ -87,25 +92,28 @@ class Runs(QObject):
 
     def step_node(self, document: Document) -> None:
         """Start one node; a run that is not under way begins with its first."""
-        self._step(document, lambda run: run.step_node())
+        self._step(document, LiveRun.step_node)
 
     def step_iteration(self, document: Document) -> None:
         """Go on to the end of the present iteration; a run that is not under way begins."""
-        self._step(document, lambda run: run.step_iteration())
+        self._step(document, LiveRun.step_iteration)
 
     def stop(self, document: Document) -> None:
         """Stop a run at once."""
         if document.session.run is not None:
             document.session.run.cancel()
 
-    def _step(self, document: Document, step: Callable[..., None]) -> None:
+    def _step(self, document: Document, step: Callable[[LiveRun], None]) -> None:
         session = document.session
+
+        def act() -> None:
+            assert session.run is not None
+            step(session.run)
+
         if session.run is None:
-            self.run(document)
-            if session.run is None:
-                return
-            session.run.pause()
-        step(session.run)
+            self._run(document, act, paused=True)
+        else:
+            act()
 
     def _may_start(self, document: Document) -> bool:
         session = document.session
@@ -122,10 +130,12 @@ class Runs(QObject):
             return False
         return True
 
-    def _start(self, document: Document, values: dict[str, Value]) -> None:
+    def _start(self, document: Document, values: dict[str, Value], then: Callable[[], object], *, paused: bool) -> None:
         session = document.session
         folder = session.path.parent if session.path is not None and document.may_use_folder else None
-        session.start_run(values, run_options(session.workflow, self._engine, self._preferences, folder))
+        options = run_options(session.workflow, self._engine, self._preferences, folder)
+        session.start_run(values, options, paused=paused)
+        then()
 
 
 def ask_about_runs(

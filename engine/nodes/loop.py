@@ -211,7 +211,8 @@ def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldPr
 
 
 def _summary(config: LoopConfig) -> str:
-    return f"{config.exit_condition} · at most {config.max_iterations}"
+    most = f"at most {config.max_iterations}"
+    return most if config.exit_condition == "max_iterations" else f"{config.exit_condition.replace('_', ' ')} · {most}"
 
 
 SPEC = NodeSpec(

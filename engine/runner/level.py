@@ -101,6 +101,7 @@ class Core:
         paused: Whether no further node is to start.
         stop_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
         waiting: What is to be started next while the run is paused, in order.
+        steps: How many may start although the run is paused, as soon as they come to it.
     """
 
     bus: EventBus
@@ -114,6 +115,7 @@ class Core:
     paused: bool = False
     stop_before_iteration: bool = False
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
+    steps: int = 0
 
     def pause(self) -> None:
         """Start no more nodes."""
@@ -126,19 +128,24 @@ class Core:
         if not self.paused:
             return
         self.paused = False
+        self.steps = 0
         while self.waiting:
             self._let_start(self.waiting.popleft())
         self.bus.emit(RunResumed, "")
 
     def let_one_start(self) -> None:
-        """Let what has waited longest begin, although the run is paused."""
+        """Let what has waited longest, or else comes next, begin, although the run is paused."""
         while self.waiting:
             if self._let_start(self.waiting.popleft()):
                 return
+        if self.paused:
+            self.steps += 1
 
     async def free_to_start(self) -> None:
         """Wait while the run is paused, for a resume or for being let through."""
-        if self.paused:
+        if self.steps:
+            self.steps -= 1
+        elif self.paused:
             turn = asyncio.get_running_loop().create_future()
             self.waiting.append(turn)
             await turn

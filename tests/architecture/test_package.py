@@ -77,7 +77,7 @@ def test_the_wheel_holds_program_templates_handbook_and_licence(wheel: Path):
 
 def test_the_wheel_holds_nothing_else_at_its_top(wheel: Path):
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.partition("/")[0] for name in names} == {"engine", f"loopwright-{engine.__version__}.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {"engine", "app", f"loopwright-{engine.__version__}.dist-info"}
 
 
 def test_the_wheel_says_version_licence_and_python(wheel: Path):

@@ -228,3 +228,11 @@ def test_moving_the_view_ends_a_rename_and_keeps_it(hand: Hand) -> None:
 def test_hints_stay_within_the_canvas(hand: Hand) -> None:
     hand.canvas.hint.say("No.", QPoint(1190, 790))
     assert hand.canvas.rect().contains(hand.canvas.hint.geometry())
+
+
+def test_a_list_in_a_body_offers_nothing_that_may_not_stand_there(hand: Hand) -> None:
+    hand.drag(hand.port("draft.output"), hand.port("draft.output") + QPointF(40, 300))
+    pick = hand.canvas.popups.list
+    titles = [pick.list.item(row).text() for row in range(pick.list.count())]
+    assert "Transform" in titles
+    assert "Output" not in titles

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
 from app.canvas.overlay import CardState
 from app.canvas.pipe_item import Flow
 from app.runs.picture import NodeState
+from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import AddNode, SetConfig
 from engine.runner.options import RunOptions
@@ -164,3 +165,22 @@ def test_every_mark_can_be_painted(hand: Hand, qtbot: QtBot, tmp_path: Path, the
         pictures.add(hand.canvas.grab().toImage().copy(500, 60, 300, 120).bits().tobytes())
     assert len(pictures) == len(NodeState)
     style().choose("dark")
+
+
+def test_a_region_that_comes_back_shows_the_run_again(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    run(hand, qtbot, script(tmp_path))
+    regions = hand.canvas.view.regions.items
+    hand.session.do(SetConfig("exit", ("loop",), "ghost"))
+    qtbot.waitUntil(lambda: regions == {})
+    hand.session.undo()
+    qtbot.waitUntil(lambda: "loop" in regions)
+    assert regions["loop"].label.facts.counter == "iteration 3 of 3"
+
+
+def test_marks_are_strokes_of_colour_when_zoomed_far_out(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    run(hand, qtbot, script(tmp_path))
+    hand.canvas.zoom_to(0.15)
+    hand.canvas.center_on("draft")
+    card = hand.item("draft").card_rect
+    at = hand.canvas.viewer.mapTo(hand.canvas, hand.at(card.topRight() - QPointF(40, 2)))
+    assert hand.canvas.grab().toImage().pixelColor(at).name() == DARK.good

@@ -93,7 +93,8 @@ def make_window(
         window = MainWindow(engine_thread, preferences, asker=answers, data_folder=tmp_path / "data")
         made.append(window)
         window.show()
-        qtbot.waitExposed(window)
+        window.activateWindow()
+        qtbot.waitUntil(window.isActiveWindow)
         return window
 
     yield make

@@ -135,3 +135,56 @@ async def test_pause_holds_a_loop_before_it_begins() -> None:
 
     (resumed,), (began,) = played.of(RunResumed), played.of(LoopIterationStarted)
     assert began.seq > resumed.seq
+
+
+async def test_a_step_lets_one_node_start_and_the_next_waits() -> None:
+    started, models = begin(_ROW, "x")
+    started.pause()
+    await settle()
+
+    started.step_node()
+    await settle()
+    started.step_node()
+    await settle()
+
+    assert models.model.paths == ["a"], "the first step was the input's"
+    started.resume()
+    assert (await finish(started, models)).model.paths == ["a", "b", "c"]
+
+
+async def test_steps_taken_before_anything_waits_count_for_what_comes_next() -> None:
+    started, models = begin(_ROW, "x")
+    started.pause()
+    started.step_node()
+    started.step_node()
+    await settle()
+
+    assert models.model.paths == ["a"]
+    started.step_node()
+    started.step_node()
+    started.resume()
+    assert (await finish(started, models)).result.status == "completed"
+
+
+async def test_a_step_of_a_run_that_is_not_paused_changes_nothing() -> None:
+    started, models = begin(_ROW, "x")
+    started.step_node()
+    started.pause()
+    await settle()
+
+    assert models.model.paths == []
+    started.resume()
+    await finish(started, models)
+
+
+async def test_a_step_of_an_iteration_pauses_before_the_next() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3)
+    started, models = begin(workflow, "x")
+    started.pause()
+
+    for count in (1, 2):
+        started.step_iteration()
+        await settle()
+        assert models.model.paths == [f"loop[{index}].draft" for index in range(count)]
+    started.resume()
+    assert len((await finish(started, models)).model.calls) == 3

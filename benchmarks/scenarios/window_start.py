@@ -1,0 +1,86 @@
+"""From the start of a fresh process to a window that takes clicks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from typing import Final
+
+from benchmarks.effort import Effort
+from benchmarks.processes import ROOT
+from benchmarks.scenarios.window_canvas import missing_part, offscreen
+from benchmarks.tables import Table, aim, milliseconds
+from benchmarks.timing import Span, take_turns
+
+MOST_S: Final = 1.5
+_OURS: Final = """
+from PySide6.QtCore import QTimer
+import app.entry, app.main
+
+class Window(app.main.MainWindow):
+    def paintEvent(self, event):
+        super().paintEvent(event)
+        QTimer.singleShot(0, told)
+
+app.main.MainWindow = Window
+app.entry.main([])
+"""
+_STOCK: Final = """
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+application = QApplication([])
+from NodeGraphQt import NodeGraph
+graph = NodeGraph()
+graph.widget.resize(1200, 800)
+graph.widget.show()
+application.processEvents()
+QTimer.singleShot(0, told)
+application.exec()
+"""
+_TOLD: Final = """
+import json, os, sys, time
+def told():
+    print(json.dumps({{"wall_s": time.time() - {begin!r}, "cpu_s": time.process_time()}}), flush=True)
+    os._exit(0)
+"""
+
+
+def tables(effort: Effort) -> list[Table]:
+    """Measure both in fresh processes."""
+    table = Table(
+        "Start of a fresh process, to a window that takes clicks",
+        ("Window", "wall, best, ms", "wall, median, ms", "CPU, best, ms", "aim"),
+    )
+    missing = missing_part()
+    if missing:
+        table.add("nothing was measured", "–", "–", "–", "–")
+        table.notes.append(missing)
+        return [table]
+    with tempfile.TemporaryDirectory() as folder:
+        turns = {
+            "Loopwright": partial(_start, _OURS, folder),
+            "stock NodeGraphQt, an empty graph": partial(_start, _STOCK, folder),
+        }
+        take_turns(turns, 1)  # compiles, and does not count
+        spans = take_turns(turns, effort.rounds)
+    for name, there in spans.items():
+        met = aim(there.wall_s, MOST_S, " s") if name == "Loopwright" else "–"
+        walls = (milliseconds(there.wall_s), milliseconds(there.median_wall_s))
+        table.add(name, *walls, milliseconds(there.cpu_s), met)
+    return [table]
+
+
+def _start(program: str, folder: str) -> Span:
+    home = {f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+    variables = {**offscreen(), **home, "PYTHONPYCACHEPREFIX": f"{folder}/bytecode", "PYTHONDONTWRITEBYTECODE": ""}
+    text = _TOLD.format(begin=time.time()) + program
+    command = [sys.executable, "-c", text]
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+    if not done.stdout:
+        raise RuntimeError(f"The window did not come: {(done.stderr.strip().splitlines() or ['no word'])[-1]}")
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return Span(answer["wall_s"], answer["cpu_s"])

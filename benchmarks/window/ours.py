@@ -1,0 +1,137 @@
+"""The program's own window, driven for the figures."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
+
+from app.bridge import EngineThread
+from app.settings.preferences import Preferences
+from app.theme.style import Style
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from benchmarks.window.graphs import laid_out, side_by_side, written
+from benchmarks.window.measure import growth_mb, largest_gap_ms, memory_mb, settle
+from engine.document.model import Workflow
+
+
+class Contender:
+    """The window with a document in it."""
+
+    def __init__(self, application: QApplication, folder: Path) -> None:
+        self._folder = folder
+        Style(application).choose("dark", 1.0)
+        self._engine = EngineThread()
+        self._preferences = Preferences(folder / "preferences.json")
+        self._window = MainWindow(self._engine, self._preferences, data_folder=folder / "unsaved")
+        self._window.resize(1440, 900)
+        self._window.show()
+        self._documents = self._window.documents
+        self._document = self._documents.new()
+        settle()
+
+    def open(self, workflow: Workflow) -> float:
+        """Open a document from its file; gives the seconds to the end of its first full paint."""
+        file = written(workflow, self._folder, "large")
+        begin = time.perf_counter()
+        self._document = self._opened(file)
+        self._document.canvas.fit_all()
+        QApplication.processEvents()
+        self.viewport.repaint()
+        return time.perf_counter() - begin
+
+    @property
+    def viewport(self) -> QWidget:
+        """What is painted."""
+        return self._document.canvas.viewer.viewport()
+
+    def fit_all(self) -> None:
+        """See everything."""
+        self._document.canvas.fit_all()
+
+    def look_closely(self) -> None:
+        """See the second loop at 100 %."""
+        self._document.canvas.zoom_to(1.0)
+        self._document.canvas.center_on("n1_3")
+
+    def pan(self, across: int, down: int) -> None:
+        """Move what is seen."""
+        viewer = self._document.canvas.viewer
+        for bar, by in ((viewer.horizontalScrollBar(), across), (viewer.verticalScrollBar(), down)):
+            bar.setValue(bar.value() + by)
+        viewer.view_moved.emit()
+
+    def zoom(self, factor: float) -> None:
+        """Zoom by a factor."""
+        self._document.canvas.zoom_to(self._document.canvas.viewer.zoom * factor)
+
+    def select(self, ids: list[str]) -> QPoint:
+        """Select nodes; gives the place of the first on the viewport."""
+        canvas = self._document.canvas
+        self._document.session.select(ids)
+        settle()
+        return canvas.viewer.mapFromScene(canvas.view.nodes[ids[0]].card_rect.center())
+
+    def prepare_keystroke(self) -> None:
+        """Show the prompt of a node that is seen."""
+        self._document.session.select(["n1_3"])
+        settle(300)
+        fields = self._document.inspector.findChildren(QPlainTextEdit)
+        self._field = next(field for field in fields if field.isVisible() and "{{input}}" in field.toPlainText())
+        self._field.setFocus()
+
+    def keystroke(self, _place: int) -> None:
+        """Type a letter into the prompt; the document has it when this returns."""
+        before = self._document.session.workflow
+        QTest.keyClick(self._field, Qt.Key.Key_X)
+        if self._document.session.workflow is before:
+            raise RuntimeError("A keystroke did not reach the document.")
+        self.viewport.update()  # a frame is due whether or not the card says something new
+
+    def flood(self, width: int, pieces: int, pause_s: float) -> tuple[float, float]:
+        """Run nodes that stream; gives the largest gap in milliseconds and the events a second."""
+        workflow, script = side_by_side(width, pieces, pause_s, self._folder)
+        self._preferences.set(default_model=f"scripted:{script}")
+        document = self._opened(written(workflow, self._folder, "stream"))
+        settle()
+        number = 0
+
+        def count(events: list[object]) -> None:
+            nonlocal number
+            number += len(events)
+
+        begin = time.perf_counter()
+        self._window.runs.run(document)
+        assert document.session.run is not None
+        document.session.run.events.connect(count)
+        gap = largest_gap_ms(lambda: document.session.run is not None)
+        return gap, number / (time.perf_counter() - begin)
+
+    def open_and_close(self, nodes: int, edges: int, times: int) -> float | None:
+        """Open and close a document so often; gives the megabytes that stay."""
+        file = written(laid_out(nodes, edges), self._folder, "small")
+        before = None
+        for place in range(-3, times):
+            if place == 0:  # the first ones load what then stays
+                before = memory_mb()
+            document = self._opened(file)
+            QApplication.processEvents()
+            self._documents.drop(document)
+            settle(20)
+        settle(500)
+        return growth_mb(before)
+
+    def close(self) -> None:
+        """End."""
+        self._window.hide()
+        self._engine.stop()
+
+    def _opened(self, file: Path) -> Document:
+        document = self._documents.open_template(file)
+        if document is None:
+            raise RuntimeError(f"{file.name} could not be opened.")
+        return document

@@ -1,0 +1,168 @@
+"""The whole window, with nothing replaced but the system's file dialog, and a person's hands for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.inspector.editors.base import Editor
+from app.settings.preferences import Preferences
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.document.model import Workflow
+from engine.nodes.registry import builtin_registry
+from engine.values import Value
+from tests.app.canvas.conftest import Hand
+
+TEMPLATE = Path("templates/self-refine.loop.json")
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+class Answers:
+    """Answers for a person where a file dialog would open."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+
+    def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
+        if self.path is not None:
+            chosen([self.path])
+
+    def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
+        if self.path is not None:
+            chosen(self.path)
+
+    def open_text(self, parent: QWidget, chosen: Callable[[Path], None]) -> None:
+        if self.path is not None:
+            chosen(self.path)
+
+
+@dataclass
+class Whole:
+    """The window and what one does in it."""
+
+    qtbot: QtBot
+    window: MainWindow
+    answers: Answers
+
+    @property
+    def document(self) -> Document:
+        document = self.window.current
+        assert document is not None
+        return document
+
+    @property
+    def workflow(self) -> Workflow:
+        return self.document.session.workflow
+
+    @property
+    def hand(self) -> Hand:
+        return Hand(self.document.canvas)
+
+    def settle(self) -> None:
+        """Wait until structure and problems fit the document."""
+        session = self.document.session
+        self.qtbot.waitUntil(lambda: session.structure.workflow is session.workflow)
+
+    def press(self, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+        """Press a key, wherever the keyboard is."""
+        QTest.keyClick(focus(), key, modifiers)
+        QApplication.processEvents()
+
+    def write(self, text: str) -> None:
+        """Type, wherever the keyboard is."""
+        for at, line in enumerate(text.split("\n")):
+            if at:
+                QTest.keyClick(focus(), Qt.Key.Key_Return)
+            QTest.keyClicks(focus(), line)
+        QApplication.processEvents()
+
+    def editor(self, field: str, open_fold: Callable[[QWidget], None]) -> Editor:
+        """The editor of a field of what is selected; the fold is opened for it if need be."""
+        form = self.document.inspector.page.form
+        row = form.row(field)
+        if row is None or not row.isVisible():
+            open_fold(form.fold)
+            QApplication.processEvents()
+            row = form.row(field)
+        assert row is not None, field
+        return row.editor
+
+    def fill(self, value: Value) -> None:
+        """Write a value where the keyboard is, over what is there."""
+        if isinstance(value, bool):
+            self.press(Qt.Key.Key_Space)
+            return
+        self.press(Qt.Key.Key_A, CTRL)
+        self.write(str(value))
+
+
+def focus() -> QWidget:
+    """What has the keyboard."""
+    widget = QApplication.focusWidget()
+    assert widget is not None, "nothing has the keyboard"
+    return widget
+
+
+def own_config(node_type: str, config: dict[str, Value]) -> dict[str, Value]:
+    """The values that differ from those that a new node has."""
+    spec = builtin_registry().find(node_type)
+    assert spec is not None
+    usual = spec.config().model_dump(mode="json")
+    return {name: value for name, value in config.items() if usual[name] != value}
+
+
+def meaning(workflow: Workflow) -> tuple[dict[str, Any], set[tuple[str, str]]]:
+    """What a workflow does, whatever its nodes' ids are: settings by title, and edges between titles."""
+    registry = builtin_registry()
+    titles = {node.id: node.title or registry.find(node.type).title for node in workflow.nodes}
+    assert len(set(titles.values())) == len(titles)
+    nodes: dict[str, Any] = {}
+    for node in workflow.nodes:
+        config = registry.find(node.type).config(**node.config).model_dump()
+        if node.type == "exit":
+            config["loop"] = titles[config["loop"]]
+        nodes[titles[node.id]] = (node.type, config, node.enabled)
+
+    def end(text: str) -> str:
+        node, _, port = text.partition(".")
+        return f"{titles[node]}.{port}"
+
+    return nodes, {(end(edge.from_), end(edge.to)) for edge in workflow.edges}
+
+
+@pytest.fixture
+def whole(
+    engine_thread: EngineThread, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Whole]:
+    """The window at its first start, with a model that plays a script."""
+    script = tmp_path / "replies.json"
+    script.write_text(json.dumps({"default": "A friendly note."}))
+    monkeypatch.setenv("LOOPWRIGHT_MODEL", f"scripted:{script}")
+    answers = Answers()
+    preferences = Preferences(tmp_path / "preferences.json")
+    window = MainWindow(engine_thread, preferences, asker=answers, data_folder=tmp_path / "unsaved")
+    with qtbot.waitExposed(window):
+        window.show()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    yield Whole(qtbot, window, answers)
+    for document in list(window.documents.all):
+        if document.session.run is not None:
+            document.session.run.cancel()
+            qtbot.waitUntil(lambda document=document: document.session.run is None)
+        window.documents.drop(document)
+    window.close()
+    window.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    QApplication.processEvents()

@@ -1,0 +1,183 @@
+"""A workflow is built from nothing, once with the mouse alone but for the words, once with the keyboard alone."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+
+from app.palette.model import NODE_MIME
+from engine.document.files import load
+from engine.document.model import Node, Workflow
+from engine.nodes.registry import builtin_registry
+from engine.plan.check import check_structure
+from engine.plan.structure import analyse
+from tests.app.whole.conftest import CTRL, TEMPLATE, Whole, focus, meaning, own_config
+
+pytestmark = pytest.mark.slow
+
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+SPOTS = {"task": (40, 60), "loop": (320, 60), "draft": (40, 300), "critique": (320, 300), "merge": (600, 300)}
+SPOTS["text"] = (600, 500)
+
+
+def template() -> Workflow:
+    return load(TEMPLATE)
+
+
+def made_by_hand(workflow: Workflow) -> list[Node]:
+    """The nodes that a person adds: an exit comes with its loop."""
+    return [node for node in workflow.nodes if node.type != "exit"]
+
+
+def port_title(end: str, workflow: Workflow) -> tuple[str, str]:
+    node, _, port = end.partition(".")
+    return workflow.nodes_by_id[node].title, port
+
+
+def check(whole: Whole) -> None:
+    """The document is what was wanted, clean; all of it can be undone and done again."""
+    whole.settle()
+    built = whole.workflow
+    assert check_structure(analyse(built, builtin_registry())) == []
+    assert meaning(built) == meaning(template())
+    session = whole.document.session
+    whole.document.canvas.setFocus()
+    while session.undo_title is not None:
+        whole.press(Qt.Key.Key_Z, CTRL)
+    assert session.workflow.nodes == ()
+    assert session.workflow == Workflow()
+    assert whole.document.canvas.view.nodes == {}
+    assert not session.is_modified
+    while session.redo_title is not None:
+        whole.press(Qt.Key.Key_Z, CTRL | SHIFT)
+    assert session.workflow == built
+    assert set(whole.document.canvas.view.nodes) == set(built.nodes_by_id)
+    assert set(whole.document.canvas.view.pipes) == {(edge.from_, edge.to) for edge in built.edges}
+
+
+def drop(whole: Whole, node_type: str, place: tuple[int, int]) -> None:
+    """Drag a type from the palette, as the canvas is told of it."""
+    data = QMimeData()
+    data.setData(NODE_MIME, node_type.encode())
+    viewport = whole.document.canvas.viewer.viewport()
+    button, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(QPoint(*place), Qt.DropAction.CopyAction, data, button, none)
+    QApplication.sendEvent(viewport, enter)
+    assert enter.isAccepted()
+    QApplication.sendEvent(viewport, QDropEvent(QPointF(*place), Qt.DropAction.CopyAction, data, button, none))
+    QApplication.processEvents()
+
+
+def click(widget: QWidget) -> None:
+    QTest.mouseClick(widget, Qt.MouseButton.LeftButton)
+
+
+def test_self_refine_is_built_with_the_mouse(whole: Whole) -> None:
+    wanted = template()
+    click(next(button for button in whole.window.gallery.findChildren(QPushButton) if button.text() == "New workflow"))
+    whole.qtbot.waitUntil(lambda: whole.document.canvas.viewer.viewport().width() > 800)
+    QApplication.processEvents()
+    new: dict[str, str] = {}
+    for node in made_by_hand(wanted):
+        drop(whole, node.type, SPOTS[node.id])
+        new[node.id] = whole.document.session.selection[0]
+    exits = [node.id for node in whole.workflow.nodes if node.type == "exit"]
+    assert len(exits) == 1
+    new["exit"] = exits[0]
+    click(whole.document.canvas.controls.buttons["fit_all"])
+    hand = whole.hand
+    for node in made_by_hand(wanted):
+        item = hand.item(new[node.id])
+        hand.click(item.card_rect.center())
+        assert whole.document.session.selection == (new[node.id],)
+        header = whole.document.inspector.page.header
+        click(header.title)
+        header.title.selectAll()
+        whole.write(node.title)
+        for name, value in own_config(node.type, node.config).items():
+            editor = whole.editor(name, click)
+            if isinstance(value, bool):
+                click(editor.main_widget)
+            else:
+                click(editor.main_widget)
+                whole.fill(value)
+    whole.settle()
+    for edge in wanted.edges:
+        start, end = (
+            f"{new[node]}.{port}" for node, _, port in (text.partition(".") for text in (edge.from_, edge.to))
+        )
+        hand.connect(start, end)
+        whole.settle()
+        assert f"{start} -> {end}" in hand.edges()
+    check(whole)
+
+
+def walk(whole: Whole, target: QWidget, key: Qt.Key = Qt.Key.Key_Tab) -> None:
+    """Press Tab, or with Shift, until a widget has the keyboard."""
+    for _ in range(150):
+        if focus() is target or target.isAncestorOf(focus()):
+            return
+        whole.press(key, SHIFT if key == Qt.Key.Key_Backtab else Qt.KeyboardModifier.NoModifier)
+    raise AssertionError(f"Tab does not lead to {target.accessibleName() or target}")
+
+
+def choose(whole: Whole, words: str, title: str) -> None:
+    """Choose from the list that is open."""
+    entries = whole.document.canvas.popups.list
+    assert entries.isVisible()
+    whole.write(words)
+    titles = [entries.list.item(row).text() for row in range(entries.list.count())]
+    for _ in range(titles.index(title)):
+        whole.press(Qt.Key.Key_Down)
+    whole.press(Qt.Key.Key_Return)
+    assert not entries.isVisible()
+
+
+def find(whole: Whole, title: str) -> None:
+    """Select a node by its title."""
+    whole.press(Qt.Key.Key_F, CTRL)
+    whole.write(title)
+    whole.press(Qt.Key.Key_Return)
+    (selected,) = whole.document.session.selection
+    assert whole.workflow.nodes_by_id[selected].title == title
+
+
+def test_self_refine_is_built_with_the_keyboard(whole: Whole) -> None:
+    wanted = template()
+    registry = builtin_registry()
+    whole.press(Qt.Key.Key_N, CTRL)
+    canvas = whole.document.canvas
+    for node in made_by_hand(wanted):
+        spec = registry.find(node.type)
+        walk(whole, canvas.viewer, Qt.Key.Key_Backtab)
+        whole.press(Qt.Key.Key_A)
+        title = "Loop and Exit" if node.type == "loop" else spec.title
+        choose(whole, title, title)
+        whole.press(Qt.Key.Key_F2)
+        whole.press(Qt.Key.Key_A, CTRL)
+        whole.write(node.title)
+        whole.press(Qt.Key.Key_Return)
+        assert whole.workflow.nodes_by_id[whole.document.session.selection[0]].title == node.title
+
+        def unfold(fold: QWidget) -> None:
+            walk(whole, fold, Qt.Key.Key_Backtab)
+            whole.press(Qt.Key.Key_Space)
+
+        for name, value in own_config(node.type, node.config).items():
+            editor = whole.editor(name, unfold)
+            walk(whole, editor.main_widget, Qt.Key.Key_Backtab)
+            whole.fill(value)
+    walk(whole, canvas.viewer, Qt.Key.Key_Backtab)
+    for edge in wanted.edges:
+        whole.settle()
+        (source, output), (target, port) = port_title(edge.from_, wanted), port_title(edge.to, wanted)
+        find(whole, source)
+        whole.settle()
+        whole.press(Qt.Key.Key_C)
+        many = len(canvas.view.nodes[whole.document.session.selection[0]].outputs) > 1
+        entry = f"{target} · {port}"
+        choose(whole, entry, f"{output} → {entry}" if many else entry)
+    check(whole)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from engine.document.files import load
+from tests.app.whole.conftest import CTRL, TEMPLATE, Whole, meaning
+
+
+def test_from_the_start_to_a_finished_run_it_takes_two_clicks(whole: Whole) -> None:
+    card = next(card for card in whole.window.gallery.cards if card.template.title == "Self-Refine")
+    QTest.mouseClick(card.button, Qt.MouseButton.LeftButton)
+    session = whole.document.session
+    with whole.qtbot.waitSignal(session.run_ended, timeout=10_000):
+        QTest.mouseClick(whole.window.run_bar.run, Qt.MouseButton.LeftButton)
+    assert session.picture is not None
+    assert session.picture.status == "completed"
+    assert len(session.picture.loops["loop"].iterations) == 3
+    assert whole.window.status.state.text().startswith("Done")
+
+
+def test_a_template_is_saved_with_the_keyboard_and_is_the_same_again(whole: Whole) -> None:
+    whole.window.documents.open_template(TEMPLATE)
+    whole.answers.path = copy = whole.window.documents._folder / "copy.loop.json"
+    copy.parent.mkdir(exist_ok=True)
+    whole.press(Qt.Key.Key_S, CTRL)
+    assert meaning(load(copy)) == meaning(load(TEMPLATE))
+    assert not whole.window.isWindowModified()

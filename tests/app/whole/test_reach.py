@@ -1,0 +1,185 @@
+"""Everything in the window has a name for a screen reader, can be reached by keyboard, and is somebody's work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QGraphicsView,
+    QLineEdit,
+    QMenu,
+    QMenuBar,
+    QPlainTextEdit,
+    QScrollBar,
+    QTabBar,
+    QWidget,
+)
+
+from app.inspector.inspector import SETUP
+from tests.app.whole.conftest import TEMPLATE, Whole
+
+CONTROLS = (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QComboBox,
+    QGraphicsView,
+    QLineEdit,
+    QPlainTextEdit,
+    QTabBar,
+)
+PANELS = ("iterations", "log", "problems")
+
+
+def controls(root: QWidget) -> list[QWidget]:
+    """What one can use and see in a window; parts of a control and scroll bars belong to it."""
+    return [
+        widget
+        for widget in root.findChildren(QWidget)
+        if isinstance(widget, CONTROLS)
+        and not isinstance(widget, QScrollBar)
+        and widget.window() is root
+        and widget.isVisible()
+        and widget.isEnabled()
+        and not _is_part(widget)
+    ]
+
+
+def _is_part(widget: QWidget) -> bool:
+    parent = widget.parentWidget()
+    while parent is not None and not parent.isWindow():
+        if isinstance(parent, (QMenuBar, QComboBox, QAbstractSpinBox, QLineEdit, QTabBar, QAbstractItemView)):
+            return True
+        parent = parent.parentWidget()
+    return False
+
+
+def spoken(widget: QWidget) -> str:
+    """What a screen reader calls it."""
+    interface = QAccessible.queryAccessibleInterface(widget)
+    return interface.text(QAccessible.Text.Name).strip() if interface is not None else ""
+
+
+def words(widgets: Iterable[QWidget]) -> list[str]:
+    return sorted(
+        f"{type(w).__name__} {w.accessibleName() or w.objectName()!r} in {type(w.parentWidget()).__name__}"
+        for w in widgets
+    )
+
+
+def reached_by_tab(root: QWidget) -> set[QWidget]:
+    """What has the keyboard, one after the other, while Tab is pressed; Shift+Tab where Tab has a use of its own."""
+    reached: set[QWidget] = set()
+    for key, modifiers in (
+        (Qt.Key.Key_Tab, Qt.KeyboardModifier.NoModifier),
+        (Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier),
+    ):
+        seen: set[QWidget] = set()
+        while (widget := root.focusWidget()) is not None and widget not in seen:
+            seen.add(widget)
+            if isinstance(widget, QGraphicsView) and key == Qt.Key.Key_Tab:
+                break
+            QTest.keyClick(widget, key, modifiers)
+            QApplication.processEvents()
+        reached |= seen
+    return reached
+
+
+def is_reached(widget: QWidget, reached: set[QWidget]) -> bool:
+    """Whether it, what stands for it, or a part of it has had the keyboard."""
+    if any(one is widget or widget.isAncestorOf(one) for one in reached):
+        return True
+    proxy = widget.focusProxy()
+    return proxy is not None and is_reached(proxy, reached)
+
+
+def nameless(root: QWidget) -> list[str]:
+    return words(widget for widget in controls(root) if not spoken(widget))
+
+
+def unreached(root: QWidget) -> list[str]:
+    reached = reached_by_tab(root)
+    return words(widget for widget in controls(root) if not is_reached(widget, reached))
+
+
+def test_the_start_page(whole: Whole) -> None:
+    window = whole.window
+    assert nameless(window) == []
+    window.gallery.cards[0].button.setFocus()
+    assert unreached(window) == []
+
+
+@pytest.fixture
+def ran(whole: Whole) -> Whole:
+    """Self-Refine, run to its end."""
+    whole.window.documents.open_template(TEMPLATE)
+    with whole.qtbot.waitSignal(whole.document.session.run_ended, timeout=10_000):
+        whole.press(Qt.Key.Key_F5)
+    return whole
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_document_with_a_panel(ran: Whole, panel: str) -> None:
+    ran.window.drawer.unfold(panel)
+    QApplication.processEvents()
+    assert nameless(ran.window) == []
+    ran.window.run_bar.run.setFocus()
+    assert unreached(ran.window) == []
+
+
+@pytest.mark.parametrize("node", ["task", "loop", "draft", "critique", "merge", "exit", "text"])
+def test_the_inspector(ran: Whole, node: str) -> None:
+    ran.document.session.select([node])
+    QApplication.processEvents()
+    inspector = ran.document.inspector
+    inspector.tabs.setCurrentIndex(SETUP)
+    inspector.page.form.fold.click()
+    QApplication.processEvents()
+    assert nameless(ran.window) == []
+    inspector.tabs.setFocus()
+    assert unreached(ran.window) == []
+    inspector.show_result()
+    QApplication.processEvents()
+    assert nameless(ran.window) == []
+    inspector.tabs.setFocus()
+    assert unreached(ran.window) == []
+
+
+def test_the_settings(whole: Whole) -> None:
+    whole.window.actions_by_name["settings"].trigger()
+    dialog = whole.window.commands.settings
+    assert dialog is not None
+    whole.qtbot.waitExposed(dialog)
+    dialog.activateWindow()
+    whole.qtbot.waitUntil(dialog.isActiveWindow)
+    for row in range(dialog.navigation.count()):
+        dialog.navigation.setCurrentRow(row)
+        QApplication.processEvents()
+        assert nameless(dialog) == []
+        dialog.navigation.setFocus()
+        assert unreached(dialog) == []
+    dialog.close()
+
+
+def test_no_widget_is_left_over_in_the_window(ran: Whole) -> None:
+    """A widget that nobody laid out has Qt's usual size; one without a parent is a window."""
+    app_windows = {w for w in QApplication.topLevelWidgets() if w.isVisible()}
+    assert words(w for w in app_windows if not isinstance(w, (QDialog, QMenu)) and w is not ran.window) == []
+    stray = [
+        widget
+        for widget in ran.window.findChildren(QWidget)
+        if widget.isVisible() and not widget.isWindow() and widget.size().toTuple() in {(100, 30), (640, 480)}
+    ]
+    assert words(stray) == []

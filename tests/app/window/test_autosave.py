@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.window.autosave import Autosave
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from app.window.recovery import Place, Recovered, places_of, recovered_of
+from engine.document import files
+from engine.document.files import load, save
+from engine.document.model import Workflow
+from engine.document.operations import SetDescription
+from tests.app.conftest import MakeSession
+from tests.app.window.conftest import press, saved, small
+
+
+def described(text: str) -> Workflow:
+    return small().model_copy(update={"description": text})
+
+
+def kept(autosave: Autosave, qtbot: QtBot, change: Callable[[], object]) -> Path:
+    with qtbot.waitSignal(autosave.kept, timeout=3000):
+        change()
+    assert autosave.file is not None
+    return autosave.file
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def test_changes_are_kept_beside_the_file_within_two_seconds(
+    make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    path = saved(tmp_path)
+    session = make_session(load(path), path)
+    autosave = Autosave(session, folder)
+
+    with qtbot.waitSignal(autosave.kept, timeout=2000):
+        session.do(SetDescription("new"))
+
+    assert load(tmp_path / ".one.loop.json.autosave").description == "new"
+    assert load(path).description == ""
+    autosave.settle()
+
+
+def test_going_on_to_type_does_not_put_it_off(
+    make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    path = saved(tmp_path)
+    session = make_session(load(path), path)
+    autosave = Autosave(session, folder)
+    session.do(SetDescription("0"))
+    left = autosave._timer.remainingTime()
+
+    for number in range(50):
+        session.do(SetDescription(str(number)))
+
+    assert autosave._timer.remainingTime() <= left
+    qtbot.waitSignal(autosave.kept, timeout=2000).wait()
+    assert load(tmp_path / ".one.loop.json.autosave").description == "49"
+    autosave.settle()
+
+
+def test_saving_and_taking_back_remove_it(
+    make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    path = saved(tmp_path)
+    session = make_session(load(path), path)
+    autosave = Autosave(session, folder)
+
+    file = kept(autosave, qtbot, lambda: session.do(SetDescription("new")))
+    session.save()
+    assert not file.exists()
+
+    file = kept(autosave, qtbot, lambda: session.do(SetDescription("newer")))
+    session.undo()
+    assert not file.exists()
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_a_document_without_a_file_is_kept_in_the_data_folder(
+    make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    session = make_session(small())
+    autosave = Autosave(session, folder)
+
+    file = kept(autosave, qtbot, lambda: session.do(SetDescription("new")))
+    assert file.parent == folder
+    session.save(tmp_path / "saved.loop.json")
+
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_takes_no_file_is_passed_over(
+    make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    path = tmp_path / "gone" / "one.loop.json"
+    session = make_session(small(), path)
+    autosave = Autosave(session, folder)
+
+    file = kept(autosave, qtbot, lambda: session.do(SetDescription("new")))
+
+    assert file.parent == folder
+    remains = recovered_of(path, folder, small())
+    assert remains is None, "a living program has it"
+    autosave._place.release()
+    remains = recovered_of(path, folder, small())
+    assert remains is not None
+    assert remains.workflow.description == "new"
+    autosave.settle()
+
+
+def test_a_full_disk_is_told_once_and_again_after_it_worked(
+    make_session: MakeSession, folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = make_session(small())
+    autosave = Autosave(session, folder)
+    told: list[str] = []
+    autosave.failed.connect(told.append)
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    for text in ("a", "b"):
+        with qtbot.waitSignal(autosave._written):
+            session.do(SetDescription(text))
+            autosave.keep_now()
+        qtbot.waitUntil(lambda: autosave._writing is None)
+    monkeypatch.undo()
+
+    assert len(told) == 1
+    assert "no space left on device" in told[0]
+    autosave.settle()
+
+
+def test_the_work_of_a_living_window_is_no_remains(tmp_path: Path, folder: Path) -> None:
+    path = saved(tmp_path)
+    place = Place(places_of(path, folder)[0])
+    assert place.claim()
+    save(described("other"), place.file)
+
+    assert recovered_of(path, folder, small()) is None
+    place.release()
+    assert recovered_of(path, folder, small()) is not None
+
+
+def test_remains_that_say_what_is_saved_are_none(tmp_path: Path, folder: Path) -> None:
+    path = saved(tmp_path)
+    save(small(), places_of(path, folder)[0])
+
+    assert recovered_of(path, folder, small()) is None
+
+
+def test_remains_that_cannot_be_read_are_none(tmp_path: Path, folder: Path) -> None:
+    path = saved(tmp_path)
+    places_of(path, folder)[0].write_text("{")
+
+    assert recovered_of(path, folder, small()) is None
+
+
+def test_the_clock_of_another_day_has_its_date(tmp_path: Path) -> None:
+    now = datetime(2024, 2, 3, 14, 2).astimezone()
+
+    assert Recovered(tmp_path, Workflow(), now).clock == "03 February, 14:02"
+    today = datetime.now().astimezone()
+    assert Recovered(tmp_path, Workflow(), today).clock == f"{today:%H:%M}"
+    assert today - now > timedelta(days=1)
+
+
+@pytest.fixture
+def crashed(window: MainWindow, tmp_path: Path) -> Document:
+    """A document beside whose file a crash left other work."""
+    path = saved(tmp_path)
+    save(described("lost"), tmp_path / ".one.loop.json.autosave")
+    document = window.documents.open_file(path)
+    assert document is not None
+    assert "were not saved when the program ended" in document.bars.text("recovery")
+    return document
+
+
+def test_recovered_changes_are_used_and_can_be_taken_back(
+    window: MainWindow, crashed: Document, tmp_path: Path
+) -> None:
+    press(crashed.bars, "Use them")
+    assert crashed.session.workflow.description == "lost"
+    assert window.actions_by_name["undo"].text() == "Undo Use the recovered changes"
+
+    QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert crashed.session.workflow.description == ""
+    QTest.keyClick(window, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+
+    assert load(tmp_path / "one.loop.json").description == "lost"
+    assert list(tmp_path.glob(".one*")) == []
+
+
+def test_recovered_changes_can_be_looked_at_beside_what_is_saved(window: MainWindow, crashed: Document) -> None:
+    press(crashed.bars, "Look at them")
+
+    assert window.current is not None
+    assert window.current.session.name == "Small (recovered)"
+    assert window.current.session.workflow.description == "lost"
+    assert crashed.session.workflow.description == ""
+    assert crashed.bars.text("recovery")
+
+
+def test_recovered_changes_are_discarded(crashed: Document, tmp_path: Path) -> None:
+    press(crashed.bars, "Discard")
+
+    assert list(tmp_path.glob(".one*")) == []
+    assert crashed.bars.text("recovery") == ""
+
+
+def test_recovered_changes_that_nobody_decided_on_are_offered_again(
+    window: MainWindow, crashed: Document, tmp_path: Path
+) -> None:
+    window.closing.close_document(crashed)
+
+    document = window.documents.open_file(tmp_path / "one.loop.json")
+    assert document is not None
+    assert document.bars.text("recovery")
+
+
+def test_going_on_without_a_decision_leaves_recovered_changes_alone(
+    crashed: Document, tmp_path: Path, qtbot: QtBot
+) -> None:
+    lost = tmp_path / ".one.loop.json.autosave"
+
+    file = kept(crashed.autosave, qtbot, lambda: crashed.session.do(SetDescription("new")))
+    assert file.parent == tmp_path / "data"
+    crashed.session.save()
+
+    assert load(lost).description == "lost"
+    assert not file.exists()
+    assert crashed.bars.text("recovery")
+
+
+def test_unsaved_documents_of_a_crash_come_back(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (place,) = places_of(None, folder)
+    save(described("lost"), place)
+
+    window.documents.recover_unsaved()
+
+    (document,) = window.documents.all
+    file = kept(document.autosave, qtbot, lambda: press(document.bars, "Use them"))
+
+    assert document.session.workflow.description == "lost"
+    assert document.session.is_modified
+    assert [there.name for there in folder.glob("*.autosave")] == [file.name]
+    assert file != place
+
+
+def test_a_failure_to_keep_the_work_is_told_over_the_document(window: MainWindow, self_refine: Document) -> None:
+    self_refine.autosave.failed.emit("It cannot be kept.")
+    assert self_refine.bars.text("autosave") == "It cannot be kept."
+
+    self_refine.autosave.kept.emit()
+    assert self_refine.bars.text("autosave") == ""

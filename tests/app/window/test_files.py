@@ -1,0 +1,422 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.settings.preferences import Preferences
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.document import files
+from engine.document.files import load, save
+from engine.document.node_operations import SetTitle
+from engine.document.operations import SetDescription
+from tests.app.window.conftest import SELF_REFINE, Answers, MakeWindow, answer, press, question, saved, small
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+def opened(window: MainWindow, path: Path) -> Document:
+    document = window.documents.open_file(path)
+    assert document is not None
+    return document
+
+
+def change(document: Document, text: str = "Something else.") -> None:
+    assert document.session.do(SetDescription(text))
+
+
+def titles(window: MainWindow) -> list[str]:
+    return [window.tabs.tabText(place) for place in range(window.tabs.count())]
+
+
+def test_the_program_begins_with_the_start_page(window: MainWindow) -> None:
+    assert titles(window) == ["Start"]
+    assert window.current is None
+    assert not window.run_bar.run.isEnabled()
+
+
+def test_a_template_opens_as_a_copy_without_a_file(window: MainWindow) -> None:
+    before = SELF_REFINE.read_bytes()
+    window.gallery.template_chosen.emit(SELF_REFINE)
+
+    assert titles(window) == ["Self-Refine"]
+    assert window.current is not None
+    assert window.current.session.path is None
+    change(window.current)
+    assert titles(window) == ["Self-Refine •"]
+    assert SELF_REFINE.read_bytes() == before
+
+
+def test_new_and_save_ask_where_and_add_the_ending(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+    QTest.keyClick(window, Qt.Key.Key_N, CONTROL)
+    document = window.current
+    assert document is not None
+    change(document)
+    answers.to_save = tmp_path / "mine"
+
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+
+    assert answers.suggested == Path.home() / "untitled.loop.json"
+    assert document.session.path == tmp_path / "mine.loop.json"
+    assert load(tmp_path / "mine.loop.json").description == "Something else."
+    assert not document.session.is_modified
+    assert window.run_bar.saved.text() == "saved"
+
+
+def test_open_by_key_takes_several_files(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+    answers.to_open = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
+
+    QTest.keyClick(window, Qt.Key.Key_O, CONTROL)
+
+    assert len(window.documents.all) == 2
+    assert window.current is window.documents.all[1]
+
+
+def test_a_file_that_is_open_is_shown_and_not_opened_twice(window: MainWindow, tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    first = opened(window, path)
+    window.documents.new()
+
+    assert opened(window, path) is first
+    assert window.current is first
+    assert len(window.documents.all) == 2
+
+
+def test_recent_files_are_offered_in_menu_and_start_page_and_forgotten_when_gone(
+    window: MainWindow, preferences: Preferences, tmp_path: Path
+) -> None:
+    path = saved(tmp_path, "a & b.loop.json")
+    window.closing.close_document(opened(window, path))
+    (action,) = window.menus.recent.actions()
+    assert action.text() == "a && b.loop.json"
+    action.trigger()
+    assert window.current is not None
+    window.closing.close_document(window.current)
+
+    path.unlink()
+    window.gallery.recent_chosen.emit(path)
+
+    assert "a & b.loop.json" in window.status.refusal.full_text
+    assert preferences.recent_files == ()
+    assert not window.menus.recent.isEnabled()
+
+
+def test_what_is_no_workflow_is_refused_in_a_sentence(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "broken.loop.json"
+    path.write_text("{")
+
+    window.documents.open_files([path])
+
+    assert "broken.loop.json" in window.status.refusal.full_text
+    assert window.current is None
+
+
+def test_save_as_leaves_the_old_file_alone(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    document = opened(window, path)
+    change(document)
+    answers.to_save = tmp_path / "other.loop.json"
+
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL | SHIFT)
+
+    assert load(path).description == ""
+    assert load(answers.to_save).description == "Something else."
+    assert document.session.path == answers.to_save
+
+
+def test_a_file_that_another_tab_has_is_not_saved_over(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+    first, second = opened(window, saved(tmp_path, "one.loop.json")), opened(window, saved(tmp_path, "two.loop.json"))
+    answers.to_save = first.session.path
+
+    window.documents.save_as(second)
+
+    assert "open in another tab" in window.status.refusal.full_text
+    assert second.session.path == tmp_path / "two.loop.json"
+
+
+def test_revert_can_be_taken_back(window: MainWindow, tmp_path: Path) -> None:
+    document = opened(window, saved(tmp_path))
+    change(document)
+
+    window.actions_by_name["revert"].trigger()
+    assert document.session.workflow.description == ""
+    assert not document.session.is_modified
+    assert window.actions_by_name["undo"].text() == "Undo Revert to saved"
+
+    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
+    assert document.session.workflow.description == "Something else."
+    assert document.session.is_modified
+
+
+@pytest.mark.parametrize(
+    ("title", "stays", "text"), [("Save", False, "new"), ("Don't save", False, ""), ("Cancel", True, "")]
+)
+def test_closing_unsaved_work_asks_once(
+    window: MainWindow, tmp_path: Path, title: str, stays: bool, text: str, qtbot: QtBot
+) -> None:
+    path = saved(tmp_path)
+    document = opened(window, path)
+    change(document, "new")
+
+    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    assert question(window).text() == "Save the changes of “Small”?"
+    answer(window, title)
+
+    assert (document in window.documents.all) is stays
+    assert load(path).description == text
+
+
+def test_cancel_of_the_place_to_save_keeps_the_document(window: MainWindow, answers: Answers) -> None:
+    document = window.documents.new()
+    change(document)
+
+    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    answer(window, "Save")
+
+    assert answers.suggested is not None
+    assert document in window.documents.all
+
+
+def test_a_click_with_the_middle_button_closes_a_tab(window: MainWindow, tmp_path: Path) -> None:
+    opened(window, saved(tmp_path))
+    bar = window.tabs.tabBar()
+
+    QTest.mouseClick(bar, Qt.MouseButton.MiddleButton, pos=bar.tabRect(0).center())
+
+    assert titles(window) == ["Start"]
+
+
+def test_tabs_are_changed_by_key_and_the_window_follows(window: MainWindow, tmp_path: Path) -> None:
+    first, second = opened(window, saved(tmp_path, "one.loop.json")), window.documents.new()
+    assert window.current is second
+
+    QTest.keyClick(window, Qt.Key.Key_PageDown, CONTROL)
+
+    assert window.current is first
+    assert window.inspectors.currentWidget() is first.inspector
+    assert window.run_bar.name.full_text == "Small"
+    QTest.keyClick(window, Qt.Key.Key_PageUp, CONTROL)
+    assert window.current is second
+
+
+def test_the_start_page_comes_back_beside_documents_and_goes(window: MainWindow, self_refine: Document) -> None:
+    QTest.keyClick(window, Qt.Key.Key_N, CONTROL | SHIFT)
+    assert titles(window) == ["Start", "Self-Refine"]
+    assert window.current is None
+
+    window.tabs.tabCloseRequested.emit(0)
+
+    assert titles(window) == ["Self-Refine"]
+
+
+@pytest.mark.parametrize(
+    ("title", "closes", "kept"), [("Save", True, "new"), ("Don't save", True, ""), ("Cancel", False, "")]
+)
+def test_closing_the_window_asks_once_for_all_documents(
+    window: MainWindow, tmp_path: Path, title: str, closes: bool, kept: str
+) -> None:
+    paths = [saved(tmp_path, name) for name in ("one.loop.json", "two.loop.json")]
+    for path in paths:
+        change(opened(window, path), "new")
+
+    window.close()
+    window.close()
+    assert question(window).text() == "Save the changes of “Small”, “Small”?"
+    answer(window, title)
+
+    assert window.isVisible() is not closes
+    assert [load(path).description for path in paths] == [kept, kept]
+
+
+def test_a_window_without_unsaved_work_closes_at_once(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    opened(window, saved(tmp_path))
+
+    with qtbot.waitSignal(window.finished):
+        window.close()
+
+    assert not window.isVisible()
+
+
+def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, tmp_path: Path) -> None:
+    first = make_window()
+    paths = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
+    for path in paths:
+        opened(first, path)
+    QTest.keyClick(first, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
+    assert not first.palette_panel.isVisible()
+    first.drawer.unfold("log")
+    first.resize(700, 600)
+    first.close()
+    paths[0].rename(tmp_path / "moved")
+
+    second = make_window()
+    second.reopen()
+
+    assert [document.session.path for document in second.documents.all] == [paths[1]]
+    assert not second.palette_panel.isVisible()
+    assert second.drawer.open_panel == "log"
+    assert (second.width(), second.height()) == (700, 600)
+
+
+def drop(window: MainWindow, *paths: Path) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(window, QDragEnterEvent(QPoint(10, 10), *how))
+    QApplication.sendEvent(window, QDropEvent(QPointF(10, 10), *how))
+
+
+def test_dropped_files_are_opened(window: MainWindow, tmp_path: Path) -> None:
+    drop(window, saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json"))
+
+    assert len(window.documents.all) == 2
+
+
+def test_files_and_templates_dropped_on_the_canvas_are_opened(
+    window: MainWindow, self_refine: Document, tmp_path: Path
+) -> None:
+    self_refine.canvas.files_dropped.emit([saved(tmp_path)])
+    self_refine.canvas.template_dropped.emit(str(SELF_REFINE))
+
+    assert [document.session.name for document in window.documents.all] == ["Self-Refine", "Small", "Self-Refine"]
+
+
+def test_a_change_by_another_program_is_noticed_and_reloaded(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    path = saved(tmp_path)
+    document = opened(window, path)
+
+    save(small().model_copy(update={"description": "theirs"}), path)
+    qtbot.waitUntil(lambda: "Another program" in document.bars.text("disk"))
+    press(document.bars, "Reload")
+
+    assert document.session.workflow.description == "theirs"
+    assert not document.session.is_modified
+    document.session.undo()
+    assert document.session.workflow.description == ""
+
+
+def test_mine_is_kept_over_a_change_by_another_program(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    path = saved(tmp_path)
+    document = opened(window, path)
+    change(document, "mine")
+
+    save(small().model_copy(update={"description": "theirs"}), path)
+    qtbot.waitUntil(lambda: document.bars.text("disk") != "")
+    press(document.bars, "Keep mine")
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+
+    assert load(path).description == "mine"
+    assert document.bars.text("disk") == ""
+
+
+def test_a_save_of_our_own_is_no_change_by_another_program(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(window, saved(tmp_path))
+    change(document)
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    looked = document.watch._timer.timeout
+
+    with qtbot.waitSignal(looked, timeout=5000, raising=False):
+        (tmp_path / "other.txt").write_text("x")
+
+    assert document.bars.text("disk") == ""
+
+
+def test_a_file_that_went_away_is_noticed_and_saved_again(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    path = saved(tmp_path)
+    document = opened(window, path)
+
+    path.unlink()
+    qtbot.waitUntil(lambda: "is gone" in document.bars.text("disk"))
+    press(document.bars, "Save again")
+
+    assert load(path).name == "Small"
+    assert document.bars.text("disk") == ""
+
+
+def test_a_folder_that_went_away_leaves_the_work_in_the_window(window: MainWindow, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    document = opened(window, saved(folder))
+    change(document)
+    (folder / "one.loop.json").unlink()
+    folder.rename(tmp_path / "elsewhere")
+
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+
+    assert "there is no such file or folder" in window.status.refusal.full_text
+    assert document.session.is_modified
+
+
+def test_a_full_disk_leaves_the_work_in_the_window(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = opened(window, saved(tmp_path))
+    change(document)
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+
+    assert "no space left on device" in window.status.refusal.full_text
+    assert document.session.is_modified
+    assert load(tmp_path / "one.loop.json").description == ""
+
+
+def test_a_write_protected_file_is_not_replaced(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = opened(window, saved(tmp_path))
+    change(document)
+    # Root may write anything: what the system would say to others is said here.
+    monkeypatch.setattr(files.os, "access", lambda *_: False)
+
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+
+    assert "it is write-protected" in window.status.refusal.full_text
+    assert document.session.is_modified
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_the_picture_of_a_workflow_is_exported(
+    window: MainWindow, self_refine: Document, answers: Answers, tmp_path: Path, kind: str
+) -> None:
+    answers.to_save = tmp_path / "picture"
+
+    window.actions_by_name[f"export_{kind}"].trigger()
+
+    content = (tmp_path / f"picture.{kind}").read_bytes()
+    assert content.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
+    assert answers.suggested is not None
+    assert answers.suggested.name == f"Self-Refine.{kind}"
+
+
+def test_a_picture_that_cannot_be_written_is_told(
+    window: MainWindow, self_refine: Document, answers: Answers, tmp_path: Path
+) -> None:
+    answers.to_save = tmp_path / "gone" / "picture.png"
+
+    window.actions_by_name["export_png"].trigger()
+
+    assert "picture.png" in window.status.refusal.full_text
+
+
+def test_the_title_of_a_document_follows_its_name(window: MainWindow, self_refine: Document) -> None:
+    from engine.document.operations import SetName
+
+    self_refine.session.do(SetName("Better & better"))
+
+    assert titles(window) == ["Better && better •"]
+    assert window.windowTitle() == "Better & better[*] – Loopwright"
+    assert window.isWindowModified()
+    assert self_refine.session.do(SetTitle("draft", "D"))

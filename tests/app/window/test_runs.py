@@ -1,0 +1,412 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPlainTextEdit
+from pytestqt.qtbot import QtBot
+
+from app.runs.picture import NodeState
+from app.settings.preferences import Preferences
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from app.window.run_dialog import RunDialog
+from app.window.run_options import run_options
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.document.node_operations import RemoveNode, SetConfig
+from engine.document.operations import SetSettings
+from tests.app.window.conftest import Answers, Script, ended, press, saved, small
+
+SLOW = {"text": "words", "delay_s": 600}
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+def open_flow(window: MainWindow, tmp_path: Path, workflow: Workflow | None = None, name: str = "one") -> Document:
+    document = window.documents.open_file(saved(tmp_path, f"{name}.loop.json", workflow))
+    assert document is not None
+    return document
+
+
+def form(window: MainWindow) -> RunDialog:
+    (dialog,) = (dialog for dialog in window.findChildren(RunDialog) if dialog.isVisible())
+    return dialog
+
+
+def is_waiting(document: Document, node: str = "draft") -> Any:
+    """Says whether a node is at work now."""
+
+    def ask() -> bool:
+        picture = document.session.picture
+        return picture is not None and picture.node(node).state is NodeState.RUNNING
+
+    return ask
+
+
+def test_one_click_runs_and_shows_the_result(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    QTest.mouseClick(window.run_bar.run, Qt.MouseButton.LeftButton)
+    assert self_refine.session.run is not None
+    assert not window.run_bar.run.isEnabled()
+    assert window.run_bar.stop.isEnabled()
+    ended(self_refine, qtbot)
+
+    assert self_refine.session.picture.outputs == {"text": "words"}
+    assert self_refine.session.selection == ("text",)
+    assert window.status.state.full_text.startswith("Done · ")
+    assert window.run_bar.run.isEnabled()
+    lines = [line.text for line in self_refine.log.model.lines]
+    assert lines[0].startswith("Running Self-Refine with scripted:")
+    assert lines[-1].startswith("Done in ")
+
+
+def test_a_second_run_of_a_scripted_model_is_like_the_first(
+    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+) -> None:
+    script("none", {"node": "draft", "replies": ["the one reply"]})
+    document = open_flow(window, tmp_path)
+
+    for _ in range(2):
+        QTest.keyClick(window, Qt.Key.Key_F5)
+        ended(document, qtbot)
+        assert document.session.picture.outputs == {"out": "the one reply"}
+
+
+def test_what_is_selected_stays_so_when_a_run_ends(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    self_refine.session.select(["draft"])
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    ended(self_refine, qtbot)
+
+    assert self_refine.session.selection == ("draft",)
+
+
+def test_progress_and_state_are_told_while_it_runs(
+    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+) -> None:
+    script("words", {"node": "draft", "iteration": 1, "reply": SLOW})
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: window.status.state.full_text.startswith("Running: Draft, iteration 2 of 3"), timeout=5000)
+
+    assert window.run_bar.progress.isVisible()
+    assert (window.run_bar.progress.value(), window.run_bar.progress.maximum()) == (1, 3)
+    assert window.run_bar.model.text() == "Scripted"
+
+
+def test_stop_ends_a_call_in_flight(window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
+    script(SLOW)
+    document = open_flow(window, tmp_path)
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    qtbot.waitUntil(is_waiting(document))
+
+    QTest.mouseClick(window.run_bar.stop, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: document.session.run is None, timeout=1000)
+
+    assert document.session.picture.status == "cancelled"
+    assert window.status.state.full_text.startswith("Stopped")
+
+
+def test_pause_holds_and_resume_goes_on(
+    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+) -> None:
+    script("words", {"node": "draft", "iteration": 0, "reply": {"text": "words", "delay_s": 0.3}})
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(window, Qt.Key.Key_F6)
+    qtbot.waitUntil(lambda: self_refine.session.picture.status == "paused")
+    qtbot.waitUntil(lambda: window.run_bar.pause.text() == "Resume")
+    assert self_refine.session.run is not None
+
+    QTest.mouseClick(window.run_bar.pause, Qt.MouseButton.LeftButton)
+    ended(self_refine, qtbot)
+
+    assert self_refine.session.picture.status == "completed"
+    assert window.run_bar.pause.text() == "Pause"
+
+
+def test_a_step_starts_a_run_with_its_first_node_alone(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_flow(window, tmp_path)
+
+    QTest.keyClick(window, Qt.Key.Key_F10)
+    qtbot.waitUntil(lambda: document.session.picture.node("text").state is NodeState.DONE)
+    assert document.session.picture.node("draft").state is NodeState.WAITING
+
+    QTest.keyClick(window, Qt.Key.Key_F10)
+    qtbot.waitUntil(lambda: document.session.picture.node("draft").state is NodeState.DONE)
+    assert document.session.run is not None
+    QTest.keyClick(window, Qt.Key.Key_F10)
+    ended(document, qtbot)
+
+
+def test_a_step_of_an_iteration_stops_before_the_next(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    def iterations() -> int:
+        return len(self_refine.session.picture.loop("loop").iterations)
+
+    QTest.keyClick(window, Qt.Key.Key_F11)
+    qtbot.waitUntil(lambda: iterations() == 1 and self_refine.session.picture.status == "paused", timeout=5000)
+    QTest.keyClick(window, Qt.Key.Key_F11)
+    qtbot.waitUntil(lambda: iterations() == 2 and self_refine.session.picture.status == "paused", timeout=5000)
+
+
+def needy() -> Workflow:
+    """Inputs of all types, of which one has no default."""
+    flow = Builder("Needy")
+    flow.add("input", id="topic", description="What it is about.")
+    for kind, default in (("number", 3), ("boolean", True), ("list", ["a"]), ("json", {"a": 1})):
+        flow.add("input", id=f"a_{kind}", type=kind, default=default)
+    out = flow.add("output", id="out")
+    flow.connect("topic.value", out["value"])
+    return flow.build()
+
+
+def test_a_missing_value_is_asked_for(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_flow(window, tmp_path, needy())
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    dialog = form(window)
+    assert document.session.run is None
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+    assert dialog.isVisible()
+    assert dialog.fields[0].fault.text() == "A value is needed here."
+    QTest.keyClicks(dialog.fields[0].editor, "the sea")
+    QTest.keyClick(dialog.fields[0].editor, Qt.Key.Key_Return)
+    QTest.keyClicks(dialog.fields[0].editor, "and ships")
+    dialog.activateWindow()
+    qtbot.waitUntil(dialog.isActiveWindow)
+    QTest.keyClick(dialog.fields[0].editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: document.session.picture is not None)
+    ended(document, qtbot)
+
+    assert document.session.picture.outputs == {"out": "the sea\nand ships"}
+    assert document.session.last_inputs == {
+        "topic": "the sea\nand ships",
+        "a_number": 3,
+        "a_boolean": True,
+        "a_list": ["a"],
+        "a_json": {"a": 1},
+    }
+
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    assert document.session.run is not None, "the last values serve the next run"
+    ended(document, qtbot)
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "told"),
+    [
+        ("a_number", "many", 'The text "many" is not a number.'),
+        ("a_list", "{}", '"{}" is not a list.'),
+        ("a_json", "{", 'The text "{" is not JSON.'),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_told_as_one_types(
+    window: MainWindow, tmp_path: Path, field: str, typed: str, told: str
+) -> None:
+    open_flow(window, tmp_path, needy())
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    (entry,) = (entry for entry in form(window).fields if entry.declared.name == field)
+
+    entry.editor.selectAll()
+    QTest.keyClicks(entry.editor, typed)
+
+    assert entry.fault.text() == told
+    assert entry.fault.isVisible()
+
+
+def test_a_boolean_is_chosen_by_key(window: MainWindow, tmp_path: Path) -> None:
+    open_flow(window, tmp_path, needy())
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    (entry,) = (entry for entry in form(window).fields if entry.declared.name == "a_boolean")
+
+    QTest.keyClick(entry.editor, Qt.Key.Key_Down)
+
+    assert entry.value() is False
+
+
+def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+    open_flow(window, tmp_path, needy())
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    field = form(window).fields[0]
+    answers.to_read = tmp_path / "sea.txt"
+
+    QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
+    assert field.fault.text() == "sea.txt cannot be read: No such file or directory."
+
+    answers.to_read.write_bytes(b"\xff\xfe\x00")
+    QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
+    assert field.fault.text() == "sea.txt is no text in UTF-8."
+
+    answers.to_read.write_bytes(b"x" * 10_000_001)
+    QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
+    assert field.fault.text() == "sea.txt has more than 10 MB."
+
+    answers.to_read.write_text("Waves,\nships.", "utf-8")
+    QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
+    assert field.value() == "Waves,\nships."
+    assert field.fault.isHidden()
+
+
+def test_shift_asks_although_nothing_is_missing(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    QTest.keyPress(window, Qt.Key.Key_Shift, SHIFT)
+    QTest.mouseClick(window.run_bar.run, Qt.MouseButton.LeftButton, SHIFT)
+
+    dialog = form(window)
+    editor = dialog.fields[0].editor
+    assert isinstance(editor, QPlainTextEdit)
+    assert editor.toPlainText().startswith("Write a short, friendly note")
+    assert self_refine.session.run is None
+    press(dialog, "Cancel")
+    assert self_refine.session.run is None
+
+
+def test_the_folder_is_open_to_a_run_only_where_it_was_allowed(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    seen: list[Any] = []
+    document = open_flow(window, tmp_path)
+    start = document.session.start_run
+    document.session.start_run = lambda inputs, options, paused: (seen.append(options.folder), start(inputs, options))
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    dialog = form(window)
+    assert not dialog.folder.isChecked()
+    QTest.mouseClick(dialog.folder, Qt.MouseButton.LeftButton, pos=QPoint(8, dialog.folder.height() // 2))
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+    ended(document, qtbot)
+
+    assert seen == [None, tmp_path]
+
+
+def test_a_document_without_a_file_has_no_folder_to_open(window: MainWindow, self_refine: Document) -> None:
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+
+    assert not form(window).folder.isEnabled()
+
+
+def test_errors_are_in_the_way_and_shown(window: MainWindow, self_refine: Document) -> None:
+    self_refine.session.do(RemoveNode("exit"))
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+
+    assert self_refine.session.run is None
+    assert window.drawer.open_panel == "problems"
+    assert "has errors and cannot run" in window.status.refusal.full_text
+
+
+def test_two_documents_run_at_once(window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
+    script(SLOW)
+    first, second = open_flow(window, tmp_path, name="one"), open_flow(window, tmp_path, name="two")
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    window.tabs.show_document(first)
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: is_waiting(first)() and is_waiting(second)())
+
+    QTest.keyClick(window, Qt.Key.Key_Period, Qt.KeyboardModifier.ControlModifier)
+    ended(first, qtbot)
+
+    assert second.session.run is not None
+    assert not window.tabs.tabIcon(window.tabs.indexOf(second)).isNull()
+    assert window.tabs.tabIcon(window.tabs.indexOf(first)).isNull()
+
+
+def test_a_run_goes_on_while_its_document_is_edited_and_the_page_says_so(
+    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+) -> None:
+    script({"text": "sea", "delay_s": 0.2})
+    document = open_flow(window, tmp_path)
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    document.session.do(SetConfig("draft", ("prompt",), "Something else."))
+
+    assert "has changed since this run" in document.bars.text("changed")
+    ended(document, qtbot)
+    assert document.session.picture.outputs == {"out": "sea"}
+    document.session.undo()
+    assert document.bars.text("changed") == ""
+    document.session.redo()
+    press(document.bars, "Run again")
+    assert document.session.run is not None
+    assert document.bars.text("changed") == ""
+    ended(document, qtbot)
+
+
+def test_a_failure_is_told_over_the_document_with_a_way_to_its_node(
+    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+) -> None:
+    script({"error": {"kind": "authentication", "message": "The key was refused."}})
+    document = open_flow(window, tmp_path)
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+
+    assert "The key was refused." in document.bars.text("run")
+    press(document.bars, "Show it")
+    assert document.session.selection == ("draft",)
+    assert any(line.level == "error" for line in document.log.model.lines)
+
+
+def test_a_run_that_cannot_start_says_why(
+    window: MainWindow, preferences: Preferences, tmp_path: Path, qtbot: QtBot
+) -> None:
+    preferences.set(default_model=f"scripted:{tmp_path / 'gone.json'}")
+    document = open_flow(window, tmp_path)
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+
+    ended(document, qtbot)
+    assert "gone.json" in window.status.refusal.full_text
+
+
+def test_the_budget_is_a_meter_and_the_models_are_named(
+    window: MainWindow, preferences: Preferences, script: Script, tmp_path: Path, qtbot: QtBot
+) -> None:
+    price = {"input_usd_per_million_tokens": 100.0, "output_usd_per_million_tokens": 100.0}
+    usage = {"input_tokens": 4000, "output_tokens": 500}
+    script({"text": "words", "usage": usage}, price=price)
+    document = open_flow(window, tmp_path)
+    assert window.run_bar.meter.isHidden()
+
+    preferences.set(budget_usd=1.0)
+    assert window.run_bar.budget.text() == "$0 of $1.00"
+    document.session.do(SetSettings(("budget_usd",), 0.5))
+    assert window.run_bar.budget.text() == "$0 of $0.5000"
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+
+    assert window.run_bar.budget.text() == "$0.4500 of $0.5000"
+    assert window.run_bar.meter.property("tone") == "warning"
+    assert window.run_bar.meter.value() == 900
+
+
+def test_a_budget_in_tokens_is_shown_where_there_is_none_in_dollars(window: MainWindow, self_refine: Document) -> None:
+    self_refine.session.do(SetSettings(("budget_tokens",), 1000))
+
+    assert window.run_bar.budget.text() == "0 of 1,000 tokens"
+
+
+def test_settings_reach_the_run(window: MainWindow, preferences: Preferences, tmp_path: Path) -> None:
+    preferences.set(default_model="openai/x", max_iterations_cap=7, budget_usd=2.0, budget_tokens=900)
+
+    options = run_options(small(), window.engine, preferences, tmp_path)
+    own = run_options(small().model_copy(update={"settings": {"budget_usd": 5.0}}), window.engine, preferences, None)
+
+    assert (options.default_model, options.max_iterations_cap, options.folder) == ("openai/x", 7, tmp_path)
+    assert (options.budget_usd, options.budget_tokens) == (2.0, 900)
+    assert own.budget_usd == 5.0
+    assert options.models is not None
+
+
+def test_the_end_of_a_run_is_told_while_another_window_is_in_front(
+    window: MainWindow, self_refine: Document, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    ended(self_refine, qtbot)
+
+    assert window.notifier.told.startswith("“Self-Refine” is done after ")
