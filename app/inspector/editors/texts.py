@@ -33,6 +33,7 @@ class GrowingEdit(QPlainTextEdit):
         super().__init__(parent)
         self._least, self._most = least, most
         self._silent = False
+        self._known = ""
         self.setUndoRedoEnabled(False)
         self.setTabChangesFocus(True)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
@@ -101,8 +102,13 @@ class GrowingEdit(QPlainTextEdit):
 
     def _changed(self) -> None:
         self._fit()
+        # Qt says that a text has changed when only its colours have, as with another theme.
+        text = self.text()
+        if text == self._known:
+            return
+        self._known = text
         if not self._silent:
-            self.typed.emit(self.text())
+            self.typed.emit(text)
 
 
 class LineEditor(Editor):

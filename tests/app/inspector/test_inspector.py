@@ -417,3 +417,17 @@ def test_a_pasted_node_shows_its_own_values(open_inspector: OpenInspector) -> No
     bench.select("draft_2")
     assert bench.editor("prompt").edit.text() == "other"
     assert bench.editor("temperature").number.text() == ""
+
+
+def test_another_theme_or_text_size_changes_nothing_in_the_document(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    before = bench.session.workflow
+    bench.select("draft")
+    types = {node.type for node in before.nodes}
+    bench.qtbot.waitUntil(lambda: types <= set(bench.inspector._pages), timeout=20_000)  # also those not shown yet
+
+    for choice, scale in (("light", 1.0), ("dark", 1.5), ("dark", 1.0)):
+        style().choose(choice, scale)
+        QApplication.processEvents()
+
+    assert bench.session.workflow is before
