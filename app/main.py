@@ -54,7 +54,7 @@ def run_window(files: Sequence[str]) -> int:
     follow_looks(preferences)
     engine = EngineThread()
     window = MainWindow(engine, preferences)
-    guard = _guard_against_faults(window)
+    guard = guard_against_faults(window)
     window.finished.connect(application.quit)
     warm_up = WarmUp(window, engine)
     window.show()
@@ -77,7 +77,8 @@ def _open(window: MainWindow, files: Sequence[str]) -> None:
         import_in_background("app.canvas.canvas")
 
 
-def _guard_against_faults(window: MainWindow) -> FaultGuard:
+def guard_against_faults(window: MainWindow) -> FaultGuard:
+    """Catch what nobody caught: keep all work, and say it over the window."""
     guard = FaultGuard(window)
 
     def tell(sentence: str, details: str) -> None:

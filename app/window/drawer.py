@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QStackedWidget, QToolBu
 from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
 
+_ANY_HEIGHT: Final = 16_777_215
+
 PANELS: Final = ("iterations", "log", "problems")
 
 
@@ -55,6 +57,7 @@ class Drawer(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        self._row = row
         column.addLayout(row)
         column.addWidget(self.stack, 1)
         self.fold()
@@ -98,6 +101,6 @@ class Drawer(QWidget):
         self._fold.setVisible(bool(self.open_panel))
         for name, button in self.buttons.items():
             button.setChecked(name == self.open_panel)
-        row_only = self.sizeHint().height() if not self.open_panel else 16_777_215
-        self.setMaximumHeight(row_only)
+        # The row's own height: the layout as a whole learns only later that the panel below it is hidden.
+        self.setMaximumHeight(_ANY_HEIGHT if self.open_panel else self._row.sizeHint().height())
         self.unfolded.emit(self.open_panel)

@@ -1,0 +1,45 @@
+"""The real program, in whose document somebody types all the time: it is run as a process of its own, to be killed.
+
+Each change is told on standard output: its number and when it was made, in seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QShowEvent
+
+import app.main
+from app.window.main_window import MainWindow
+from engine.document.operations import SetDescription
+
+BETWEEN_MS = 20
+
+
+class EditedWindow(MainWindow):
+    """A window whose document changes again and again, as soon as it has one."""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not sys.argv[1:]:
+            self.documents.new()
+        self._numbers = itertools.count()
+        self._typing = QTimer(self)
+        self._typing.timeout.connect(self._type)
+        self._typing.start(BETWEEN_MS)
+
+    def _type(self) -> None:
+        if self.current is not None:
+            number = next(self._numbers)
+            self.current.session.do(SetDescription(f"change {number}"))
+            self.current.session.seal()
+            sys.stdout.write(f"{number} {time.time()}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    app.main.MainWindow = EditedWindow
+    sys.exit(app.main.run_window(sys.argv[1:]))

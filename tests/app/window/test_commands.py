@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.settings.dialog import SettingsDialog
+from app.window.document import Document
+from app.window.finder import Entry, Finder, matching
+from app.window.main_window import MainWindow
+from app.window.shortcut_sheet import ShortcutSheet
+from engine.document.node_operations import RemoveNode, SetConfig
+from tests.app.window.conftest import saved
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+
+
+def finder(window: MainWindow) -> Finder:
+    (found,) = (dialog for dialog in window.findChildren(Finder) if dialog.isVisible())
+    return found
+
+
+def shown(dialog: Finder) -> list[str]:
+    return [dialog.list.item(row).text() for row in range(dialog.list.count())]
+
+
+def test_undo_and_redo_name_the_step(window: MainWindow, self_refine: Document) -> None:
+    assert not window.actions_by_name["undo"].isEnabled()
+    self_refine.session.do(RemoveNode("critique"))
+    assert window.actions_by_name["undo"].text() == "Undo Remove critique"
+
+    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
+    assert "critique" in self_refine.session.workflow.nodes_by_id
+    assert window.actions_by_name["redo"].text() == "Redo Remove critique"
+    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    assert "critique" not in self_refine.session.workflow.nodes_by_id
+    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
+    QTest.keyClick(window, Qt.Key.Key_Y, CONTROL)
+    assert "critique" not in self_refine.session.workflow.nodes_by_id
+
+
+def test_an_action_is_found_by_letters_and_done_by_enter(window: MainWindow, self_refine: Document) -> None:
+    QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
+    dialog = finder(window)
+    QTest.keyClicks(dialog.field, "new")
+    assert shown(dialog)[:2] == ["New", "New from template…"]
+    QTest.keyClick(dialog.field, Qt.Key.Key_Return)
+
+    assert len(window.documents.all) == 2
+
+
+def test_a_node_type_is_added_by_letters(window: MainWindow, self_refine: Document) -> None:
+    QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
+    dialog = finder(window)
+    QTest.keyClicks(dialog.field, "add valid")
+    QTest.keyClick(dialog.field, Qt.Key.Key_Return)
+
+    assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
+
+
+def test_actions_that_cannot_be_done_now_are_not_offered(window: MainWindow) -> None:
+    dialog = window.commands.open_command_palette()
+
+    assert "Open…" in shown(dialog)
+    assert "Stop" not in shown(dialog)
+
+
+def test_the_arrows_choose_in_the_list(window: MainWindow, self_refine: Document) -> None:
+    QTest.keyClick(window, Qt.Key.Key_F, CONTROL)
+    dialog = finder(window)
+    assert shown(dialog) == [node.title for node in self_refine.session.workflow.nodes]
+
+    QTest.keyClick(dialog.field, Qt.Key.Key_Down)
+    QTest.keyClick(dialog.field, Qt.Key.Key_Down)
+    QTest.keyClick(dialog.field, Qt.Key.Key_Up)
+    assert dialog.list.currentRow() == 1
+    QTest.keyClick(dialog.field, Qt.Key.Key_PageDown)
+    assert dialog.list.currentRow() == dialog.list.count() - 1
+    QTest.keyClick(dialog.field, Qt.Key.Key_Return)
+
+    assert self_refine.session.selection == ("text",)
+
+
+def test_a_node_is_found_and_clicked(window: MainWindow, self_refine: Document) -> None:
+    QTest.keyClick(window, Qt.Key.Key_F, CONTROL)
+    dialog = finder(window)
+    QTest.keyClicks(dialog.field, "crit")
+    place = dialog.list.visualItemRect(dialog.list.item(0)).center()
+
+    QTest.mouseClick(dialog.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+    assert self_refine.session.selection == ("critique",)
+
+
+def test_a_search_that_finds_nothing_does_nothing(window: MainWindow, self_refine: Document) -> None:
+    dialog = window.commands.find_node()
+    assert dialog is not None
+    QTest.keyClicks(dialog.field, "zebra")
+    QTest.keyClick(dialog.field, Qt.Key.Key_Return)
+
+    assert dialog.isVisible()
+    assert self_refine.session.selection == ()
+    dialog.close()
+
+
+def test_there_is_nothing_to_find_without_a_document(window: MainWindow) -> None:
+    assert window.commands.find_node() is None
+
+
+def test_what_begins_with_the_letters_comes_first() -> None:
+    entries = [Entry("Save as", "", id), Entry("Close", "save", id), Entry("Resave", "", id), Entry("Open", "", id)]
+
+    assert [entry.text for entry in matching(entries, "save")] == ["Save as", "Resave", "Close"]
+    assert [entry.text for entry in matching(entries, "SAVE as")] == ["Save as"]
+    assert matching(entries, "") == entries
+
+
+def test_the_sheet_of_keys_has_those_of_window_and_canvas(window: MainWindow, self_refine: Document) -> None:
+    QTest.keyClick(window, Qt.Key.Key_F1)
+
+    (sheet,) = window.findChildren(ShortcutSheet)
+    from app.theme.widgets import PlainLabel
+
+    texts = [label.text() for label in sheet.findChildren(PlainLabel)]
+    assert texts[texts.index("Run with…") + 1] == "Shift+F5 or Ctrl+Shift+Return"
+    assert texts[texts.index("Duplicate") + 1] == "Ctrl+D"
+    sheet.close()
+
+
+def test_a_question_mark_opens_the_sheet_too(window: MainWindow) -> None:
+    QTest.keyClick(window, "?")
+
+    assert window.findChildren(ShortcutSheet)
+
+
+def test_the_canvas_has_its_actions_in_the_menus_of_the_shown_document(
+    window: MainWindow, self_refine: Document
+) -> None:
+    def texts() -> list[str]:
+        menus = [action.menu() for action in window.menuBar().actions()]
+        return [action.text() for menu in menus[1:3] for action in menu.actions()]
+
+    assert "Duplicate" in texts()
+    assert "Fit everything" in texts()
+    window.tabs.show_start()
+    assert "Duplicate" not in texts()
+    window.tabs.show_document(self_refine)
+    assert texts().count("Duplicate") == 1
+
+
+def test_panels_open_and_fold_away_by_key(window: MainWindow, self_refine: Document) -> None:
+    alt = Qt.KeyboardModifier.AltModifier
+    for key, name in ((Qt.Key.Key_3, "iterations"), (Qt.Key.Key_4, "log"), (Qt.Key.Key_5, "problems")):
+        QTest.keyClick(window, key, alt)
+        assert window.drawer.open_panel == name
+        assert self_refine.panels[name].isVisible()
+        assert window.actions_by_name[f"show_{name}"].isChecked()
+    QTest.keyClick(window, Qt.Key.Key_5, alt)
+    assert window.drawer.open_panel == ""
+    assert not self_refine.problems.isVisible()
+    QTest.keyClick(window, Qt.Key.Key_2, alt)
+    assert not self_refine.inspector.isVisible()
+
+
+def test_a_panel_opens_and_folds_away_by_mouse(window: MainWindow, self_refine: Document) -> None:
+    QTest.mouseClick(window.drawer.buttons["log"], Qt.MouseButton.LeftButton)
+    assert self_refine.log.isVisible()
+
+    QTest.mouseClick(window.drawer._fold, Qt.MouseButton.LeftButton)
+    assert not self_refine.log.isVisible()
+
+
+def test_the_palette_adds_a_node(window: MainWindow, self_refine: Document) -> None:
+    window.palette_panel.node_chosen.emit("validator")
+
+    assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
+
+
+def test_a_template_of_the_palette_is_opened(window: MainWindow, self_refine: Document, tmp_path: Path) -> None:
+    window.palette_panel.template_chosen.emit(saved(tmp_path))
+
+    assert [document.session.name for document in window.documents.all] == ["Self-Refine", "Small"]
+
+
+def test_settings_open_once(window: MainWindow, self_refine: Document) -> None:
+    QTest.mouseClick(window.run_bar.model, Qt.MouseButton.LeftButton)
+    QTest.keyClick(window, Qt.Key.Key_Comma, CONTROL)
+
+    (dialog,) = window.findChildren(SettingsDialog)
+    assert dialog.isVisible()
+    dialog.close()
+
+
+def test_about_says_which_version_it_is(window: MainWindow) -> None:
+    window.actions_by_name["about"].trigger()
+
+    (box,) = window.findChildren(QMessageBox)
+    assert box.text().startswith("Loopwright 0.")
+    box.close()
+
+
+def test_a_refusal_is_told_in_the_status_line_and_fades(
+    window: MainWindow, self_refine: Document, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.status._shown.setInterval(0)
+    window.status._fading.setDuration(1)
+
+    self_refine.session.do(SetConfig("nobody", ("x",), 1))
+    assert window.status.refusal.full_text == 'There is no node "nobody". Choose a node that is there.'
+
+    qtbot.waitUntil(lambda: window.status.refusal.full_text == "")
+
+
+def test_a_refusal_of_a_document_behind_is_not_told_over_another(window: MainWindow, self_refine: Document) -> None:
+    window.documents.new()
+
+    self_refine.session.do(SetConfig("nobody", ("x",), 1))
+
+    assert window.status.refusal.full_text == ""

@@ -1,0 +1,111 @@
+"""The program is killed while somebody types: at most the last two seconds are lost, and the rest is offered back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.bridge import EngineThread
+from app.settings.preferences import Preferences
+from app.window.main_window import MainWindow
+from engine.document.files import load
+from tests.app.window.conftest import Answers, end, press, saved
+
+LOST_AT_MOST_S = 2.0
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
+
+
+@contextmanager
+def typing(home: Path, *files: Path) -> Iterator[subprocess.Popen[str]]:
+    """The program with somebody who types in it."""
+    environment = {
+        **os.environ,
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "QT_QPA_PLATFORM": "offscreen",
+    }
+    command = [sys.executable, "-m", "tests.app.window.editing_process", *map(str, files)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def killed_after(process: subprocess.Popen[str], changes: int) -> tuple[dict[int, float], float]:
+    """When each change was made, and when the process was killed."""
+    assert process.stdout is not None
+    told: dict[int, float] = {}
+    for line in process.stdout:
+        number, when = line.split()
+        told[int(number)] = float(when)
+        if len(told) == changes:
+            break
+    os.kill(process.pid, signal.SIGKILL)
+    killed = time.time()
+    for line in process.stdout:
+        if line.endswith("\n"):
+            number, when = line.split()
+            told[int(number)] = float(when)
+    process.wait()
+    return told, killed
+
+
+def check_kept(description: str, told: dict[int, float], killed: float) -> None:
+    number = int(description.removeprefix("change "))
+    first_lost = told.get(number + 1, killed)
+    assert killed - first_lost <= LOST_AT_MOST_S
+
+
+def next_start(engine: EngineThread, home: Path) -> MainWindow:
+    """A window with the settings and the data of the program that was killed."""
+    preferences = Preferences(home / "config/loopwright/preferences.json")
+    window = MainWindow(engine, preferences, asker=Answers(), data_folder=home / "data/loopwright/unsaved")
+    preferences.setParent(window)
+    window.show()
+    return window
+
+
+def use_what_is_offered(window: MainWindow) -> None:
+    (document,) = window.documents.all
+    press(document.bars, "Use them")
+    assert document.session.workflow.description.startswith("change ")
+
+
+@pytest.mark.slow
+def test_a_saved_document_loses_at_most_two_seconds_and_is_offered_back(
+    engine_thread: EngineThread, tmp_path: Path, qtbot: object
+) -> None:
+    path = saved(tmp_path)
+    with typing(tmp_path, path) as process:
+        told, killed = killed_after(process, 150)
+
+    check_kept(load(tmp_path / ".one.loop.json.autosave").description, told, killed)
+    assert load(path).description == ""
+
+    window = next_start(engine_thread, tmp_path)
+    window.reopen()
+    use_what_is_offered(window)
+    end(window, qtbot)
+
+
+@pytest.mark.slow
+def test_a_document_without_a_file_is_offered_back(engine_thread: EngineThread, tmp_path: Path, qtbot: object) -> None:
+    with typing(tmp_path) as process:
+        told, killed = killed_after(process, 150)
+
+    (file,) = (tmp_path / "data/loopwright/unsaved").glob("*.autosave")
+    check_kept(load(file).description, told, killed)
+    window = next_start(engine_thread, tmp_path)
+    window.documents.recover_unsaved()
+    use_what_is_offered(window)
+    end(window, qtbot)

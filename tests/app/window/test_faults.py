@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.window.document import Document
+from app.window.faults import SENTENCE, FaultDialog, FaultGuard
+from app.window.main_window import MainWindow
+from engine.document.operations import SetDescription
+from engine.errors import EngineError
+
+
+@pytest.fixture
+def guard(qapp: object) -> Iterator[FaultGuard]:
+    before = sys.excepthook, threading.excepthook
+    guard = FaultGuard()
+    guard.install()
+    yield guard
+    guard.uninstall()
+    assert sys.excepthook is sys.__excepthook__
+    sys.excepthook, threading.excepthook = before
+    guard.deleteLater()
+
+
+def raised(error: BaseException) -> BaseException:
+    try:
+        raise error
+    except BaseException as caught:
+        return caught
+
+
+def test_a_fault_is_one_sentence_with_its_details(guard: FaultGuard, qtbot: QtBot) -> None:
+    error = raised(ZeroDivisionError("by zero"))
+
+    with qtbot.waitSignal(guard.told) as told:
+        sys.excepthook(type(error), error, error.__traceback__)
+
+    sentence, details = told.args
+    assert sentence == SENTENCE
+    assert "ZeroDivisionError: by zero" in details
+    assert "test_faults.py" in details
+
+
+def test_a_fault_in_a_thread_is_told_in_the_window_s_thread(guard: FaultGuard, qtbot: QtBot) -> None:
+    seen: list[threading.Thread] = []
+    guard.told.connect(lambda *_: seen.append(threading.current_thread()))
+
+    with qtbot.waitSignal(guard.told):
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+
+    assert seen == [threading.main_thread()]
+
+
+def test_an_error_for_people_is_its_own_sentence(guard: FaultGuard, qtbot: QtBot) -> None:
+    error = raised(EngineError("It is full.", "Empty it."))
+
+    with qtbot.waitSignal(guard.told) as told:
+        guard.catch(type(error), error, error.__traceback__)
+
+    assert told.args[0] == "It is full. Empty it."
+
+
+def test_an_interrupt_is_no_fault(guard: FaultGuard, qtbot: QtBot) -> None:
+    with qtbot.assertNotEmitted(guard.told, wait=20):
+        guard.catch(KeyboardInterrupt, KeyboardInterrupt(), None)
+
+
+def test_faults_go_to_the_terminal_only_where_asked(
+    guard: FaultGuard, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = raised(ValueError("odd"))
+    for asked in ("", "1"):
+        monkeypatch.setenv("LOOPWRIGHT_DEBUG", asked)
+        with qtbot.waitSignal(guard.told):
+            guard.catch(type(error), error, error.__traceback__)
+        assert ("odd" in capsys.readouterr().err) is bool(asked)
+
+
+def test_the_dialog_hides_the_details_until_asked_and_copies_them(qapp: object, qtbot: QtBot) -> None:
+    dialog = FaultDialog(SENTENCE, "Traceback: odd")
+    dialog.show()
+    assert not dialog.isModal()
+    assert not dialog.details.isVisible()
+
+    QTest.mouseClick(dialog.fold.button, Qt.MouseButton.LeftButton)
+    assert dialog.details.isVisible()
+    QTest.mouseClick(dialog.copy, Qt.MouseButton.LeftButton)
+
+    assert QGuiApplication.clipboard().text() == "Traceback: odd"
+    dialog.close()
+
+
+def test_unsaved_work_is_kept_at_once_when_something_goes_wrong(
+    window: MainWindow, self_refine: Document, qtbot: QtBot
+) -> None:
+    from app.main import guard_against_faults
+
+    before = sys.excepthook, threading.excepthook
+    guard = guard_against_faults(window)
+    self_refine.session.do(SetDescription("new"))
+    self_refine.autosave._timer.setInterval(1_000_000)
+    error = raised(ValueError("odd"))
+
+    with qtbot.waitSignal(self_refine.autosave.kept):
+        guard.catch(type(error), error, error.__traceback__)
+
+    (dialog,) = window.findChildren(FaultDialog)
+    assert dialog.isVisible()
+    assert "new" in self_refine.session.workflow.description
+    dialog.close()
+    guard.uninstall()
+    sys.excepthook, threading.excepthook = before

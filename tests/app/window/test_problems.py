@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from app.window.problems_panel import MOST_ROWS, ProblemRow
+from engine.document.builder import Builder
+from engine.document.node_operations import RemoveNode, SetConfig
+from engine.document.problems import Problem
+from tests.app.conftest import MakeSession
+from tests.app.window.conftest import press
+
+
+def row(document: Document, code: str) -> ProblemRow:
+    return next(row for row in document.problems.rows if row.problem.code == code)
+
+
+def broken(window: MainWindow, document: Document, qtbot: QtBot) -> None:
+    """Take the exit out, and open the list."""
+    with qtbot.waitSignal(document.session.analysed):
+        document.session.do(RemoveNode("exit"))
+    window.drawer.unfold("problems")
+
+
+def test_problems_are_counted_on_the_drawer_and_in_the_status_line(
+    window: MainWindow, self_refine: Document, qtbot: QtBot
+) -> None:
+    assert window.status.problems.text() == "No problems"
+    broken(window, self_refine, qtbot)
+
+    assert window.drawer.buttons["problems"].text() == "Problems (3)"
+    assert window.status.problems.text() == "3 errors"
+    QTest.mouseClick(window.status.problems, Qt.MouseButton.LeftButton)
+    assert window.drawer.open_panel == ""
+
+
+def test_the_obvious_answer_is_a_button(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    broken(window, self_refine, qtbot)
+
+    with qtbot.waitSignal(self_refine.session.analysed):
+        press(self_refine.problems, "Add the missing exit")
+
+    assert self_refine.session.workflow.node("exit").config == {"loop": "loop"}
+    assert "missing-exit" not in {row.problem.code for row in self_refine.problems.rows}
+    assert window.actions_by_name["undo"].text() == "Undo Add exit"
+
+
+def test_a_click_goes_to_node_and_field(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(self_refine.session.analysed):
+        self_refine.session.do(SetConfig("draft", ("prompt",), "{{loop.nothing}}"))
+    window.drawer.unfold("problems")
+    qtbot.waitUntil(lambda: row(self_refine, "unknown-name").isVisible())
+
+    QTest.mouseClick(row(self_refine, "unknown-name"), Qt.MouseButton.LeftButton)
+
+    assert self_refine.session.selection == ("draft",)
+    focused = self_refine.inspector.focusWidget()
+    assert focused is not None
+    assert "rompt" in focused.accessibleName()
+
+
+def test_enter_on_a_row_goes_there_too(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    broken(window, self_refine, qtbot)
+
+    QTest.keyClick(row(self_refine, "missing-exit"), Qt.Key.Key_Return)
+
+    assert self_refine.session.selection == ("loop",)
+
+
+def test_a_problem_of_an_edge_goes_to_its_end(self_refine: Document) -> None:
+    self_refine.go_to(Problem("x", "x", edge="draft.output -> critique.draft"))
+    assert self_refine.session.selection == ("critique",)
+
+    self_refine.go_to(Problem("x", "x", edge="draft.output -> ghost.draft"))
+    assert self_refine.session.selection == ("draft",)
+
+
+def test_a_problem_of_the_document_shows_the_document(self_refine: Document) -> None:
+    self_refine.session.select(["draft"])
+
+    self_refine.go_to(Problem("x", "x"))
+
+    assert self_refine.session.selection == ()
+
+
+def test_rows_are_not_built_anew_where_nothing_changed(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    broken(window, self_refine, qtbot)
+    before = self_refine.problems.rows
+
+    with qtbot.waitSignal(self_refine.session.analysed):
+        self_refine.session.do(SetConfig("draft", ("system",), "Be brief."))
+
+    assert self_refine.problems.rows == before
+
+
+def test_of_very_many_problems_the_first_are_shown(make_session: MakeSession, qtbot: QtBot) -> None:
+    from app.window.problems_panel import ProblemsPanel
+
+    flow = Builder()
+    for number in range(MOST_ROWS + 20):
+        flow.add("output", id=f"out_{number}")
+    panel = ProblemsPanel(make_session(flow.build()))
+    qtbot.addWidget(panel)
+
+    assert len(panel.rows) == MOST_ROWS
+    assert panel._rest.text() == f"The first {MOST_ROWS} of {MOST_ROWS + 20} problems."
+
+
+def test_errors_come_before_warnings_and_say_what_they_are(make_session: MakeSession, qtbot: QtBot) -> None:
+    from app.window.problems_panel import ProblemsPanel
+
+    flow = Builder()
+    flow.add("transform", id="step", template="{{input}}", config={"colour": 1})
+    panel = ProblemsPanel(make_session(flow.build()))
+    qtbot.addWidget(panel)
+
+    assert [row._mark.accessibleName() for row in panel.rows] == ["error", "warning", "warning"]
+    assert panel.numbers == (1, 2)
