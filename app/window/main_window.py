@@ -81,8 +81,10 @@ class MainWindow(QMainWindow):
             self, engine, preferences, self.asker, parts or real_parts(), folder, lambda: model_names(preferences)
         )
         self.runs = Runs(self, engine, preferences, self.asker)
-        self.notifier = Notifier(self, self.windowIcon())
+        self.notifier = Notifier(self, preferences, self.windowIcon())
         self.gallery = Gallery()
+        if self.gallery.cards:  # so that Enter opens the first template
+            self.gallery.setFocusProxy(self.gallery.cards[0].button)
         self.palette_panel = Palette(builtin_registry())
         self.tabs = Tabs(self.gallery)
         self.inspectors = QStackedWidget()

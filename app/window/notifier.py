@@ -7,6 +7,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 
 from app.session import Session
+from app.settings.preferences import Preferences
 from engine.cli.words import money, seconds
 
 
@@ -15,15 +16,17 @@ class Notifier(QObject):
 
     Args:
         window: The window that may be in front.
+        preferences: Whether the person wants to be told.
         icon: The program's icon.
 
     Attributes:
         told: What was told last; empty before the first time.
     """
 
-    def __init__(self, window: QWidget, icon: QIcon) -> None:
+    def __init__(self, window: QWidget, preferences: Preferences, icon: QIcon) -> None:
         super().__init__(window)
         self._window = window
+        self._preferences = preferences
         self._icon = icon
         self._tray: QSystemTrayIcon | None = None
         self.told = ""
@@ -31,7 +34,9 @@ class Notifier(QObject):
     def tell_end(self, session: Session) -> None:
         """Tell how a run has ended, unless the person sees it."""
         picture = session.picture
-        if self._window.isActiveWindow() or picture is None or picture.status == "cancelled":
+        if picture is None or picture.status == "cancelled":
+            return
+        if self._window.isActiveWindow() or not self._preferences.notify_when_done:
             return
         how = "is done" if picture.status == "completed" else f"failed: {picture.error}"
         self.told = f"“{session.name}” {how}"
@@ -41,6 +46,6 @@ class Notifier(QObject):
         if QSystemTrayIcon.isSystemTrayAvailable():
             if self._tray is None:
                 self._tray = QSystemTrayIcon(self._icon, self)
+                self._tray.messageClicked.connect(self._window.activateWindow)
             self._tray.show()
             self._tray.showMessage("Loopwright", self.told, self._icon)
-            self._tray.messageClicked.connect(self._window.activateWindow)
