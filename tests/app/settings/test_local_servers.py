@@ -87,7 +87,7 @@ async def test_the_models_of_each_kind_of_server_are_found_by_the_names_that_cal
 
 
 async def test_llama_cpp_is_called_by_the_name_of_its_file(serve: Serve, nowhere: str) -> None:
-    names = [{"id": "models/tiny.gguf"}, {"id": r"C:\models\big.gguf"}, {"id": "org/model:Q4"}, {"id": "a b"}]
+    names = [{"id": "/models/tiny.gguf"}, {"id": r"C:\models\big.gguf"}, {"id": "org/model:Q4"}, {"id": "a b"}]
     address = serve(json.dumps({"data": names}).encode(), path="/models")
 
     found = (await find_local_servers(_at(nowhere, LLAMAFILE_API_BASE=address)))[2]
