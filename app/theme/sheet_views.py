@@ -15,6 +15,10 @@ QAbstractItemView {{
   selection-background-color: {theme.selection}; selection-color: {theme.text};
 }}
 QAbstractItemView:focus {{ border-color: {theme.accent}; }}
+QDialog[finder="true"] {{ background: {theme.card}; border: 1px solid {theme.edge}; }}
+QFrame[row="true"] {{ border: 1px solid transparent; border-radius: 6px; }}
+QFrame[row="true"]:hover {{ background: {theme.hover}; }}
+QFrame[row="true"]:focus {{ border-color: {theme.accent}; }}
 QAbstractItemView[bare="true"] {{ border: 1px solid transparent; border-radius: 0px; background: transparent; }}
 QAbstractItemView[bare="true"]:focus {{ border-color: {theme.accent}; }}
 QAbstractItemView[bare="rows"] {{ background: transparent; border: none; }}

@@ -5,6 +5,7 @@ The document is written in a thread of its own; it is frozen data, so the person
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 from typing import Final
@@ -43,7 +44,6 @@ class Autosave(QObject):
         self._session = session
         self._folder = folder
         self._place: Place | None = None
-        self._path = session.path
         self._kept: Workflow | None = None
         self._writing: threading.Thread | None = None
         self._has_failed = False
@@ -89,10 +89,6 @@ class Autosave(QObject):
     def _note_saved(self) -> None:
         if not self._session.is_modified:
             self.settle()
-        elif self._session.path != self._path:
-            self.settle()
-            self._timer.start()
-        self._path = self._session.path
 
     def _keep(self) -> None:
         workflow = self._session.workflow
@@ -109,7 +105,8 @@ class Autosave(QObject):
         self._writing.start()
 
     def _claimed(self) -> Place | None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # then no place in it can be claimed
+            self._folder.mkdir(parents=True, exist_ok=True)
         files = places_of(self._session.path, self._folder)
         places = (Place(file) for file in files if file != self._avoided)
         return next((place for place in places if place.claim()), None)

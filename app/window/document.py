@@ -15,6 +15,7 @@ from app.window.autosave import Autosave
 from app.window.bars import Bars
 from app.window.disk_watch import DiskWatch
 from app.window.iterations_panel import IterationsPanel
+from app.window.log_lines import node_of
 from app.window.log_panel import LogPanel
 from app.window.parts import Parts
 from app.window.problems_panel import ProblemsPanel
@@ -124,8 +125,22 @@ class Document(QWidget):
             self.canvas.fit_all()
         self._needs_fit = False
 
-    def show_result(self) -> None:
-        """Show what a run gave: its first output, unless the person looks at something."""
+    def tell_end(self) -> None:
+        """Say why a run failed, with a way to the node; of one that is done, show what it gave."""
+        picture = self.session.picture
+        if picture is None or not picture.is_over or picture.status != "failed":
+            self.bars.drop("run")
+        if self.session.run is not None or picture is None:
+            return
+        if picture.status == "completed":
+            self._show_result()
+        elif picture.status == "failed":
+            node = node_of(picture.failed_path)
+            way = [("Show it", lambda: self.show_node(node))] if self.session.node(node) is not None else []
+            self.bars.say("run", f"{picture.error} {picture.remedy}".strip(), "bad", way)
+
+    def _show_result(self) -> None:
+        """Show the first output, unless the person looks at something."""
         if self.session.selection:
             return
         outputs = [node.id for node in self.session.workflow.nodes if node.type == "output"]

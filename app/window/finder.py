@@ -65,7 +65,7 @@ class _WithHint(QStyledItemDelegate):
         painter.save()
         painter.setPen(QColor(style().theme.dim))
         place = option.rect.adjusted(0, 0, -3 * UNIT, 0)
-        hint = index.data(Qt.ItemDataRole.AccessibleDescriptionRole)
+        hint = index.data(Qt.ItemDataRole.AccessibleDescriptionRole) or ""
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, hint)
         painter.restore()
 
@@ -82,12 +82,12 @@ class Finder(QDialog):
     def __init__(self, entries: Sequence[Entry], prompt: str, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setProperty("finder", True)
         self.setAccessibleName(prompt)
         self._entries = entries
         self.field = QLineEdit(self)
         self.field.setPlaceholderText(prompt)
         self.field.setAccessibleName(prompt)
-        self.field.setClearButtonEnabled(True)
         self.list = QListWidget(self)
         self.list.setAccessibleName("What fits")
         self.list.setProperty("bare", True)
@@ -129,12 +129,16 @@ class Finder(QDialog):
             item.setData(Qt.ItemDataRole.AccessibleDescriptionRole, entry.hint)
             item.setData(Qt.ItemDataRole.UserRole, entry)
             self.list.addItem(item)
+        if not self.list.count():
+            nothing = QListWidgetItem("Nothing fits.")
+            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(nothing)
         self.list.setCurrentRow(0)
 
     def _choose(self) -> None:
         item = self.list.currentItem()
-        if item is None:
+        entry: Entry | None = item.data(Qt.ItemDataRole.UserRole) if item is not None else None
+        if entry is None:
             return
-        entry: Entry = item.data(Qt.ItemDataRole.UserRole)
         self.close()
         entry.act()

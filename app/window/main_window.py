@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.bridge import EngineThread
@@ -23,11 +22,11 @@ from app.window.commands import Commands
 from app.window.document import Document
 from app.window.documents import Documents
 from app.window.drawer import Drawer
-from app.window.log_lines import node_of
 from app.window.menus import Menus
 from app.window.notifier import Notifier
 from app.window.parts import Parts, real_parts
 from app.window.program_icon import program_icon
+from app.window.recovery import usual_folder
 from app.window.run_bar import RunBar
 from app.window.run_facts import budget_of, models_of
 from app.window.run_options import usual_model
@@ -76,7 +75,7 @@ class MainWindow(QMainWindow):
         self.preferences = preferences
         self.asker = asker or DialogAsker()
         self.actions_by_name = make_actions(self)
-        folder = data_folder or _data_folder()
+        folder = data_folder or usual_folder()
         self.documents = Documents(
             self, engine, preferences, self.asker, parts or real_parts(), folder, lambda: model_names(preferences)
         )
@@ -239,19 +238,9 @@ class MainWindow(QMainWindow):
 
     def _run_changed(self, document: Document) -> None:
         self.tabs.name(document)
+        document.tell_end()
         if document is self.current:
-            if document.session.run is None and document.session.picture is not None:
-                self._show_end(document)
             self._show_facts()
-
-    def _show_end(self, document: Document) -> None:
-        picture = document.session.picture
-        if picture is not None and picture.status == "failed":
-            document.bars.say("run", f"{picture.error} {picture.remedy}".strip(), "bad", _way_there(document))
-        else:
-            document.bars.drop("run")
-            if picture is not None and picture.status == "completed":
-                document.show_result()
 
     def _name(self, document: Document) -> None:
         self.tabs.name(document)
@@ -287,6 +276,12 @@ class MainWindow(QMainWindow):
         event.acceptProposedAction()
         self.documents.open_files(_files(event))
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """The start page has the keyboard at first, and not whatever was made first."""
+        super().showEvent(event)
+        if self.current is None:
+            self.gallery.setFocus()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask first, where something would be lost."""
         if not self.closing.may_close():
@@ -299,18 +294,3 @@ class MainWindow(QMainWindow):
 
 def _files(event: QDropEvent) -> list[Path]:
     return [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
-
-
-def _way_there(document: Document) -> Sequence[tuple[str, Callable[[], object]]]:
-    """A button that shows the node that failed, where it is still there."""
-    picture = document.session.picture
-    node = node_of(picture.failed_path) if picture is not None else ""
-    if document.session.node(node) is None:
-        return ()
-    return [("Show it", lambda: document.show_node(node))]
-
-
-def _data_folder() -> Path:
-    import platformdirs
-
-    return platformdirs.user_data_path("loopwright", appauthor=False) / "unsaved"

@@ -25,6 +25,13 @@ SUFFIX: Final = ".autosave"
 UNSAVED_PREFIX: Final = "unsaved-"
 
 
+def usual_folder() -> Path:
+    """The folder in the user's data folder."""
+    import platformdirs
+
+    return platformdirs.user_data_path("loopwright", appauthor=False) / "unsaved"
+
+
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """Work that a crash left behind.

@@ -120,10 +120,9 @@ class Runs(QObject):
         if session.run is not None:
             return False
         session.seal()
-        # Looked at anew: the session's own list may be a moment behind what was just typed.
-        problems = check_structure(
-            analyse(session.workflow, session.registry), max_iterations_cap=self._preferences.max_iterations_cap
-        )
+        problems = session.problems
+        if session.structure.workflow is not session.workflow:  # a moment behind what was just typed
+            problems = check_structure(analyse(session.workflow, session.registry))
         if has_errors(problems):
             session.refused.emit("The workflow has errors and cannot run yet. They are listed under Problems.")
             self.problems_in_the_way.emit(document)

@@ -14,7 +14,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 
 COLUMNS: Final = 2
-KEYS_WIDTH: Final = 176
+KEYS_WIDTH: Final = 200
 
 
 class ShortcutSheet(QDialog):

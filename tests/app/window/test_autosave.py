@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -143,6 +144,52 @@ def test_a_full_disk_is_told_once_and_again_after_it_worked(
     assert len(told) == 1
     assert "no space left on device" in told[0]
     autosave.settle()
+
+
+def test_where_nothing_can_be_written_that_is_told(make_session: MakeSession, tmp_path: Path, qtbot: QtBot) -> None:
+    (tmp_path / "file").write_text("")
+    session = make_session(small())
+    autosave = Autosave(session, tmp_path / "file" / "data")
+
+    with qtbot.waitSignal(autosave.failed, timeout=3000) as told:
+        session.do(SetDescription("new"))
+
+    assert "No file can be written there" in told.args[0]
+
+
+def test_a_slow_disk_holds_nothing_up_and_the_latest_is_kept(
+    make_session: MakeSession, folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = threading.Event()
+    written: list[str] = []
+
+    def slow(workflow: Workflow, path: Path) -> None:
+        may_go_on.wait()
+        written.append(workflow.description)
+        save(workflow, path)
+
+    monkeypatch.setattr("app.window.autosave.save", slow)
+    session = make_session(small())
+    autosave = Autosave(session, folder)
+    autosave._timer.setInterval(0)
+    session.do(SetDescription("first"))
+    qtbot.waitUntil(lambda: autosave._writing is not None)
+    session.do(SetDescription("second"))
+    qtbot.waitSignal(autosave._timer.timeout).wait()
+    may_go_on.set()
+    qtbot.waitUntil(lambda: written == ["first", "second"])
+    assert autosave.file is not None
+
+    session.do(SetDescription("third"))
+    may_go_on.clear()
+    qtbot.waitUntil(lambda: autosave._writing is not None)
+    may_go_on.set()
+    session.mark_saved()
+
+    assert autosave.file is None
+    assert list(folder.iterdir()) == []
+    qtbot.wait(0)
+    assert autosave.file is None, "what was under way when it was saved is not kept after all"
 
 
 def test_the_work_of_a_living_window_is_no_remains(tmp_path: Path, folder: Path) -> None:

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from pathlib import Path
+from pytestqt.qtbot import QtBot
 
 from engine.document.files import load
+from engine.document.node_operations import RemoveNode
 from tests.app.conftest import MakeSession
+from tests.app.window.conftest import SELF_REFINE
 
-SELF_REFINE = Path("templates/self-refine.loop.json")
 
-
-def test_a_change_is_analysed(make_session: MakeSession, qtbot) -> None:
-    from engine.document.node_operations import RemoveNode
-
+def test_a_change_is_analysed(make_session: MakeSession, qtbot: QtBot) -> None:
     session = make_session(load(SELF_REFINE))
+
     with qtbot.waitSignal(session.analysed):
         session.do(RemoveNode("exit"))
+
     assert "missing-exit" in {problem.code for problem in session.problems}

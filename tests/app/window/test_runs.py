@@ -410,3 +410,37 @@ def test_the_end_of_a_run_is_told_while_another_window_is_in_front(
     ended(self_refine, qtbot)
 
     assert window.notifier.told.startswith("“Self-Refine” is done after ")
+
+
+def test_a_form_for_a_workflow_without_inputs_says_so(window: MainWindow, tmp_path: Path) -> None:
+    flow = Builder("Alone")
+    flow.add("transform", id="step", template="x")
+    flow.add("output", id="out")
+    flow.connect("step.output", "out.value")
+    open_flow(window, tmp_path, flow.build())
+
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+
+    assert form(window).fields == []
+
+
+def test_a_last_value_that_no_longer_fits_is_asked_for_again(window: MainWindow, tmp_path: Path) -> None:
+    document = open_flow(window, tmp_path, needy())
+    document.session.last_inputs = {"topic": "the sea", "a_number": "many"}
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    assert document.session.run is not None, "the default serves in its place"
+    assert document.session.last_inputs == {"topic": "the sea"}
+
+
+def test_a_second_run_does_not_begin_beside_the_first(
+    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+) -> None:
+    script(SLOW)
+    document = open_flow(window, tmp_path)
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    first = document.session.run
+
+    window.runs.run(document)
+
+    assert document.session.run is first

@@ -1,0 +1,44 @@
+"""The window in both themes and with large letters: nothing is cut off, and colours are those of the theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.theme.style import style
+from app.theme.tokens import DARK, LIGHT, Theme
+from app.window.document import Document
+from app.window.main_window import MainWindow
+
+
+@pytest.fixture(params=[(DARK, 1.0), (LIGHT, 1.0), (LIGHT, 1.5)], ids=["dark", "light", "large"])
+def look(request: pytest.FixtureRequest, window: MainWindow, qtbot: QtBot) -> Iterator[Theme]:
+    theme, scale = request.param
+    window.preferences.set(theme=theme.name)
+    style().choose(theme.name, scale)
+    yield theme
+    style().choose("dark", 1.0)
+
+
+def test_surfaces_have_the_theme_s_colours(window: MainWindow, look: Theme, self_refine: Document) -> None:
+    window.drawer.unfold("problems")
+    picture = window.grab().toImage()
+
+    for panel in (window.run_bar, window.status, window.drawer):
+        corner = panel.mapTo(window, panel.rect().bottomRight()) * picture.devicePixelRatio()
+        assert picture.pixelColor(corner.x() - 2, corner.y() - 2) == QColor(look.panel)
+
+
+def test_no_word_of_bar_and_drawer_is_cut_off(window: MainWindow, look: Theme, self_refine: Document) -> None:
+    window.resize(1440, 900)
+    window.drawer.unfold("log")
+    for root in (window.run_bar, window.drawer):
+        for widget in root.findChildren(QLabel) + root.findChildren(QPushButton) + root.findChildren(QToolButton):
+            if widget.isVisible() and widget.text() and not widget.property("title"):
+                needed = widget.fontMetrics().horizontalAdvance(widget.text().strip())
+                assert widget.width() >= needed, (widget.text(), widget.width(), needed)
+                assert widget.height() >= widget.fontMetrics().height(), widget.text()
