@@ -262,9 +262,12 @@ class MainWindow(QMainWindow):
 
     def _give_drawer_room(self, name: str) -> None:
         self.commands.refresh()
+        total = sum(self.middle.sizes())
         if name and self.middle.sizes()[1] < DRAWER_HEIGHT:
-            total = sum(self.middle.sizes())
             self.middle.setSizes([max(total - DRAWER_HEIGHT, 200), DRAWER_HEIGHT])
+        elif not name:  # a splitter does not give the room back by itself
+            row = self.drawer.maximumHeight()
+            self.middle.setSizes([total - row, row])
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files."""

@@ -42,3 +42,15 @@ def test_no_word_of_bar_and_drawer_is_cut_off(window: MainWindow, look: Theme, s
                 needed = widget.fontMetrics().horizontalAdvance(widget.text().strip())
                 assert widget.width() >= needed, (widget.text(), widget.width(), needed)
                 assert widget.height() >= widget.fontMetrics().height(), widget.text()
+
+
+def test_a_folded_drawer_leaves_its_room_to_the_document(
+    window: MainWindow, qtbot: QtBot, self_refine: Document
+) -> None:
+    window.drawer.unfold("log")
+    qtbot.waitUntil(lambda: window.drawer.height() > 100)
+
+    window.drawer.fold()
+
+    qtbot.waitUntil(lambda: window.drawer.height() < 60)
+    assert window.drawer.geometry().bottom() >= window.middle.height() - 2
