@@ -24,6 +24,8 @@ TITLE_LEFT: Final = 40.0
 HEADER: Final = 56.0
 ROW: Final = 20.0
 BELOW_ROWS: Final = 8.0
+LOWEST_CARD: Final = HEADER + ROW + BELOW_ROWS
+"""How high a card with one row of ports is."""
 GAP: Final = 20.0
 FOLD_WIDTH: Final = 28.0
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.binding import INPUT, OUTPUT, AbstractNodeItem
-from app.canvas.card import ICON, RADIUS, ROW, SIDE, CardShape, elided, shape_of, two_lines
+from app.canvas.card import ICON, LOWEST_CARD, RADIUS, ROW, SIDE, CardShape, elided, shape_of, two_lines
 from app.canvas.facts import CardFacts, PortFacts
 from app.canvas.look import fonts, icon_path, look, pen
 from app.canvas.port_item import CanvasPort
@@ -189,7 +189,8 @@ class NodeItem(AbstractNodeItem):
     def _paint_small(self, painter: QPainter, scale: float) -> None:
         theme, shape = look(), self.shape_
         room = shape.card.adjusted(EDGE + 8, 4, -8, -4)
-        size = min(max(LEGIBLE / scale, fonts().title.pixelSize()), room.height() / 2.6)
+        # A card with more ports is higher, but its title is no larger than those beside it.
+        size = min(max(LEGIBLE / scale, fonts().title.pixelSize()), min(room.height(), LOWEST_CARD - 8) / 2.6)
         if size * scale < 5:  # nothing that could be read
             return
         font = QFont(fonts().title)
