@@ -37,6 +37,7 @@ chance = st.randoms(use_true_random=False)
 class Editing(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
+        QApplication.clipboard().clear()  # what an earlier example has copied is none of this one's
         self.session = Session(ENGINE[0], refine())
         self.canvas = Canvas(self.session)
         self.canvas.resize(900, 600)
