@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -24,7 +25,7 @@ from engine.nodes.spec import (
     PortType,
     TextKind,
 )
-from engine.nodes.structured import ask
+from engine.nodes.structured import UnreadableReplyError, ask, read
 from engine.nodes.texts import named_ports, text_problems, uses
 from engine.values import Value, to_text
 
@@ -117,14 +118,15 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
     config = context.config
     output: Value
     if config.reply_schema is not None:
-        asked = await ask(context, config, _messages(context), config.reply_schema)
-        if asked.failure:
+        schema = config.reply_schema
+        try:
+            output = await ask(context, config, _messages(context), schema, partial(read, schema=schema))
+        except UnreadableReplyError as error:
             raise NodeError(
-                f"The reply does not follow the JSON Schema, asked twice: {asked.failure}",
+                f"The reply does not follow the JSON Schema, asked twice: {error}",
                 "Make the schema simpler, allow more tokens in the reply, or take a stronger model.",
                 retryable=True,
-            )
-        output = asked.value
+            ) from error
     else:
         reply = await context.complete(
             context.prepared.choice,

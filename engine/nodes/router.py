@@ -10,6 +10,7 @@ import json
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,7 +31,7 @@ from engine.nodes.spec import (
     PortType,
     TextKind,
 )
-from engine.nodes.structured import UnreadableReplyError, read
+from engine.nodes.structured import UnreadableReplyError, ask, read
 from engine.nodes.texts import text_problems
 from engine.values import Value, to_text
 
@@ -194,27 +195,10 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
     config = context.config
     names = [branch.name for branch in config.branches]
     messages = _question(config, criteria.render(context.scope), to_text(context.inputs["input"]))
-    failure = ""
-    for attempt in range(2):
-        reply = await context.complete(
-            config.choice,
-            messages,
-            temperature=config.temperature,
-            max_tokens=config.max_tokens,
-            schema=_schema(names),
-            seed=config.seed,
-        )
-        try:
-            return read_verdict(reply.text, names)
-        except UnreadableReplyError as error:
-            failure = str(error)
-        if attempt == 0:
-            context.warn(f"The verdict could not be read ({failure}); asked once more.")
-            messages = [
-                *messages,
-                Message("assistant", reply.text),
-                Message("user", f"That could not be read: {failure} Answer with the JSON object alone."),
-            ]
+    try:
+        return await ask(context, config, messages, _schema(names), partial(read_verdict, names=names), "verdict")
+    except UnreadableReplyError as error:
+        failure = str(error)
     fallback = fallback_branch(names)
     if fallback is None:
         raise NodeError(

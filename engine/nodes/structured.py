@@ -6,9 +6,8 @@ A reply that does not fit is asked for once more with the error. What a model wr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from engine.models.base import Message
 from engine.nodes.json_text import parse_json
@@ -22,52 +21,54 @@ if TYPE_CHECKING:
 _FENCE: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
 
 
+ReadT = TypeVar("ReadT")
+
+
 class UnreadableReplyError(Exception):
     """A reply in which there is no JSON that fits; the text says why, for the model and for the history."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The outcome of asking for a structured reply.
+async def ask(
+    context: NodeContext[Any],
+    config: ModelFields,
+    messages: list[Message],
+    schema: dict[str, Value],
+    read_reply: Callable[[str], ReadT],
+    what: str = "reply",
+) -> ReadT:
+    """Ask for a structured reply; once more, with the error, where the first cannot be read.
 
-    Attributes:
-        value: The value, where one of the two replies could be read.
-        text: The last reply as it came.
-        failure: Why the last reply could not be read; empty where it could.
+    Args:
+        context: The node that asks.
+        config: Its model and how it is asked.
+        messages: The question.
+        schema: The JSON Schema that the reply is to follow.
+        read_reply: Reads a reply, or raises `UnreadableReplyError`.
+        what: What a warning calls the reply.
+
+    Raises:
+        UnreadableReplyError: The second reply could not be read either.
+        ModelError, BudgetError: A call gave no reply, or did not fit into the budget.
     """
 
-    value: Value
-    text: str
-    failure: str
-
-
-async def ask(
-    context: NodeContext[Any], config: ModelFields, messages: list[Message], schema: dict[str, Value]
-) -> Asked:
-    """Ask for a reply that fits a JSON Schema; once more, with the error, where the first does not."""
-    text, failure = "", ""
-    for attempt in range(2):
+    async def answer(asked: list[Message]) -> str:
         reply = await context.complete(
             config.choice,
-            messages,
+            asked,
             temperature=config.temperature,
             max_tokens=config.max_tokens,
             schema=schema,
             seed=config.seed,
         )
-        text = reply.text
-        try:
-            return Asked(read(text, schema), text, "")
-        except UnreadableReplyError as error:
-            failure = str(error)
-        if attempt == 0:
-            context.warn(f"The reply could not be read ({failure}); asked once more.")
-            messages = [
-                *messages,
-                Message("assistant", text),
-                Message("user", f"That could not be read: {failure} Answer again, with the JSON object alone."),
-            ]
-    return Asked(None, text, failure)
+        return reply.text
+
+    text = await answer(messages)
+    try:
+        return read_reply(text)
+    except UnreadableReplyError as failure:
+        context.warn(f"The {what} could not be read ({failure}); asked once more.")
+        again = f"That could not be read: {failure} Answer again, with the JSON object alone."
+    return read_reply(await answer([*messages, Message("assistant", text), Message("user", again)]))
 
 
 def read(text: str, schema: dict[str, Value]) -> Value:
