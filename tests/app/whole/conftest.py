@@ -69,6 +69,11 @@ class Whole:
     def hand(self) -> Hand:
         return Hand(self.document.canvas)
 
+    def come_to_front(self) -> None:
+        """Make this the window that has the keyboard."""
+        self.window.activateWindow()
+        self.qtbot.waitUntil(self.window.isActiveWindow)
+
     def settle(self) -> None:
         """Wait until structure and problems fit the document."""
         session = self.document.session
@@ -141,28 +146,48 @@ def meaning(workflow: Workflow) -> tuple[dict[str, Any], set[tuple[str, str]]]:
     return nodes, {(end(edge.from_), end(edge.to)) for edge in workflow.edges}
 
 
+MakeWhole = Callable[[], Whole]
+
+
 @pytest.fixture
-def whole(
+def make_whole(
     engine_thread: EngineThread, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Whole]:
-    """The window at its first start, with a model that plays a script."""
+) -> Iterator[MakeWhole]:
+    """Makes windows as at the first start, with a model that plays a script; each has the keyboard when it is made."""
     script = tmp_path / "replies.json"
     script.write_text(json.dumps({"default": "A friendly note."}))
     monkeypatch.setenv("LOOPWRIGHT_MODEL", f"scripted:{script}")
-    answers = Answers()
-    preferences = Preferences(tmp_path / "preferences.json")
-    window = MainWindow(engine_thread, preferences, asker=answers, data_folder=tmp_path / "unsaved")
-    with qtbot.waitExposed(window):
-        window.show()
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    yield Whole(qtbot, window, answers)
+    made: list[Whole] = []
+
+    def make() -> Whole:
+        answers, folder = Answers(), tmp_path / f"home-{len(made)}"
+        preferences = Preferences(folder / "preferences.json")
+        window = MainWindow(engine_thread, preferences, asker=answers, data_folder=folder / "unsaved")
+        with qtbot.waitExposed(window):
+            window.show()
+        made.append(Whole(qtbot, window, answers))
+        made[-1].come_to_front()
+        return made[-1]
+
+    yield make
+    for whole in made:
+        _end(whole)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    QApplication.processEvents()
+
+
+def _end(whole: Whole) -> None:
+    window = whole.window
     for document in list(window.documents.all):
         if document.session.run is not None:
             document.session.run.cancel()
-            qtbot.waitUntil(lambda document=document: document.session.run is None)
+            whole.qtbot.waitUntil(lambda document=document: document.session.run is None)
         window.documents.drop(document)
     window.close()
     window.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    QApplication.processEvents()
+
+
+@pytest.fixture
+def whole(make_whole: MakeWhole) -> Whole:
+    """One window at its first start."""
+    return make_whole()

@@ -1,0 +1,35 @@
+"""Tests that must not pass, because each leaves something behind: `test_guards` runs them to see that they do not.
+
+Pytest does not collect this file by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from PySide6.QtCore import QTimer, qWarning
+from PySide6.QtWidgets import QApplication
+
+
+def test_that_leaves_a_thread() -> None:
+    threading.Thread(target=threading.Event().wait, name="forgotten", daemon=True).start()
+
+
+def test_that_warns(qapp: QApplication) -> None:
+    qWarning("something is not as it should be")
+
+
+def test_that_makes_qt_warn(qapp: QApplication) -> None:
+    QTimer(qapp).start(-1)
+
+
+def test_that_raises_in_a_handler(qapp: QApplication) -> None:
+    def fail() -> None:
+        raise ValueError("nobody catches this")
+
+    QTimer.singleShot(0, fail)
+    qapp.processEvents()
+
+
+def test_that_leaves_nothing(qapp: QApplication) -> None:
+    qapp.processEvents()
