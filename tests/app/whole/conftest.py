@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
@@ -108,6 +108,13 @@ class Whole:
         if isinstance(value, bool):
             self.press(Qt.Key.Key_Space)
             return
+        box = focus()
+        if isinstance(box, QComboBox) and not box.isEditable():
+            for _ in range(box.count()):
+                if box.currentData() == value:
+                    return
+                self.press(Qt.Key.Key_Down)
+            raise AssertionError(f"{value} is not on offer")
         self.press(Qt.Key.Key_A, CTRL)
         self.write(str(value))
 

@@ -1,12 +1,17 @@
-"""A workflow is built from nothing, once with the mouse alone but for the words, once with the keyboard alone."""
+"""A workflow is built from nothing, run, saved and opened again: with the mouse alone but for the words, then by keys.
+
+It is Self-Refine, but stops when the result stops changing and starts each iteration from all that came before.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTabBar, QWidget
 
 from app.palette.model import NODE_MIME
 from engine.document.files import load
@@ -23,8 +28,17 @@ SPOTS = {"task": (40, 60), "loop": (320, 60), "draft": (40, 300), "critique": (3
 SPOTS["text"] = (600, 500)
 
 
-def template() -> Workflow:
-    return load(TEMPLATE)
+LOOP = {"exit_condition": "stable_output", "feedback_mode": "append", "stability_threshold": 0.9}
+
+
+def wanted_workflow() -> Workflow:
+    """The template with another exit condition and another feedback."""
+    workflow = load(TEMPLATE)
+    nodes = [
+        node.model_copy(update={"config": {**node.config, **LOOP}}) if node.type == "loop" else node
+        for node in workflow.nodes
+    ]
+    return workflow.model_copy(update={"nodes": tuple(nodes)})
 
 
 def made_by_hand(workflow: Workflow) -> list[Node]:
@@ -42,7 +56,7 @@ def check(whole: Whole) -> None:
     whole.settle()
     built = whole.workflow
     assert check_structure(analyse(built, builtin_registry())) == []
-    assert meaning(built) == meaning(template())
+    assert meaning(built) == meaning(wanted_workflow())
     session = whole.document.session
     whole.document.canvas.setFocus()
     while session.undo_title is not None:
@@ -75,8 +89,57 @@ def click(widget: QWidget) -> None:
     QTest.mouseClick(widget, Qt.MouseButton.LeftButton)
 
 
-def test_self_refine_is_built_with_the_mouse(whole: Whole) -> None:
-    wanted = template()
+def choose_entry(whole: Whole, menu: str, entry: str) -> None:
+    """Choose from the menu bar with the mouse."""
+    bar = whole.window.menuBar()
+    (title,) = (action for action in bar.actions() if action.text().replace("&", "") == menu)
+    QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.actionGeometry(title).center())
+    opened = title.menu()
+    whole.qtbot.waitUntil(opened.isVisible)
+    (action,) = (action for action in opened.actions() if action.text() == entry)
+    QTest.mouseClick(opened, Qt.MouseButton.LeftButton, pos=opened.actionGeometry(action).center())
+    QApplication.processEvents()
+
+
+def choose_value(whole: Whole, combo: QComboBox, value: str) -> None:
+    """Choose from a combo box with the mouse."""
+    click(combo)
+    entries = combo.view()
+    whole.qtbot.waitUntil(entries.isVisible)
+    place = entries.visualRect(entries.model().index(combo.findData(value), 0)).center()
+
+    def chosen() -> bool:  # the list takes no click for a moment, lest the one that opened it choose
+        QTest.mouseClick(entries.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        return not entries.isVisible()
+
+    whole.qtbot.waitUntil(chosen)
+    assert combo.currentData() == value
+
+
+def check_run(whole: Whole) -> None:
+    """The run that is under way ends by the exit condition that was chosen."""
+    session = whole.document.session
+    whole.qtbot.waitUntil(lambda: session.run is None and session.picture is not None, timeout=10_000)
+    assert session.picture is not None
+    assert session.picture.status == "completed"
+    (loop,) = session.picture.loops.values()
+    assert (loop.exit_reason, len(loop.iterations)) == ("stable_output", 2)
+    assert loop.iterations[0].feedback.startswith(loop.iterations[0].input), "append keeps the input"
+    assert session.picture.outputs == {"text": "A friendly note."}
+
+
+def check_reopened(whole: Whole, built: Workflow, path: Path) -> None:
+    """What is open is what was built, from its file."""
+    session = whole.document.session
+    assert session.path == path
+    assert (session.workflow.nodes, session.workflow.edges) == (built.nodes, built.edges)
+    assert session.workflow.layout["nodes"].keys() == built.nodes_by_id.keys()
+    assert not session.is_modified
+    assert set(whole.document.canvas.view.nodes) == set(built.nodes_by_id)
+
+
+def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> None:
+    wanted = wanted_workflow()
     click(next(button for button in whole.window.gallery.findChildren(QPushButton) if button.text() == "New workflow"))
     whole.qtbot.waitUntil(lambda: whole.document.canvas.viewer.viewport().width() > 800)
     QApplication.processEvents()
@@ -99,10 +162,11 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole) -> None:
         whole.write(node.title)
         for name, value in own_config(node.type, node.config).items():
             editor = whole.editor(name, click)
-            if isinstance(value, bool):
-                click(editor.main_widget)
-            else:
-                click(editor.main_widget)
+            if isinstance(editor.main_widget, QComboBox):
+                choose_value(whole, editor.main_widget, value)
+                continue
+            click(editor.main_widget)
+            if not isinstance(value, bool):
                 whole.fill(value)
     whole.settle()
     for edge in wanted.edges:
@@ -113,6 +177,18 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole) -> None:
         whole.settle()
         assert f"{start} -> {end}" in hand.edges()
     check(whole)
+
+    click(whole.window.run_bar.run)
+    check_run(whole)
+
+    whole.answers.path = path = tmp_path / "mine.loop.json"
+    choose_entry(whole, "File", "Save")
+    built = whole.workflow
+    tabs = whole.window.tabs.tabBar()
+    click(tabs.tabButton(0, QTabBar.ButtonPosition.RightSide))
+    assert whole.window.current is None
+    choose_entry(whole, "File", "Open…")
+    check_reopened(whole, built, path)
 
 
 def walk(whole: Whole, target: QWidget, key: Qt.Key = Qt.Key.Key_Tab) -> None:
@@ -145,8 +221,8 @@ def find(whole: Whole, title: str) -> None:
     assert whole.workflow.nodes_by_id[selected].title == title
 
 
-def test_self_refine_is_built_with_the_keyboard(whole: Whole) -> None:
-    wanted = template()
+def test_self_refine_is_built_with_the_keyboard(whole: Whole, tmp_path: Path) -> None:
+    wanted = wanted_workflow()
     registry = builtin_registry()
     whole.press(Qt.Key.Key_N, CTRL)
     canvas = whole.document.canvas
@@ -181,3 +257,14 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole) -> None:
         entry = f"{target} · {port}"
         choose(whole, entry, f"{output} → {entry}" if many else entry)
     check(whole)
+
+    whole.press(Qt.Key.Key_F5)
+    check_run(whole)
+
+    whole.answers.path = path = tmp_path / "mine.loop.json"
+    whole.press(Qt.Key.Key_S, CTRL)
+    built = whole.workflow
+    whole.press(Qt.Key.Key_W, CTRL)
+    assert whole.window.current is None
+    whole.press(Qt.Key.Key_O, CTRL)
+    check_reopened(whole, built, path)
