@@ -2,13 +2,17 @@
 
 Whatever can be known about a run is in its events; its state is a fold of them (`engine.runner.result`). Values in
 events are shared, never copied and never changed.
+
+A run that was resumed tells on where it broke off: after its earlier end comes `run.resumed`, nodes and loops that had
+not come to their ends start again (the last `node.started` of a path counts), and what was finished is not told again.
+A loop that begins anew with iteration 0 takes back everything told under its path before.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from engine.models.base import Usage
 from engine.nodes.spec import ModelCall, Outputs
@@ -49,12 +53,17 @@ def _to_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
-    """The run begins. `inputs` are its parameters by name; `models` the models it may call."""
+    """The run begins. `inputs` are its parameters by name; `models` the models it may call.
+
+    `parent` is the run that it was forked from and `forked_at` the place there; both are empty for any other run.
+    """
 
     type: ClassVar[str] = "run.started"
     workflow: str
     inputs: dict[str, Value]
     models: tuple[str, ...]
+    parent: str = ""
+    forked_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,58 @@ class NodeStreaming(Event):
     type: ClassVar[str] = "node.streaming"
     text: str
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCalling(Event):
+    """A node is about to call this model: its `number`-th finished call (from 0), should it come to an end.
+
+    Told only where the run is kept, and kept before the call is made: after a crash it says that the call may have been
+    billed.
+    """
+
+    type: ClassVar[str] = "node.calling"
+    number: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCalled(Event):
+    """A model call of a node has come to its end. Told only where the run is kept: a finished call is paid for once."""
+
+    type: ClassVar[str] = "node.called"
+    number: int
+    call: ModelCall
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWaiting(Event):
+    """A node waits for a person.
+
+    Attributes:
+        node_type: The node's type.
+        kind: What is wanted: that a value be approved, or that a question be answered.
+        message: What the person is asked. Plain text, never markup.
+        value: What is to be approved, or what the question is about; null for nothing.
+        choices: What the person may choose between; empty where only a text is asked for.
+    """
+
+    type: ClassVar[str] = "node.waiting"
+    node_type: str
+    kind: Literal["approval", "question"]
+    message: str
+    value: Value
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswered(Event):
+    """A person answered a node that waited: one of its choices (or none), the value as they left it, a comment."""
+
+    type: ClassVar[str] = "node.answered"
+    choice: str
+    value: Value
+    comment: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +268,15 @@ class BudgetWarning(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RunNotKept(Event):
+    """From here on the run is not written to the history: what failed, and what to do. The run itself goes on."""
+
+    type: ClassVar[str] = "run.not_kept"
+    error: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunPaused(Event):
     """No further node is started until the run is resumed."""
 
@@ -215,7 +285,7 @@ class RunPaused(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunResumed(Event):
-    """Nodes are started again."""
+    """Nodes are started again: after a pause, or in a run that had broken off, failed or been stopped."""
 
     type: ClassVar[str] = "run.resumed"
 
@@ -261,6 +331,10 @@ AnyEvent: TypeAlias = (
     RunStarted
     | NodeStarted
     | NodeStreaming
+    | NodeCalling
+    | NodeCalled
+    | NodeWaiting
+    | NodeAnswered
     | NodeRetrying
     | NodeCompleted
     | NodeSkipped
@@ -269,6 +343,7 @@ AnyEvent: TypeAlias = (
     | LoopIterationCompleted
     | LoopCompleted
     | BudgetWarning
+    | RunNotKept
     | RunPaused
     | RunResumed
     | RunCompleted

@@ -1,0 +1,1 @@
+"""The history: every run kept while it goes, shown, resumed, forked, exported."""

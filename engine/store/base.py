@@ -1,0 +1,200 @@
+"""What a store of runs is, for whoever reads it: command line, window, resume and fork.
+
+A store is an append-only log of events a run. Everything else that it says (a run's state, its cost, how many
+iterations it made) is a fold of that log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from engine.errors import EngineError
+from engine.models.base import Reply
+from engine.runner.events import AnyEvent
+from engine.runner.journal import RunHead, RunKeeper
+
+
+class StoreError(EngineError):
+    """Something about the history cannot be done: the file, the disk, a run that is not there."""
+
+
+class RunStatus(StrEnum):
+    """How a run stands. A run that has not ended and whose process is gone is `interrupted`."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    INTERRUPTED = "interrupted"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run, as lists show it.
+
+    Attributes:
+        run_id: The run.
+        workflow: The document's name.
+        source: The file that the document came from; empty where it never was saved.
+        status: How it stands.
+        started: When it began, in seconds since the epoch (UTC).
+        updated: When its last event was told.
+        duration_s: Seconds at work, as the run itself told; None before its end.
+        iterations: How many iterations its loops have made, nested ones included.
+        exit_reason: Why its outermost loop stopped, of several the one that ended last; empty before.
+        tokens: Tokens used, in and out together.
+        cost_usd: US dollars; None where a price is unknown.
+        models: The models that it may call.
+        error: What failed and why; empty where nothing did.
+        parent: The run that it was forked from; empty for any other.
+        forked_at: The place in the parent.
+        pinned: Whether retention leaves it alone.
+        size: Bytes that only this run takes in the store, as far as known.
+    """
+
+    run_id: str
+    workflow: str
+    source: str
+    status: RunStatus
+    started: float
+    updated: float
+    duration_s: float | None
+    iterations: int
+    exit_reason: str
+    tokens: int
+    cost_usd: float | None
+    models: tuple[str, ...]
+    error: str
+    parent: str
+    forked_at: str
+    pinned: bool
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are meant; a field that is left as it is leaves all.
+
+    Attributes:
+        workflow: Part of the document's name or source, in any case.
+        statuses: Their states; empty for any.
+        since: Started at that time or later, in seconds since the epoch.
+        until: Started before that time.
+        parent: Forked from that run.
+        pinned: Only pinned ones.
+    """
+
+    workflow: str = ""
+    statuses: frozenset[RunStatus] = frozenset()
+    since: float | None = None
+    until: float | None = None
+    parent: str = ""
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What runs come to: their number, tokens and cost, and whether prices unknown are left out of it."""
+
+    count: int
+    tokens: int
+    cost_usd: float
+    price_unknown: bool
+
+
+class Store(RunKeeper, Protocol):
+    """A store of runs. Its methods may be called from any thread, and each raises `StoreError` in one sentence."""
+
+    def runs(self, which: RunFilter = RunFilter(), *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
+        """Runs, the newest first."""
+        ...
+
+    def totals(self, which: RunFilter = RunFilter()) -> Totals:
+        """What those runs come to."""
+        ...
+
+    def find(self, prefix: str) -> RunSummary:
+        """The one run whose id begins so.
+
+        Raises:
+            StoreError: There is none, or there are several (the sentence lists them).
+        """
+        ...
+
+    def children(self, run_id: str) -> list[RunSummary]:
+        """The runs that were forked from a run, the oldest first."""
+        ...
+
+    def document(self, run_id: str) -> str:
+        """The document as the run ran it, as the text of a workflow file."""
+        ...
+
+    def options(self, run_id: str) -> dict[str, Any]:
+        """How the run was to be done (`RunHead.options`)."""
+        ...
+
+    def events(
+        self,
+        run_id: str,
+        *,
+        level: str | None = None,
+        kinds: Collection[type[AnyEvent]] | None = None,
+        after: int = -1,
+        preview: int | None = None,
+    ) -> Iterator[AnyEvent]:
+        """A run's events, in order, read as they are asked for.
+
+        Args:
+            run_id: The run.
+            level: Only what lies directly on that level: "" for the outermost, `loop[2]`, `outer[1].inner[0]`; None for
+                all. An event of the loop itself (`loop.iteration.completed`, path `loop`) lies on the level around it.
+            kinds: Only events of these types.
+            after: Only those with a greater number (`seq`).
+            preview: Texts longer than that many characters come cut to that length with "…" at their end, lists and
+                objects cut likewise as the text of their JSON; None: values come whole.
+        """
+        ...
+
+    def import_run(self, head: RunHead, events: Iterable[AnyEvent]) -> str:
+        """Take in a run that was exported, as it was.
+
+        Returns:
+            Its id; a new one where the store has another run of the same id.
+        """
+        ...
+
+    def pin(self, run_id: str, *, pinned: bool) -> None:
+        """Keep a run from retention, or no longer."""
+        ...
+
+    def delete(self, run_ids: Collection[str]) -> None:
+        """Delete runs and give the space that only they took back to the disk. Runs under way are refused."""
+        ...
+
+    def retain(self, *, most_runs: int | None, most_bytes: int | None) -> int:
+        """Delete the oldest runs that are neither pinned nor under way until both limits hold; how many were."""
+        ...
+
+    def vacuum(self) -> int:
+        """Give all free space back to the disk; bytes won."""
+        ...
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        ...
+
+    def cached(self, key: str) -> Reply | None:
+        """The reply kept under that key by `keep_reply`; None where there is none."""
+        ...
+
+    def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
+        """Keep a reply for other runs, as long as its run is kept. Returns at once."""
+        ...
+
+    def close(self) -> None:
+        """Write what is still to be written, and let go of the file."""
+        ...
