@@ -33,6 +33,7 @@ from app.window.run_options import usual_model
 from app.window.runs import Runs
 from app.window.status_line import StatusLine
 from app.window.tabs import Tabs
+from app.window.taskbar import Taskbar
 from app.window.window_state import open_files, remember, restore
 from engine.nodes.registry import builtin_registry
 
@@ -81,6 +82,7 @@ class MainWindow(QMainWindow):
         )
         self.runs = Runs(self, engine, preferences, self.asker)
         self.notifier = Notifier(self, preferences, self.windowIcon())
+        self.taskbar = Taskbar(self)
         self.gallery = Gallery()
         if self.gallery.cards:  # so that Enter opens the first template
             self.gallery.setFocusProxy(self.gallery.cards[0].button)
@@ -158,6 +160,7 @@ class MainWindow(QMainWindow):
 
     def _take_in(self, document: Document) -> None:
         session = document.session
+        self.taskbar.follow(session)
         self.inspectors.addWidget(document.inspector)
         self.drawer.add(document.panels)
         document.canvas.files_dropped.connect(self.documents.open_files)

@@ -1,0 +1,91 @@
+"""The progress of all runs on the program's icon in the taskbar or dock, where the platform takes it.
+
+On Linux that is a signal on the session bus that docks listen for: Unity's launcher interface, which KDE Plasma, Ubuntu
+Dock, Dash to Dock and Plank understand. Qt itself has nothing for it any more. Whoever listens hears it; nobody answers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QObject
+
+from app.session import Session
+from app.window.run_facts import progress
+
+INTERFACE: Final = "com.canonical.Unity.LauncherEntry"
+PLACE: Final = "/io/loopwright/taskbar"
+DESKTOP_FILE: Final = "application://loopwright.desktop"
+
+Show = Callable[[float | None], None]
+
+
+class Taskbar(QObject):
+    """Follows the runs of all documents, also of those that are closed and go on.
+
+    Args:
+        show: Shows a share from 0 to 1, or None for nothing; the platform's means unless given.
+
+    Attributes:
+        shown: What is shown, in whole percents; None where nothing is.
+    """
+
+    def __init__(self, parent: QObject | None = None, show: Show | None = None) -> None:
+        super().__init__(parent)
+        self._show = show or means_of(sys.platform, os.environ)
+        self._running: list[Session] = []
+        self.shown: int | None = None
+
+    def follow(self, session: Session) -> None:
+        """Show the runs of a document from now on."""
+        if self._show is None:
+            return
+        session.run_started.connect(lambda: self._begin(session))
+        session.run_updated.connect(lambda _touched: self._refresh())
+        session.run_ended.connect(lambda: self._end(session))
+
+    def _begin(self, session: Session) -> None:
+        self._running.append(session)
+        self._refresh()
+
+    def _end(self, session: Session) -> None:
+        self._running = [other for other in self._running if other is not session]
+        self._refresh()
+
+    def _refresh(self) -> None:
+        shares = [_share(session) for session in self._running]
+        percent = round(100 * sum(shares) / len(shares)) if shares else None
+        if percent != self.shown and self._show is not None:
+            self.shown = percent
+            self._show(None if percent is None else percent / 100)
+
+
+def _share(session: Session) -> float:
+    if session.picture is None or session.run_workflow is None:
+        return 0.0
+    done, total = progress(session.picture, session.run_workflow)
+    return min(done / total, 1.0)
+
+
+def means_of(platform: str, environment: Mapping[str, str]) -> Show | None:
+    """How a platform shows progress on the program's icon; None where it does not, or no dock can hear of it."""
+    runtime = environment.get("XDG_RUNTIME_DIR", "")
+    # Asked for first: without an address the library would look for a bus by starting programs.
+    has_bus = bool(environment.get("DBUS_SESSION_BUS_ADDRESS")) or bool(runtime and Path(runtime, "bus").exists())
+    return _tell_docks if platform.startswith("linux") and has_bus else None
+
+
+def _tell_docks(share: float | None) -> None:
+    # Here, since it is needed with the first run only.
+    from PySide6.QtDBus import QDBusConnection, QDBusMessage
+
+    bus = QDBusConnection.sessionBus()
+    if not bus.isConnected():
+        return
+    message = QDBusMessage.createSignal(PLACE, INTERFACE, "Update")
+    message.setArguments([DESKTOP_FILE, {"progress": share or 0.0, "progress-visible": share is not None}])
+    bus.send(message)

@@ -1,0 +1,116 @@
+"""Progress on the program's icon: what is shown while documents run, and what a dock hears of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.session import Session
+from app.window.taskbar import Taskbar, means_of
+from engine.document.files import load
+from engine.runner.options import RunOptions
+from tests.app.conftest import MakeSession
+from tests.app.window.conftest import SELF_REFINE
+
+ROOT = Path(__file__).parents[3]
+
+
+def start(session: Session, tmp_path: Path) -> None:
+    session.start_run({"task": "A note"}, RunOptions(model=f"scripted:{_script(tmp_path)}"))
+
+
+def _script(tmp_path: Path) -> Path:
+    script = tmp_path / "script.json"
+    script.write_text('{"default": "words"}')
+    return script
+
+
+def test_the_share_of_a_run_grows_and_goes_when_it_ends(
+    make_session: MakeSession, qtbot: QtBot, tmp_path: Path
+) -> None:
+    told: list[float | None] = []
+    taskbar = Taskbar(show=told.append)
+    session = make_session(load(SELF_REFINE))
+    taskbar.follow(session)
+
+    with qtbot.waitSignal(session.run_ended, timeout=10_000):
+        start(session, tmp_path)
+        assert told == [0.0]
+
+    *shares, last = told
+    assert last is None
+    assert taskbar.shown is None
+    assert shares == sorted(set(shares)), "nothing is told twice, and it never goes back"
+    assert set(shares) <= {0.0, 0.33, 0.67, 1.0}
+
+
+def test_of_several_runs_the_mean_is_shown_until_the_last_has_ended(
+    make_session: MakeSession, qtbot: QtBot, tmp_path: Path
+) -> None:
+    told: list[float | None] = []
+    taskbar = Taskbar(show=told.append)
+    first, second = make_session(load(SELF_REFINE)), make_session(load(SELF_REFINE))
+    taskbar.follow(first)
+    taskbar.follow(second)
+
+    second.start_run({"task": "A note"}, RunOptions(model=f"scripted:{_script(tmp_path)}"), paused=True)
+    with qtbot.waitSignal(first.run_ended, timeout=10_000):
+        start(first, tmp_path)
+    assert None not in told
+    assert taskbar.shown == 0
+
+    assert second.run is not None
+    with qtbot.waitSignal(second.run_ended, timeout=10_000):
+        second.run.cancel()
+    assert told[-1] is None
+
+
+def test_where_no_dock_can_hear_nothing_is_told() -> None:
+    assert means_of("linux", {}) is None
+    assert means_of("linux", {"XDG_RUNTIME_DIR": "/nowhere"}) is None
+    assert means_of("win32", {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}) is None
+    assert means_of("linux", {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}) is not None
+
+
+@pytest.mark.skipif(
+    not (shutil.which("dbus-run-session") and shutil.which("dbus-monitor")),
+    reason="This test listens on a session bus and needs dbus-run-session and dbus-monitor.",
+)
+def test_a_dock_hears_of_it_on_the_session_bus() -> None:
+    """A bus of the test's own, somebody who listens on it, and the program's message."""
+    teller = (
+        "import os, subprocess, sys\n"
+        "from app.window.taskbar import INTERFACE, means_of\n"
+        "from PySide6.QtCore import QCoreApplication\n"
+        "application = QCoreApplication([])\n"
+        "command = ['dbus-monitor', '--session', f\"interface='{INTERFACE}'\"]\n"
+        "monitor = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)\n"
+        "while 'NameLost' not in monitor.stdout.readline(): pass\n"  # from now on it listens
+        "show = means_of('linux', os.environ)\n"
+        "show(0.5), show(None)\n"
+        "lines = []\n"
+        "while not (lines and 'boolean false' in lines[-1]): lines.append(monitor.stdout.readline())\n"
+        "monitor.terminate(), monitor.wait()\n"
+        "sys.stdout.write(''.join(lines))\n"
+    )
+    done = subprocess.run(
+        ["dbus-run-session", "--", sys.executable, "-c", teller],
+        cwd=ROOT,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("member=Update") == 2
+    assert done.stdout.count('string "application://loopwright.desktop"') == 2
+    assert "double 0.5" in done.stdout
+    assert done.stdout.index("boolean true") < done.stdout.index("boolean false")
