@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import itertools
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.compare import alignment
+from engine.compare.alignment import equal_blocks
+from engine.compare.words import Kind, differences, of_first, of_second
+
+TEXTS = st.text(st.sampled_from("ab \n.é\u2028\ud83d"), max_size=60)
+
+
+def shown(first: str, second: str) -> str:
+    marks = {Kind.EQUAL: "{}", Kind.DELETE: "[-{}-]", Kind.INSERT: "{{+{}+}}"}
+    return "".join(marks[span.kind].format(span.text) for span in differences(first, second))
+
+
+def joined(spans: list) -> str:
+    return "".join(span.text for span in spans)
+
+
+def test_a_changed_word_is_marked_and_nothing_else():
+    assert shown("The tide is high.", "The tide is low.") == "The tide is [-high-]{+low+}."
+
+
+def test_a_new_sentence_is_one_change_and_not_one_a_word():
+    assert shown("One.\nAll cats purr.\n", "One.\nMost dogs bark.\n") == "One.\n[-All cats purr-]{+Most dogs bark+}.\n"
+
+
+def test_a_line_that_is_gone_and_one_that_came():
+    assert shown("a\nb\nc\n", "a\nc\nd\n") == "a\n[-b\n-]c\n{+d\n+}"
+
+
+def test_equal_and_empty_texts():
+    assert differences("", "") == []
+    assert shown("same", "same") == "same"
+    assert shown("", "new") == "{+new+}"
+    assert shown("old", "") == "[-old-]"
+
+
+def test_letters_outside_of_ascii_make_words_too():
+    assert shown("die Größe", "die Grüße") == "die [-Größe-]{+Grüße+}"
+
+
+@given(TEXTS, TEXTS)
+def test_the_spans_put_together_give_back_both_texts(first: str, second: str):
+    spans = differences(first, second)
+    assert joined(of_first(spans)) == first
+    assert joined(of_second(spans)) == second
+    assert all(span.text for span in spans)
+    assert all(one.kind is not other.kind for one, other in itertools.pairwise(spans))
+
+
+@given(st.lists(st.integers(0, 5), max_size=40), st.lists(st.integers(0, 5), max_size=40), st.integers(1, 50))
+def test_blocks_are_equal_and_in_order_however_little_is_compared_exactly(first: list, second: list, cells: int):
+    usual = alignment.EXACT_CELLS
+    alignment.EXACT_CELLS = cells  # pyright: ignore[reportConstantRedefinition] - long sequences in small
+    try:
+        blocks = equal_blocks(first, second)
+    finally:
+        alignment.EXACT_CELLS = usual  # pyright: ignore[reportConstantRedefinition]
+    place, other_place = 0, 0
+    for start, other_start, length in blocks:
+        assert start >= place
+        assert other_start >= other_place
+        assert length > 0
+        assert first[start : start + length] == second[other_start : other_start + length]
+        place, other_place = start + length, other_start + length
+
+
+@given(st.lists(st.integers(0, 5), max_size=12), st.lists(st.integers(0, 5), max_size=12))
+def test_short_sequences_share_as_much_as_they_can(first: list, second: list):
+    longest = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+    for i, j in itertools.product(range(len(first)), range(len(second))):
+        best = max(longest[i][j + 1], longest[i + 1][j])
+        longest[i + 1][j + 1] = longest[i][j] + 1 if first[i] == second[j] else best
+    assert sum(length for _, _, length in equal_blocks(first, second)) == longest[-1][-1]
+
+
+def test_long_sequences_are_cut_at_what_stands_once_in_both():
+    first, second = list(range(20_000)), [-1, *range(5, 20_000), -2]
+    second[10_000] = -3
+    assert equal_blocks(first, second) == [(5, 1, 9_999), (10_005, 10_001, 9_995)]
+
+
+def test_a_megabyte_of_noise_on_either_side_gives_back_both_texts():
+    chance = random.Random(7)
+    first = "".join(chance.choice("ab \n") for _ in range(1_000_000))
+    second = "".join(chance.choice("ab \n") for _ in range(1_000_000))
+    spans = differences(first, second)
+    assert joined(of_first(spans)) == first
+    assert joined(of_second(spans)) == second
+
+
+def test_a_long_text_in_one_line_with_one_word_changed():
+    words = [f"w{number % 977}" for number in range(200_000)]
+    changed = [*words]
+    changed[123_456] = "other"
+    (before, deleted, inserted, after) = differences(" ".join(words), " ".join(changed))
+    assert (deleted.text, inserted.text) == (words[123_456], "other")
+    assert before.kind is after.kind is Kind.EQUAL
