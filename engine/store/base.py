@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from engine.errors import EngineError
 from engine.models.base import Reply
@@ -96,6 +96,9 @@ class RunFilter:
     pinned: bool = False
 
 
+EVERY_RUN: Final = RunFilter()
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """What runs come to: their number, tokens and cost, and whether prices unknown are left out of it."""
@@ -109,11 +112,11 @@ class Totals:
 class Store(RunKeeper, Protocol):
     """A store of runs. Its methods may be called from any thread, and each raises `StoreError` in one sentence."""
 
-    def runs(self, which: RunFilter = RunFilter(), *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
+    def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
         """Runs, the newest first."""
         ...
 
-    def totals(self, which: RunFilter = RunFilter()) -> Totals:
+    def totals(self, which: RunFilter = EVERY_RUN) -> Totals:
         """What those runs come to."""
         ...
 

@@ -1,0 +1,195 @@
+"""Events as JSON arrays and back, without loss.
+
+An event is stored as the number of its type, the four things that all events have, and an array of its own fields in
+their order. Old arrays may be shorter than today's: fields are only ever added at the end, with a default. What becomes
+of the values inside an event is decided by the caller (`put`, `get`); this module knows of no database.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Final, get_args
+
+from engine.models.base import Finish, Message, Reply, Request, Usage
+from engine.nodes.spec import ModelCall
+from engine.runner import events
+from engine.runner.events import AnyEvent
+
+Put = Callable[[Any, Any], Any]
+"""Makes of a value (a text, a list, an object…) and its place in the event what stands for it in the array."""
+
+Get = Callable[[Any], Any]
+"""The reverse of `Put`."""
+
+Place = Any
+"""Where in an event a value stands; values in the same place of several events tend to resemble each other."""
+
+KIND_CODES: Final[dict[type[AnyEvent], int]] = {
+    events.RunStarted: 1,
+    events.NodeStarted: 2,
+    events.NodeStreaming: 3,
+    events.NodeCalling: 4,
+    events.NodeCalled: 5,
+    events.NodeWaiting: 6,
+    events.NodeAnswered: 7,
+    events.NodeRetrying: 8,
+    events.NodeCompleted: 9,
+    events.NodeSkipped: 10,
+    events.NodeFailed: 11,
+    events.LoopIterationStarted: 12,
+    events.LoopIterationCompleted: 13,
+    events.LoopCompleted: 14,
+    events.BudgetWarning: 15,
+    events.RunNotKept: 16,
+    events.RunPaused: 17,
+    events.RunResumed: 18,
+    events.RunCompleted: 19,
+    events.RunFailed: 20,
+    events.RunCancelled: 21,
+}
+"""The number of each type of event. Numbers stand in files: never change one, never use one again."""
+
+assert set(KIND_CODES) == set(get_args(AnyEvent))
+
+KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
+"""The type of event of each number."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Field:
+    """How one field of an event is written and read; None: as it is."""
+
+    name: str
+    encode: Callable[[Any, Put, Place], Any] | None
+    decode: Callable[[Any, Get], Any] | None
+
+
+def encode_fields(event: AnyEvent, put: Put) -> list[Any]:
+    """The event's own fields as an array for JSON."""
+    return [
+        getattr(event, field.name)
+        if field.encode is None
+        else field.encode(getattr(event, field.name), put, (field.name,))
+        for field in _FIELDS[type(event)]
+    ]
+
+
+def decode_event(
+    kind: type[AnyEvent], run_id: str, seq: int, time: float, path: str, array: list[Any], get: Get
+) -> AnyEvent:
+    """The event that `encode_fields` made that array of.
+
+    Args:
+        kind: Its type.
+        run_id: Its run.
+        seq: Its number there.
+        time: When it was told.
+        path: Where.
+        array: Its own fields.
+        get: Gives the values back.
+    """
+    fields = [
+        item if field.decode is None else field.decode(item, get)
+        for field, item in zip(_FIELDS[kind], array, strict=False)
+    ]
+    return kind(run_id, seq, time, path, *fields)
+
+
+def encode_reply(reply: Reply, put: Put, place: Place) -> list[Any]:
+    """A model's reply as an array."""
+    usage = _encode_usage(reply.usage, put, place)
+    return [put(reply.text, (*place, "reply")), reply.finish.value, usage, reply.model, reply.cost_usd]
+
+
+def decode_reply(array: list[Any], get: Get) -> Reply:
+    """The reply that `encode_reply` made that array of."""
+    text, finish, usage, model, cost_usd = array
+    return Reply(get(text), Finish(finish), _decode_usage(usage, get) or Usage(), model, cost_usd)
+
+
+def _encode_value(value: Any, put: Put, place: Place) -> Any:
+    return put(value, place)
+
+
+def _decode_value(value: Any, get: Get) -> Any:
+    return get(value)
+
+
+def _encode_ports(ports: dict[str, Any], put: Put, place: Place) -> list[Any]:
+    return [item for name, value in ports.items() for item in (name, put(value, (*place, name)))]
+
+
+def _decode_ports(flat: list[Any], get: Get) -> dict[str, Any]:
+    return {flat[index]: get(flat[index + 1]) for index in range(0, len(flat), 2)}
+
+
+def _encode_texts(texts: tuple[str, ...], put: Put, place: Place) -> list[Any]:
+    return [put(text, place) for text in texts]
+
+
+def _decode_texts(texts: list[Any], get: Get) -> tuple[str, ...]:
+    return tuple(get(text) for text in texts)
+
+
+def _encode_usage(usage: Usage | None, _put: Put, _place: Place) -> list[Any] | None:
+    return None if usage is None else [usage.input_tokens, usage.output_tokens, usage.exact]
+
+
+def _decode_usage(array: list[Any] | None, _get: Get) -> Usage | None:
+    return None if array is None else Usage(*array)
+
+
+def _encode_call(call: ModelCall, put: Put, place: Place) -> list[Any]:
+    request = call.request
+    messages = [
+        item
+        for index, message in enumerate(request.messages)
+        for item in (message.role, put(message.text, (*place, index)))
+    ]
+    schema = put(request.schema, (*place, "schema"))
+    settings = [request.temperature, request.max_tokens, schema, request.seed, request.path]
+    reply = encode_reply(call.reply, put, place)
+    return [call.model, messages, settings, reply, call.cost_usd, call.duration_s]
+
+
+def _decode_call(array: list[Any], get: Get) -> ModelCall:
+    model, flat, (temperature, max_tokens, stored_schema, seed, path), reply, cost_usd, duration_s = array
+    messages = tuple(Message(flat[index], get(flat[index + 1])) for index in range(0, len(flat), 2))
+    # A preview cuts a long schema to a text, which no request can have.
+    value = get(stored_schema)
+    schema: dict[str, Any] | None = value if isinstance(value, dict) else None
+    request = Request(messages, temperature, max_tokens, schema, seed, path)
+    return ModelCall(model, request, decode_reply(reply, get), cost_usd, duration_s)
+
+
+def _encode_calls(calls: tuple[ModelCall, ...], put: Put, place: Place) -> list[Any]:
+    return [_encode_call(call, put, ("call",)) for call in calls] if calls else []
+
+
+def _decode_calls(calls: list[Any], get: Get) -> tuple[ModelCall, ...]:
+    return tuple(_decode_call(call, get) for call in calls)
+
+
+_AS_VALUE: Final = (_encode_value, _decode_value)
+_AS_PORTS: Final = (_encode_ports, _decode_ports)
+_AS_TEXTS: Final = (_encode_texts, _decode_texts)
+# By the fields' names, which mean the same in every event. What is not named here is short and goes as it is.
+_FORMS: Final[dict[str, tuple[Callable[[Any, Put, Place], Any], Callable[[Any, Get], Any]]]] = {
+    **dict.fromkeys(("value", "input", "result", "feedback"), _AS_VALUE),
+    **dict.fromkeys(("text", "error", "remedy", "reason", "message", "comment", "input_preview"), _AS_VALUE),
+    **dict.fromkeys(("inputs", "outputs"), _AS_PORTS),
+    **dict.fromkeys(("models", "choices", "warnings"), _AS_TEXTS),
+    "usage": (_encode_usage, _decode_usage),
+    "call": (_encode_call, _decode_call),
+    "calls": (_encode_calls, _decode_calls),
+}
+_COMMON: Final = frozenset({"run_id", "seq", "time", "path"})
+_FIELDS: Final[dict[type[AnyEvent], tuple[_Field, ...]]] = {
+    kind: tuple(
+        _Field(field.name, *_FORMS.get(field.name, (None, None)))
+        for field in dataclasses.fields(kind)
+        if field.name not in _COMMON
+    )
+    for kind in KIND_CODES
+}

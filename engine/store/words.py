@@ -1,0 +1,58 @@
+"""The sentences that every store says in the same way, and how a place of a run is told from its path."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from engine.store.base import StoreError
+
+
+def level_of(path: str) -> str:
+    """The level on which the event of that path lies: `loop[2]` for `loop[2].draft`, "" for `loop`."""
+    return path.rpartition(".")[0]
+
+
+def no_such_run(name: str) -> StoreError:
+    """No run has that id."""
+    return StoreError(f'There is no run "{name}" in the history.', "'loopwright runs' lists the runs.")
+
+
+def chosen(prefix: str, found: Sequence[str]) -> str:
+    """The one id of those that begin with the prefix.
+
+    Args:
+        prefix: What was asked for.
+        found: The ids that begin so, the newest run's first; an id that is the whole prefix counts alone.
+
+    Raises:
+        StoreError: There is none, or there are several.
+    """
+    if not prefix or not found:
+        raise no_such_run(prefix)
+    if prefix in found:
+        return prefix
+    if len(found) > 1:
+        listed = ", ".join(found[:10]) + (" …" if len(found) > 10 else "")
+        raise StoreError(f'Several runs begin with "{prefix}": {listed}.', "Give more letters of the id.")
+    return found[0]
+
+
+def still_under_way(run_ids: Collection[str]) -> StoreError:
+    """Runs that cannot be deleted yet."""
+    listed = ", ".join(sorted(run_ids))
+    return StoreError(f"A run that is under way cannot be deleted: {listed}.", "Stop it first.")
+
+
+def held_elsewhere(run_id: str) -> StoreError:
+    """A run on which a process is at work."""
+    return StoreError(f'The run "{run_id}" is under way.', "Wait for its end, or stop it first.")
+
+
+def begun_before(run_id: str) -> StoreError:
+    """A run whose id is taken."""
+    return StoreError(f'The history has a run "{run_id}" already.', "Start it again; it gets another id.")
+
+
+def closed() -> StoreError:
+    """The store is used after its end."""
+    return StoreError("The history was closed.", "Open it again.")
