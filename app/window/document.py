@@ -122,7 +122,7 @@ class Document(QWidget):
     def first_look(self) -> None:
         """Fit the workflow into the view."""
         if self.session.workflow.nodes:
-            self.canvas.fit_all()
+            self.canvas.first_look()
         self._needs_fit = False
 
     def tell_end(self) -> None:
