@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
@@ -18,6 +18,7 @@ from app.canvas.controls import Hint, ZoomControls
 from app.canvas.document_view import DocumentView
 from app.canvas.editing import Editing
 from app.canvas.finding import matching, nearest
+from app.canvas.fitting import Fitting
 from app.canvas.gestures import Gestures
 from app.canvas.minimap import Minimap
 from app.canvas.node_item import NodeItem
@@ -26,14 +27,11 @@ from app.canvas.run_view import RunView
 from app.canvas.viewer import CanvasViewer
 from app.session import Session
 from app.theme.style import style
-from app.theme.tokens import UNIT
 from engine.document.model import Workflow
 
-FIT_MARGIN: Final = 48.0
 ZOOM_STEP: Final = 1.25
 NUDGE: Final = 8.0
 FAR_NUDGE: Final = 40.0
-CORNER: Final = 4 * UNIT
 
 _ARROWS: Final = {
     Qt.Key.Key_Left: (-1, 0),
@@ -79,6 +77,7 @@ class Canvas(QWidget):
         column.addWidget(self.viewer)
         self.minimap = Minimap(self.view, self.viewer, self)
         self.controls = ZoomControls(self.viewer, self.actions_by_name, self)
+        self.fitting = Fitting(self.view, self.viewer, self.controls, self.minimap)
         self.hint = Hint(self)
         self.setFocusProxy(self.viewer)
         self._is_selecting = False
@@ -140,17 +139,15 @@ class Canvas(QWidget):
 
     def fit_all(self) -> None:
         """Show the whole document."""
-        self.viewer.show_rect(_with_margin(self.view.content_rect))
+        self.fitting.fit_all()
+
+    def first_look(self) -> None:
+        """Show the whole document; the start of one that is too large to be read as a whole."""
+        self.fitting.first_look()
 
     def fit_selection(self) -> None:
         """Show what is selected; the whole document where nothing is."""
-        rect = QRectF()
-        for item in self.viewer.selected_nodes():
-            rect = rect.united(item.card_rect if isinstance(item, NodeItem) else item.scene_rect)
-        if rect.isNull():
-            self.fit_all()
-        else:
-            self.viewer.show_rect(_with_margin(rect))
+        self.fitting.fit_selection()
 
     def zoom_to(self, factor: float) -> None:
         """Zoom; 1 is 100 %."""
@@ -271,7 +268,7 @@ class Canvas(QWidget):
         self.viewer.apply_zoom()
         self.viewer.repaint_ground()
         self.view.restyle()
-        self._place_corners()
+        self.fitting.place_corners(self.size())
 
     def _say(self, text: str, place: QPoint) -> None:
         self.hint.say(text, self.viewer.mapTo(self, place))
@@ -304,15 +301,4 @@ class Canvas(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep what lies over the view in its corners."""
         super().resizeEvent(event)
-        self._place_corners()
-
-    def _place_corners(self) -> None:
-        self.controls.adjustSize()
-        self.controls.move(CORNER, self.height() - self.controls.height() - CORNER)
-        self.minimap.move(self.width() - self.minimap.width() - CORNER, self.height() - self.minimap.height() - CORNER)
-        is_wide = self.width() > self.controls.width() + self.minimap.width() + 4 * CORNER
-        self.minimap.setVisible(is_wide and self.height() > 2 * self.minimap.height())
-
-
-def _with_margin(rect: QRectF) -> QRectF:
-    return rect.adjusted(-FIT_MARGIN, -FIT_MARGIN, FIT_MARGIN, FIT_MARGIN)
+        self.fitting.place_corners(self.size())

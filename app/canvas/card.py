@@ -10,7 +10,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF
 
 from app.canvas.facts import CardFacts
-from app.canvas.look import fonts
+from app.canvas.look import fonts, growth
+from app.theme.tokens import FONT_SIZE_TITLE
 
 RADIUS: Final = 8.0
 MARGIN: Final = 12.0
@@ -26,6 +27,15 @@ ROW: Final = 20.0
 BELOW_ROWS: Final = 8.0
 LOWEST_CARD: Final = HEADER + ROW + BELOW_ROWS
 """How high a card with one row of ports is."""
+DETAILS_FROM: Final = 0.75
+"""Zoomed out further than this, ports have no names, and the header has the room to stay legible."""
+
+HEADER_FROM: Final = 0.6
+"""Zoomed out further than this, a card shows its title and little else."""
+
+MOST_GROWTH: Final = (LOWEST_CARD - 8) / 2.6 / FONT_SIZE_TITLE
+"""How much a title grows at the most: two lines of it fit the lowest card, and none is larger than those beside it."""
+
 GAP: Final = 20.0
 FOLD_WIDTH: Final = 28.0
 
@@ -67,10 +77,46 @@ class CardShape:
         """Where the title stands."""
         return QRectF(TITLE_LEFT, 8, self.width - TITLE_LEFT - 12, 22)
 
+
+@dataclass(frozen=True, slots=True)
+class CardWords:
+    """What a card says at one zoom.
+
+    Attributes:
+        growth: How many times larger than at 100 % it is painted.
+        room: Where the words stand, in units of the painter that is enlarged so.
+        title: The title on one line or two.
+        has_line: Whether there is room for a line below the title.
+        has_icon: Whether the icon stands before them.
+    """
+
+    growth: float
+    room: QRectF
+    title: tuple[str, ...]
+    has_line: bool
+    has_icon: bool
+
     @property
-    def summary_rect(self) -> QRectF:
+    def line_rect(self) -> QRectF:
         """Where the line below the title stands."""
-        return QRectF(TITLE_LEFT, 30, self.width - TITLE_LEFT - 12, 18)
+        return QRectF(self.room.x(), 30, self.room.width(), 18)
+
+
+def words_of(title: str, shape: CardShape, zoom: float) -> CardWords:
+    """What of a title is to be read at a zoom."""
+    metrics, grown = fonts().title_metrics, growth(FONT_SIZE_TITLE, zoom, MOST_GROWTH)
+    width, height = shape.width / grown, shape.height / grown
+    if zoom >= DETAILS_FROM:
+        room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 12, 22)
+        return CardWords(grown, room, (elided(metrics, title, room.width()),), has_line=True, has_icon=True)
+    if zoom >= HEADER_FROM:
+        room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 8, 22)
+        lines = tuple(two_lines(metrics, title, room.width()))
+        if len(lines) > 1:
+            room.setHeight(40)
+        return CardWords(grown, room, lines, has_line=len(lines) == 1, has_icon=True)
+    room = QRectF(0, 0, width, height).adjusted(10, 4, -6, -4)
+    return CardWords(grown, room, tuple(two_lines(metrics, title, room.width())), has_line=False, has_icon=False)
 
 
 def elided(metrics: QFontMetricsF, text: str, width: float) -> str:

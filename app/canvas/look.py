@@ -65,6 +65,20 @@ class Look:
         return self.theme.name == "light"
 
 
+LEGIBLE: Final = 11.0
+"""The size in pixels of the screen that words keep when zoomed out, at the usual size of texts."""
+
+
+def zoom_of(scale: float) -> float:
+    """The zoom, 1 for 100 %, where a unit of the scene takes that many pixels, whatever the size of texts."""
+    return scale / style().scale
+
+
+def growth(size: float, zoom: float, most: float) -> float:
+    """How many times larger words of a size are painted than at 100 %, to be legible when zoomed out."""
+    return min(max(LEGIBLE / (size * zoom), 1.0), most)
+
+
 def look() -> Look:
     """What to paint with now."""
     return _look_of(style().theme.name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from app.canvas.look import look, pen
@@ -26,13 +26,18 @@ STEP: Final = 48
 
 
 class Minimap(QWidget):
-    """A click, a drag or the arrow keys move the canvas."""
+    """A click, a drag or the arrow keys move the canvas. It stands back while everything is seen.
+
+    Attributes:
+        has_room: Whether the canvas is large enough for it.
+    """
 
     def __init__(self, view: DocumentView, viewer: CanvasViewer, parent: QWidget) -> None:
         super().__init__(parent)
         self._view, self._viewer = view, viewer
         self._picture = QPixmap()
         self._shown = QRectF()
+        self.has_room = True
         self.setAccessibleName("Overview map")
         self.setAccessibleDescription("Click, drag or use the arrow keys to move the canvas.")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -42,14 +47,23 @@ class Minimap(QWidget):
         self._timer.setInterval(LATER_MS)
         self._timer.timeout.connect(self.redraw)
         view.items_changed.connect(self._later)
-        viewer.view_moved.connect(self.update)
+        viewer.view_moved.connect(self._follow)
         style().changed.connect(self._restyle)
         self._restyle()
 
     def redraw(self) -> None:
         """Draw the document anew."""
         self._picture = QPixmap()
+        self._shown = self._view.content_rect
+        self.stand_back()
         self.update()
+
+    def stand_back(self) -> None:
+        """Be seen only where there is room and something to tell; under the mouse or with the keyboard, stay."""
+        seen = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
+        tells = not seen.contains(self._shown)
+        in_use = not self.isHidden() and (self.hasFocus() or self.underMouse())
+        self.setVisible(self.has_room and (tells or in_use))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the document, and a frame around what is seen."""
@@ -69,6 +83,16 @@ class Minimap(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(pen(theme.colour("accent"), 2.0))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 8, 8)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Stand back, where that waited for the mouse."""
+        super().leaveEvent(event)
+        self._timer.start()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Stand back, where that waited for the keyboard."""
+        super().focusOutEvent(event)
+        self._timer.start()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go there."""
@@ -92,6 +116,10 @@ class Minimap(QWidget):
             super().keyPressEvent(event)
         else:
             self._viewer.look_at(self._viewer.centre + QPointF(*step) / self._viewer.factor)
+
+    def _follow(self) -> None:
+        self.stand_back()
+        self.update()
 
     def _later(self) -> None:
         """Redraw when things have come to rest; a drag moves too many of them too often."""
@@ -117,7 +145,6 @@ class Minimap(QWidget):
 
     def _draw(self) -> None:
         theme = look()
-        self._shown = self._view.content_rect
         ratio = self.devicePixelRatioF()
         self._picture = QPixmap(self.size() * ratio)
         self._picture.setDevicePixelRatio(ratio)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath
+from PySide6.QtGui import QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.binding import INPUT, OUTPUT, AbstractNodeItem
-from app.canvas.card import ICON, LOWEST_CARD, RADIUS, ROW, SIDE, CardShape, elided, shape_of, two_lines
+from app.canvas.card import DETAILS_FROM, ICON, RADIUS, ROW, SIDE, CardShape, elided, shape_of, words_of
 from app.canvas.facts import CardFacts, PortFacts
-from app.canvas.look import fonts, icon_path, look, pen
+from app.canvas.look import fonts, icon_path, look, pen, zoom_of
 from app.canvas.port_item import CanvasPort
 
 if TYPE_CHECKING:
     from app.canvas.overlay import StateItem
 
-SMALL_BELOW: Final = 0.5
-"""Zoomed out further than this, a card shows its title and little else."""
+SHADOW_FROM: Final = 0.5
+"""Zoomed out further than this, a card has no shadow."""
+
+PORTS_FROM: Final = 0.4
+"""Zoomed out further than this, ports would be specks."""
 
 EDGE: Final = 4.0
 LEAST_EDGE: Final = 3.0
@@ -28,8 +31,6 @@ LEAST_EDGE: Final = 3.0
 PORT_RADIUS: Final = 5.0
 SKIPPED: Final = 0.55
 UNFIT: Final = 0.35
-LEGIBLE: Final = 10.0
-"""The size in pixels of the screen that a title keeps when zoomed out."""
 
 Moved = Callable[["NodeItem"], None]
 
@@ -120,20 +121,22 @@ class NodeItem(AbstractNodeItem):
         return value
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
-        """Paint card and ports; only the title when zoomed out."""
+        """Paint card, header and ports; fewer and larger words when zoomed out."""
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         is_selected = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_card(painter, scale, is_selected=is_selected)
-        if scale < SMALL_BELOW:
-            self._paint_small(painter, scale)
-        else:
-            self._paint_header(painter)
-            self._paint_ports(painter)
+        zoom = zoom_of(scale)
+        self._paint_header(painter, zoom)
+        if zoom >= DETAILS_FROM:
+            self._paint_names(painter)
+        if zoom >= PORTS_FROM:
+            for port, place in self._placed_ports():
+                paint_port(painter, port, place)
 
     def _paint_card(self, painter: QPainter, scale: float, *, is_selected: bool) -> None:
         theme, card = look(), self.shape_.card
-        if scale >= SMALL_BELOW:
+        if scale >= SHADOW_FROM:
             for spread, alpha in ((3.0, 10), (2.0, 14), (1.0, 18)):
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(theme.colour("#000000", alpha))
@@ -154,51 +157,44 @@ class NodeItem(AbstractNodeItem):
         painter.drawRoundedRect(card, RADIUS, RADIUS)
         painter.restore()
 
-    def _paint_header(self, painter: QPainter) -> None:
-        theme, used, facts, shape = look(), fonts(), self.facts, self.shape_
+    def _paint_header(self, painter: QPainter, zoom: float) -> None:
+        theme, used, facts = look(), fonts(), self.facts
+        words = words_of(facts.title, self.shape_, zoom)
         painter.save()
-        painter.translate(16, 12)
-        painter.fillPath(icon_path(facts.icon, ICON), theme.category(facts.category))
-        painter.restore()
+        painter.scale(words.growth, words.growth)
+        if words.has_icon:
+            painter.translate(16, 12)
+            painter.fillPath(icon_path(facts.icon, ICON), theme.category(facts.category))
+            painter.translate(-16, -12)
         painter.setFont(used.title)
         painter.setPen(theme.colour("text" if facts.enabled else "dim"))
-        painter.drawText(shape.title_rect, Qt.AlignmentFlag.AlignVCenter, shape.title)
-        painter.setFont(used.small)
-        painter.setPen(theme.colour("dim"))
-        summary = shape.summary if facts.enabled else f"off · {shape.summary}"
-        room = shape.summary_rect.width()
-        painter.drawText(shape.summary_rect, Qt.AlignmentFlag.AlignVCenter, elided(used.small_metrics, summary, room))
+        painter.drawText(words.room, Qt.AlignmentFlag.AlignVCenter, "\n".join(words.title))
+        if words.has_line:
+            painter.setFont(used.small)
+            painter.setPen(theme.colour("dim"))
+            summary = facts.summary if facts.enabled else f"off · {facts.summary}"
+            room = words.line_rect
+            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elided(used.small_metrics, summary, room.width()))
+        painter.restore()
 
-    def _paint_ports(self, painter: QPainter) -> None:
+    def _placed_ports(self) -> Iterator[tuple[CanvasPort, QPointF]]:
+        shape = self.shape_
+        return zip((*self.inputs, *self.outputs), (*shape.inputs, *shape.outputs), strict=True)
+
+    def _paint_names(self, painter: QPainter) -> None:
         theme, shape = look(), self.shape_
         painter.setFont(fonts().small)
-        for port, place in zip((*self.inputs, *self.outputs), (*shape.inputs, *shape.outputs), strict=True):
-            is_input = port.is_input
+        for port, place in self._placed_ports():
             painter.setPen(theme.colour("bad" if not port.facts.known else "text" if port.hovered else "dim"))
             text = QRectF(SIDE, place.y() - ROW / 2, shape.width - 2 * SIDE, ROW)
-            side = Qt.AlignmentFlag.AlignLeft if is_input else Qt.AlignmentFlag.AlignRight
+            side = Qt.AlignmentFlag.AlignLeft if port.is_input else Qt.AlignmentFlag.AlignRight
             painter.drawText(text, side | Qt.AlignmentFlag.AlignVCenter, port.name)
-            paint_port(painter, port, place)
         if self.facts.folded:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.colour("line"))
             painter.drawRoundedRect(shape.fold, 6, 6)
             painter.setPen(theme.colour("dim"))
             painter.drawText(shape.fold, Qt.AlignmentFlag.AlignCenter, f"+{self.facts.folded}")
-
-    def _paint_small(self, painter: QPainter, scale: float) -> None:
-        theme, shape = look(), self.shape_
-        room = shape.card.adjusted(EDGE + 8, 4, -8, -4)
-        # A card with more ports is higher, but its title is no larger than those beside it.
-        size = min(max(LEGIBLE / scale, fonts().title.pixelSize()), min(room.height(), LOWEST_CARD - 8) / 2.6)
-        if size * scale < 5:  # nothing that could be read
-            return
-        font = QFont(fonts().title)
-        font.setPixelSize(round(size))
-        painter.setFont(font)
-        painter.setPen(theme.colour("text" if self.facts.enabled else "dim"))
-        words = "\n".join(two_lines(QFontMetricsF(font), self.facts.title, room.width()))
-        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, words)
 
     def _fitted(
         self, there: list[CanvasPort], wanted: tuple[PortFacts, ...], kind: str, places: tuple[QPointF, ...]

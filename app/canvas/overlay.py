@@ -9,14 +9,18 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.canvas.card import TITLE_LEFT, elided
-from app.canvas.look import fonts, icon_path, look, pen
+from app.canvas.card import elided, words_of
+from app.canvas.look import fonts, growth, icon_path, look, pen, zoom_of
 from app.runs.picture import NodeState
+from app.theme.tokens import FONT_SIZE_SMALL
 
 if TYPE_CHECKING:
     from app.canvas.node_item import NodeItem
 
 PILL_HEIGHT: Final = 20.0
+MOST_GROWTH: Final = 1.6
+"""How much larger than at 100 % the marks are when zoomed out."""
+
 MARK: Final = 12
 SPOT_BELOW: Final = 0.2
 """Zoomed out further than this, the marks are a stroke of colour."""
@@ -86,7 +90,7 @@ class StateItem(QGraphicsItem):
     def beat(self) -> None:
         """Move the arc on."""
         self._angle = (self._angle - TURN) % 360
-        self.update(self._pill)
+        self.update(self._marks)
 
     def fit(self) -> None:
         """Lie over the upper right corner and, where there is something to say, over the summary."""
@@ -98,11 +102,17 @@ class StateItem(QGraphicsItem):
         badge = self._badge_width()
         left = self._pill.left() - 4 if width else right
         self._badge = QRectF(left - badge, -PILL_HEIGHT / 2, badge, PILL_HEIGHT) if badge else QRectF()
-        self._line = card.summary_rect if self.shown.line else QRectF()
+        self._has_line = bool(self.shown.line)
+        marks = self._pill.united(self._badge)
+        self._total = marks.width()
+        grown = QRectF(right - MOST_GROWTH * self._total, 0, MOST_GROWTH * self._total, 0)
+        grown.adjust(0, -MOST_GROWTH * PILL_HEIGHT / 2, 0, MOST_GROWTH * PILL_HEIGHT / 2)
+        line = card.card if self._has_line else QRectF()
         self._spot = (
             QRectF(right - SPOT_WIDTH, -PILL_HEIGHT / 2, SPOT_WIDTH, PILL_HEIGHT) if width or badge else QRectF()
         )
-        self._bounds = self._pill.united(self._badge).united(self._line).united(self._spot).adjusted(-2, -2, 2, 2)
+        self._marks = grown.united(self._spot).adjusted(-2, -2, 2, 2) if width or badge else QRectF()
+        self._bounds = self._marks.united(line)
 
     def boundingRect(self) -> QRectF:
         """The marks."""
@@ -119,8 +129,10 @@ class StateItem(QGraphicsItem):
             self._paint_spot(painter)
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if not self._line.isNull() and scale >= 0.5:
-            self._paint_line(painter)
+        zoom = zoom_of(scale)
+        if self._has_line:
+            self._paint_line(painter, zoom)
+        self._grow(painter, zoom)
         if self.shown.state is not None:
             icon, colour, _ = _MARKS[self.shown.state]
             self._paint_pill(painter, self._pill, look().colour(colour), icon, self._words())
@@ -128,6 +140,15 @@ class StateItem(QGraphicsItem):
             colour = look().colour("bad" if self.shown.errors else "warning")
             words = str(self.shown.errors or self.shown.warnings)
             self._paint_pill(painter, self._badge, colour, "mdi6.alert", words)
+
+    def _grow(self, painter: QPainter, zoom: float) -> None:
+        """Enlarge the marks from the card's upper right corner to the left, no further than it reaches."""
+        card = self._card.shape_
+        most = min(MOST_GROWTH, max((card.width - 16) / max(self._total, 1.0), 1.0))
+        grown = growth(FONT_SIZE_SMALL, zoom, most)
+        painter.translate(card.width - 8, 0)
+        painter.scale(grown, grown)
+        painter.translate(8 - card.width, 0)
 
     def _paint_spot(self, painter: QPainter) -> None:
         """A stroke along the top in the colour of the state; still wide enough to be seen."""
@@ -184,15 +205,21 @@ class StateItem(QGraphicsItem):
             text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
             painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
 
-    def _paint_line(self, painter: QPainter) -> None:
+    def _paint_line(self, painter: QPainter, zoom: float) -> None:
         theme, used = look(), fonts()
-        painter.fillRect(self._line, theme.colour("card"))
+        words = words_of(self._card.facts.title, self._card.shape_, zoom)
+        if not words.has_line:
+            return
+        place = words.line_rect
+        painter.save()
+        painter.scale(words.growth, words.growth)
+        painter.fillRect(place, theme.colour("card"))
         painter.setFont(used.small)
         state = self.shown.state
         colour = "accent" if state is NodeState.RUNNING else "bad" if state is NodeState.FAILED else "text"
         painter.setPen(theme.colour(colour))
-        room = self._card.shape_.width - TITLE_LEFT - 12
-        words = self.shown.line
+        line = self.shown.line
         if state is NodeState.RUNNING:  # the end is what is new
-            words = used.small_metrics.elidedText(words, Qt.TextElideMode.ElideLeft, room)
-        painter.drawText(self._line, Qt.AlignmentFlag.AlignVCenter, elided(used.small_metrics, words, room))
+            line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, place.width())
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, elided(used.small_metrics, line, place.width()))
+        painter.restore()

@@ -17,6 +17,13 @@ WIDTH: Final = 2.0
 REST_ALPHA: Final = 170
 SHORTEST_ARM: Final = 32.0
 LONGEST_ARM: Final = 160.0
+LEAST_LANE: Final = 96.0
+"""How far up or down an edge that leads back must go to have a lane between two rows of cards."""
+
+OUT: Final = 16.0
+"""How far such an edge leads out of a card before it turns."""
+
+TURN: Final = 12.0
 
 
 class Flow(Enum):
@@ -29,13 +36,32 @@ class Flow(Enum):
 
 def curve(start: QPointF, end: QPointF) -> QPainterPath:
     """The way of an edge from an output at `start` to an input at `end`."""
-    across = end.x() - start.x()
+    across, down = end.x() - start.x(), end.y() - start.y()
+    if across < 0 and abs(down) >= LEAST_LANE:
+        return _round_the_corner(start, end)
     if across >= 0:
         arm = min(max(across / 2, SHORTEST_ARM), LONGEST_ARM)
     else:  # leads back: swing out further, so that it does not hide behind the cards
         arm = min(max(-across / 3, 2 * SHORTEST_ARM), 2 * LONGEST_ARM)
     path = QPainterPath(start)
     path.cubicTo(QPointF(start.x() + arm, start.y()), QPointF(end.x() - arm, end.y()), end)
+    return path
+
+
+def _round_the_corner(start: QPointF, end: QPointF) -> QPainterPath:
+    """Back to another row of cards: along the lane between the two rows, as one reads lines of a text."""
+    right, left, lane = start.x() + OUT, end.x() - OUT, (start.y() + end.y()) / 2
+    bend = TURN if end.y() > start.y() else -TURN
+    path = QPainterPath(start)
+    path.lineTo(right - TURN, start.y())
+    path.quadTo(right, start.y(), right, start.y() + bend)
+    path.lineTo(right, lane - bend)
+    path.quadTo(right, lane, right - TURN, lane)
+    path.lineTo(left + TURN, lane)
+    path.quadTo(left, lane, left, lane + bend)
+    path.lineTo(left, end.y() - bend)
+    path.quadTo(left, end.y(), left + TURN, end.y())
+    path.lineTo(end)
     return path
 
 

@@ -8,8 +8,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.canvas.look import fonts, look, pen
+from app.canvas.look import fonts, growth, look, pen, zoom_of
 from app.canvas.region_label import RegionLabel
+from app.theme.tokens import FONT_SIZE_SMALL
 
 if TYPE_CHECKING:
     from app.canvas.node_item import NodeItem
@@ -20,6 +21,12 @@ LANE: Final = 28.0
 """How far below the lowest card the arrow runs."""
 
 BELOW_LANE: Final = 24.0
+WORDS_FROM: Final = 0.5
+"""Zoomed out further than this, nothing is said about the way back."""
+
+MOST_GROWTH: Final = 1.6
+"""How much larger than at 100 % those words are when zoomed out."""
+
 CORNER: Final = 16.0
 ARROW: Final = 7.0
 OUTERMOST: Final = -60.0
@@ -45,6 +52,7 @@ class RegionItem(QGraphicsItem):
         self._head = QPolygonF()
         self.words = ""
         self._words_rect = QRectF()
+        self._most_growth = 1.0
         self.setZValue(OUTERMOST + depth)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.label = RegionLabel(loop_id, self)
@@ -98,7 +106,12 @@ class RegionItem(QGraphicsItem):
             return
         painter.setPen(pen(theme.colour("accent"), 2.0))
         painter.drawPolyline(self._head)
-        if scale >= 0.5 and not self._words_rect.isNull():
+        zoom = zoom_of(scale)
+        if zoom >= WORDS_FROM and not self._words_rect.isNull():
+            middle, grown = self._words_rect.center(), growth(FONT_SIZE_SMALL, zoom, self._most_growth)
+            painter.translate(middle)
+            painter.scale(grown, grown)
+            painter.translate(-middle)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.colour("ground"))
             painter.drawRoundedRect(self._words_rect, 6, 6)
@@ -125,4 +138,5 @@ class RegionItem(QGraphicsItem):
         room = abs(start.x() - end.x()) - 2 * turn
         middle = QPointF((start.x() + end.x()) / 2, lane)
         fits = room > width
+        self._most_growth = min(MOST_GROWTH, max(room / width, 1.0))
         self._words_rect = QRectF(middle.x() - width / 2, middle.y() - 10, width, 20) if fits else QRectF()

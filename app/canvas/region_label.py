@@ -16,7 +16,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.canvas.card import elided
-from app.canvas.look import fonts, icon_path, look, pen
+from app.canvas.look import LEGIBLE, fonts, growth, icon_path, look, pen, zoom_of
+from app.theme.tokens import FONT_SIZE_SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,10 @@ STEP: Final = 16.0
 SMALL_BELOW: Final = 0.45
 """Zoomed out further than this, the pill is a name in the region's corner."""
 
-LEGIBLE: Final = 11.0
 LARGEST: Final = 34.0
+MOST_GROWTH: Final = 2.0
+"""How much larger than at 100 % the pill is when zoomed out; more would reach to the cards."""
+
 MOST_DOTS: Final = 12
 """Of more iterations, the ones around the shown one get a dot."""
 
@@ -103,14 +106,15 @@ class RegionLabel(QGraphicsItem):
 
     def boundingRect(self) -> QRectF:
         """The pill."""
-        return QRectF(-1, -HEIGHT / 2 - 1, max(self._width, self._room) + 2, HEIGHT / 2 + LARGEST + 8)
+        above = MOST_GROWTH * HEIGHT / 2 + 1
+        return QRectF(-1, -above, max(self._width, self._room) + 2, above + LARGEST + 8)
 
     def shape(self) -> QPainterPath:
         """Where it is hit: on its dots."""
-        path = QPainterPath()
+        path, grown = QPainterPath(), self._growth(self._zoom)
         for index in self.dots():
-            middle = self.dot(index)
-            path.addRect(QRectF(middle.x() - STEP / 2, -HEIGHT / 2, STEP, HEIGHT))
+            left = (self.dot(index).x() - STEP / 2) * grown
+            path.addRect(QRectF(left, -HEIGHT / 2 * grown, STEP * grown, HEIGHT * grown))
         return path
 
     def dots(self) -> range:
@@ -124,18 +128,19 @@ class RegionLabel(QGraphicsItem):
         return range(first, first + MOST_DOTS)
 
     def dot(self, index: int) -> QPointF:
-        """The middle of a dot."""
+        """The middle of a dot, as it is at 100 %."""
         left = 28 + fonts().bold_metrics.horizontalAdvance(self._title) + self._counter_width + 8
         return QPointF(left + (index - self.dots().start + 0.5) * STEP, 0)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint the pill."""
         theme, used, facts = look(), fonts(), self.facts
-        scale = option.levelOfDetailFromTransform(painter.worldTransform())
-        if scale < SMALL_BELOW:
-            self._paint_small(painter, scale)
+        zoom = zoom_of(option.levelOfDetailFromTransform(painter.worldTransform()))
+        if zoom < SMALL_BELOW:
+            self._paint_small(painter, zoom)
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.scale(self._growth(zoom), self._growth(zoom))
         body = QRectF(0, -HEIGHT / 2, self._width, HEIGHT)
         painter.setPen(pen(theme.colour("accent", 140), 1.0))
         painter.setBrush(theme.colour("panel"))
@@ -175,6 +180,17 @@ class RegionLabel(QGraphicsItem):
         self.update()
 
     @property
+    def _zoom(self) -> float:
+        """The zoom of the view that shows it."""
+        views = self.scene().views() if self.scene() is not None else []
+        return zoom_of(views[0].transform().m11()) if views else 1.0
+
+    def _growth(self, zoom: float) -> float:
+        """How much larger than at 100 % it is: legible, and within its region."""
+        most = min(MOST_GROWTH, self._room / self._width) if self._width else 1.0
+        return growth(FONT_SIZE_SMALL, zoom, max(most, 1.0)) if zoom >= SMALL_BELOW else 1.0
+
+    @property
     def _counter_width(self) -> float:
         return fonts().bold_metrics.horizontalAdvance(f" · {self.facts.counter}") if self.facts.counter else 0.0
 
@@ -187,11 +203,12 @@ class RegionLabel(QGraphicsItem):
         return fonts().small_metrics.horizontalAdvance(self.facts.cost) + 8 if self.facts.cost else 0.0
 
     def _index_at(self, place: QPointF) -> int:
-        return next((index for index in self.dots() if abs(self.dot(index).x() - place.x()) <= STEP / 2), -1)
+        across = place.x() / self._growth(self._zoom)
+        return next((index for index in self.dots() if abs(self.dot(index).x() - across) <= STEP / 2), -1)
 
-    def _paint_small(self, painter: QPainter, scale: float) -> None:
-        size = min(LEGIBLE / scale, LARGEST)
-        if size * scale < 6:  # nothing that could be read
+    def _paint_small(self, painter: QPainter, zoom: float) -> None:
+        size = min(LEGIBLE / zoom, LARGEST)
+        if size * zoom < 6:  # nothing that could be read
             return
         font = QFont(fonts().small_bold)
         font.setPixelSize(round(size))

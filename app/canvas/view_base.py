@@ -5,7 +5,7 @@ It knows items and no document.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer, Signal
@@ -13,6 +13,7 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPixmap, QResizeEvent, QTran
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsView, QWidget
 
 from app.canvas.binding import NodeViewer
+from app.canvas.framing import Frame, framed, started
 from app.canvas.look import look
 from app.canvas.pipe_item import LivePipe, Pipe
 from app.theme.style import style
@@ -110,16 +111,20 @@ class ViewBase(NodeViewer):
         shift = self.mapFromScene(before) - anchor
         self._pan(shift)
 
-    def show_rect(self, rect: QRectF, largest: float = 1.0) -> None:
-        """Show a part of the scene as a whole, no larger than `largest`."""
-        if rect.isEmpty():
-            return
-        seen = self.viewport().size()
-        fitting = min(seen.width() / rect.width(), seen.height() / rect.height()) / style().scale
-        self._zoom = min(max(fitting, SMALLEST), largest)
+    def show_rect(self, rect: QRectF, covers: Sequence[QRectF] = (), largest: float = 1.0) -> None:
+        """Show a part of the scene as a whole beside what lies over the view, no larger than `largest`."""
+        if not rect.isEmpty():
+            self._take(framed(rect, QRectF(self.viewport().rect()), covers, largest * style().scale))
+
+    def show_start(self, rect: QRectF, start: QPointF, covers: Sequence[QRectF], zoom: float) -> None:
+        """Show a part of the scene from the place where people begin to read, at a zoom."""
+        self._take(started(rect, start, QRectF(self.viewport().rect()), covers, zoom * style().scale))
+
+    def _take(self, frame: Frame) -> None:
+        self._zoom = max(frame.factor / style().scale, SMALLEST)
         self.setTransform(QTransform.fromScale(self.factor, self.factor))
         self._tile = QPixmap()
-        self.look_at(rect.center())
+        self.look_at(frame.centre)
 
     def ensure_seen(self, rect: QRectF) -> None:
         """Bring a part of the scene into view, moving no more than is needed."""

@@ -16,6 +16,8 @@ from engine.plan.structure import Structure, analyse
 
 NODE_WIDTH: Final = 220.0
 NODE_HEIGHT: Final = 96.0
+LEAST_WIDTH: Final = 48.0
+GAP: Final = 40.0
 COLUMN: Final = 288.0
 ROW: Final = 144.0
 UNKNOWN_ICON: Final = "mdi6.help"
@@ -47,6 +49,18 @@ class Diagram:
     boxes: dict[str, Box]
     edges: tuple[tuple[str, str], ...]
     regions: tuple[Region, ...]
+
+    @property
+    def node_width(self) -> float:
+        """How wide all nodes are drawn: as wide as the usual card where the closest two have the room for it."""
+        boxes = sorted(self.boxes.values(), key=lambda box: box.x)
+        apart = (
+            right.x - left.x
+            for at, left in enumerate(boxes)
+            for right in boxes[at + 1 :]
+            if abs(right.y - left.y) < NODE_HEIGHT and right.x > left.x
+        )
+        return max(min(min(apart, default=COLUMN) - GAP, NODE_WIDTH), LEAST_WIDTH)
 
 
 def make_diagram(workflow: Workflow, registry: Registry) -> Diagram:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen, QPixmap, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.gallery.diagram import NODE_HEIGHT, NODE_WIDTH, Box, Diagram, Region
+from app.gallery.diagram import NODE_HEIGHT, Box, Diagram, Region
 from app.theme.style import icon, style
 from app.theme.tokens import Theme
 
@@ -18,6 +18,9 @@ STRETCH: Final = 2.2
 """How much more height than width a drawing may take, so that a long, flat workflow fills its picture."""
 MAX_SCALE: Final = 0.34
 REGION_MARGIN: Final = 8
+OUT: Final = 4.0
+"""How far an edge that leads back to another row goes out of a node before it turns."""
+
 RETURN_ROOM: Final = 12
 """Room under a loop's nodes for the arrow that leads back."""
 
@@ -80,9 +83,9 @@ def draw(diagram: Diagram | None, theme: Theme, size: QSize, ratio: float = 1.0)
 
 def place(diagram: Diagram, size: QSize) -> dict[str, QRectF]:
     """Where each node goes in a picture of that size: all of them in it, in the middle."""
-    boxes = diagram.boxes.values()
+    boxes, wide = diagram.boxes.values(), diagram.node_width
     left, top = min(box.x for box in boxes), min(box.y for box in boxes)
-    width = max(box.x for box in boxes) + NODE_WIDTH - left
+    width = max(box.x for box in boxes) + wide - left
     height = max(box.y for box in boxes) + NODE_HEIGHT - top
     around = MARGIN + (REGION_MARGIN if diagram.regions else 0)
     room_below = RETURN_ROOM if diagram.regions else 0
@@ -94,7 +97,7 @@ def place(diagram: Diagram, size: QSize) -> dict[str, QRectF]:
         node_id: QRectF(
             left_margin + (box.x - left) * across,
             top_margin + (box.y - top) * down,
-            NODE_WIDTH * across,
+            wide * across,
             NODE_HEIGHT * down,
         )
         for node_id, box in diagram.boxes.items()
@@ -145,9 +148,14 @@ def _towards(start: QPointF, end: QPointF, distance: float) -> QPointF:
 def _draw_edge(painter: QPainter, theme: Theme, source: QRectF, target: QRectF) -> None:
     start = QPointF(source.right(), source.center().y())
     end = QPointF(target.left(), target.center().y())
-    bend = max(abs(end.x() - start.x()) * 0.5, 6.0)
     path = QPainterPath(start)
-    path.cubicTo(start + QPointF(bend, 0), end - QPointF(bend, 0), end)
+    if end.x() < start.x() and abs(end.y() - start.y()) > source.height():  # back to another row: between the two
+        right, left, lane = start.x() + OUT, end.x() - OUT, (start.y() + end.y()) / 2
+        corners = [(right, start.y()), (right, lane), (left, lane), (left, end.y())]
+        _rounded(path, [start, *(QPointF(x, y) for x, y in corners), end], OUT * 0.75)
+    else:
+        bend = max(abs(end.x() - start.x()) * 0.5, 6.0)
+        path.cubicTo(start + QPointF(bend, 0), end - QPointF(bend, 0), end)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(QColor(theme.outline), 1.2))
     painter.drawPath(path)

@@ -38,9 +38,10 @@ def looping(layout: dict[str, object] | None = None) -> Workflow:
 
 
 def test_nodes_stand_where_the_layout_puts_them_with_the_look_of_their_type() -> None:
-    diagram = diagram_of(template("Self-Refine"))
+    workflow = template("Self-Refine")
+    diagram = diagram_of(workflow)
     draft = diagram.boxes["draft"]
-    assert (draft.x, draft.y) == (2 * COLUMN, 0)
+    assert {"x": draft.x, "y": draft.y} == workflow.layout["nodes"]["draft"]
     assert (draft.category, draft.icon) == (Category.AI, "mdi6.creation")
     assert len(diagram.boxes) == 7
 

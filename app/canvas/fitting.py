@@ -1,0 +1,66 @@
+"""What of the document is seen, and what lies in the corners over it: the two keep out of each other's way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPointF, QRectF, QSize
+
+from app.canvas.node_item import NodeItem
+from app.theme.tokens import UNIT
+
+if TYPE_CHECKING:
+    from app.canvas.controls import ZoomControls
+    from app.canvas.document_view import DocumentView
+    from app.canvas.minimap import Minimap
+    from app.canvas.viewer import CanvasViewer
+
+CORNER: Final = 4 * UNIT
+LEAST_FIRST: Final = 0.4
+"""The least zoom at which a document is first seen: titles are legible, and few of them cut."""
+
+
+class Fitting:
+    """Fits parts of a document into the view, beside the zoom buttons and the overview map."""
+
+    def __init__(self, view: DocumentView, viewer: CanvasViewer, controls: ZoomControls, minimap: Minimap) -> None:
+        self._view, self._viewer = view, viewer
+        self._controls, self._minimap = controls, minimap
+
+    def place_corners(self, size: QSize) -> None:
+        """Put buttons and map into the lower corners of a canvas of that size."""
+        controls, minimap = self._controls, self._minimap
+        controls.adjustSize()
+        controls.move(CORNER, size.height() - controls.height() - CORNER)
+        minimap.move(size.width() - minimap.width() - CORNER, size.height() - minimap.height() - CORNER)
+        is_wide = size.width() > controls.width() + minimap.width() + 4 * CORNER
+        minimap.has_room = is_wide and size.height() > 2 * minimap.height()
+        minimap.stand_back()
+
+    def fit_all(self) -> None:
+        """Show the whole document; the map stands back then."""
+        self._viewer.show_rect(self._view.content_rect, self._covers(has_map=False))
+
+    def first_look(self) -> None:
+        """Show the whole document; the start of one that is too large to be read as a whole."""
+        self.fit_all()
+        if self._viewer.zoom < LEAST_FIRST:
+            rect, cards = self._view.content_rect, self._view.nodes.values()
+            middles = (card.card_rect.center() for card in cards)
+            start = min(middles, key=lambda place: place.x(), default=rect.center())
+            self._viewer.show_start(rect, start, self._covers(has_map=self._minimap.has_room), LEAST_FIRST)
+
+    def fit_selection(self) -> None:
+        """Show what is selected; the whole document where nothing is."""
+        rect = QRectF()
+        for item in self._viewer.selected_nodes():
+            rect = rect.united(item.card_rect if isinstance(item, NodeItem) else item.scene_rect)
+        if rect.isNull():
+            self.fit_all()
+        else:
+            self._viewer.show_rect(rect, self._covers(has_map=self._minimap.has_room))
+
+    def _covers(self, *, has_map: bool) -> list[QRectF]:
+        """What lies over the view, in its pixels."""
+        covers = [self._controls, self._minimap] if has_map else [self._controls]
+        return [QRectF(cover.geometry()).translated(-QPointF(self._viewer.pos())) for cover in covers]

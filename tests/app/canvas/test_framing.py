@@ -1,0 +1,169 @@
+"""Where the scene is looked at from, so that nothing that lies over the view covers what is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPointF, QRectF
+from pytestqt.qtbot import QtBot
+
+from app.canvas.card import words_of
+from app.canvas.fitting import LEAST_FIRST
+from app.canvas.framing import MARGIN, Frame, framed, started
+from app.canvas.look import LEGIBLE
+from app.theme.style import style
+from app.theme.tokens import FONT_SIZE_TITLE
+from engine.bundled import templates_folder
+from engine.document.files import load
+from engine.document.model import Workflow
+from tests.app.canvas.conftest import Hand, MakeCanvas
+from tests.app.canvas.documents import node, workflow
+
+VIEW = QRectF(0, 0, 900, 700)
+CONTROLS = QRectF(16, 640, 180, 44)
+MAP = QRectF(724, 588, 160, 96)
+TEMPLATES = sorted(templates_folder().glob("*.loop.json"))
+
+
+def on_screen(rect: QRectF, frame: Frame, view: QRectF = VIEW) -> QRectF:
+    corner = view.center() + (rect.topLeft() - frame.centre) * frame.factor
+    return QRectF(corner, rect.size() * frame.factor)
+
+
+def test_a_wide_part_is_in_the_middle_and_as_wide_as_the_view() -> None:
+    wide = QRectF(100, 50, 2000, 400)
+    seen = on_screen(wide, framed(wide, VIEW, [CONTROLS, MAP], 1.0))
+    assert seen.width() == pytest.approx(VIEW.width() - 2 * MARGIN)
+    assert seen.center().y() == pytest.approx(VIEW.center().y())
+
+
+def test_a_high_part_stands_between_what_lies_in_the_corners() -> None:
+    high = QRectF(0, 0, 300, 2000)
+    seen = on_screen(high, framed(high, VIEW, [CONTROLS, MAP], 1.0))
+    assert seen.height() == pytest.approx(VIEW.height() - 2 * MARGIN)
+    assert not seen.intersects(CONTROLS)
+    assert not seen.intersects(MAP)
+
+
+@pytest.mark.parametrize("size", [(900, 700), (1800, 1300), (700, 2400), (3000, 2000), (1200, 1200), (40, 9000)])
+@pytest.mark.parametrize("covers", [[CONTROLS], [CONTROLS, MAP]])
+def test_nothing_is_covered_and_all_is_seen(size: tuple[int, int], covers: list[QRectF]) -> None:
+    rect = QRectF(-300, 700, *size)
+    seen = on_screen(rect, framed(rect, VIEW, covers, 1.0))
+    assert VIEW.contains(seen)
+    assert not any(cover.intersects(seen) for cover in covers)
+
+
+def test_a_small_part_is_no_larger_than_life() -> None:
+    assert framed(QRectF(0, 0, 100, 40), VIEW, [CONTROLS], 1.5).factor == 1.5
+
+
+def test_a_part_that_is_too_large_begins_at_the_left_at_the_height_of_its_start() -> None:
+    large = QRectF(0, 0, 9000, 5000)
+    seen = on_screen(large, started(large, QPointF(80, 2000), VIEW, [CONTROLS], 0.5))
+    assert seen.left() == pytest.approx(MARGIN)
+    free_middle = (MARGIN + CONTROLS.top() - MARGIN) / 2
+    assert seen.top() + 2000 * 0.5 == pytest.approx(free_middle)
+    low = QRectF(0, 0, 9000, 400)
+    seen = on_screen(low, started(low, QPointF(80, 200), VIEW, [CONTROLS], 0.5))
+    assert seen.center().y() == pytest.approx(free_middle)
+
+
+def chain(count: int) -> Workflow:
+    nodes = [node(f"n{at}", "transform", f"Step {at}", template="x") for at in range(count)]
+    places = {f"n{at}": (at * 240, 1000 if at else 0) for at in range(count)}
+    return workflow(nodes, [], places)
+
+
+def test_a_large_document_is_first_seen_from_its_start_with_legible_titles(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(chain(40))
+    hand.canvas.first_look()
+    assert hand.canvas.viewer.zoom == LEAST_FIRST
+    assert hand.canvas.editing.seen.contains(hand.item("n0").card_rect)
+    assert hand.canvas.minimap.isVisible()
+    hand.canvas.fit_all()
+    assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+
+
+def test_a_small_document_is_first_seen_as_a_whole(hand: Hand) -> None:
+    hand.canvas.first_look()
+    assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+
+
+def test_the_map_stands_back_while_everything_is_seen(hand: Hand) -> None:
+    hand.canvas.fit_all()
+    assert not hand.canvas.minimap.isVisible()
+    hand.canvas.zoom_to(2.0)
+    assert hand.canvas.minimap.isVisible()
+    hand.canvas.minimap.setFocus()
+    hand.canvas.fit_all()
+    assert hand.canvas.minimap.isVisible(), "the keyboard is not taken away from under a hand"
+    hand.canvas.viewer.setFocus()
+
+
+def test_the_map_comes_back_when_a_card_is_moved_out_of_view(hand: Hand, qtbot: QtBot) -> None:
+    hand.canvas.fit_all()
+    hand.session.select(["text"])
+    for _ in range(8):
+        hand.canvas.editing.nudge(200, 0)
+    qtbot.waitUntil(hand.canvas.minimap.isVisible)
+
+
+def overlays(hand: Hand) -> list[QRectF]:
+    canvas = hand.canvas
+    return [QRectF(part.geometry()) for part in (canvas.controls, canvas.minimap) if part.isVisible()]
+
+
+def shown(hand: Hand, rect: QRectF) -> QRectF:
+    return QRectF(hand.canvas.viewer.mapFromScene(rect).boundingRect())
+
+
+def test_a_high_document_is_fitted_beside_controls_and_map(make_canvas: MakeCanvas) -> None:
+    places = {f"n{at}": (0 if at % 2 else 300, at * 120) for at in range(12)}
+    hand = make_canvas(workflow([node(name, "transform", template="x") for name in places], [], places))
+    hand.canvas.resize(640, 480)
+    hand.canvas.fit_all()
+    hand.session.select(["n9", "n10"])
+    for fit in (hand.canvas.fit_all, hand.canvas.fit_selection):
+        fit()
+        chosen = hand.session.selection if fit == hand.canvas.fit_selection else hand.canvas.view.nodes
+        for name in chosen:
+            card = shown(hand, hand.item(name).card_rect)
+            assert not any(card.intersects(cover) for cover in overlays(hand)), name
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name.partition(".")[0])
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_a_template_is_first_seen_with_whole_titles_that_can_be_read(
+    path: Path, scale: float, make_canvas: MakeCanvas
+) -> None:
+    hand = make_canvas(load(path))
+    hand.canvas.resize(900, 720)  # what the usual window leaves for the canvas
+    try:
+        style().choose("dark", scale)
+        hand.canvas.first_look()
+        zoom = hand.canvas.viewer.zoom
+        for name, item in hand.canvas.view.nodes.items():
+            words = words_of(item.facts.title, item.shape_, zoom)
+            assert FONT_SIZE_TITLE * words.growth * zoom >= LEGIBLE - 0.01, name
+            if scale == 1.0:
+                assert " ".join(words.title) == item.facts.title, name
+    finally:
+        style().choose("dark", 1.0)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name.partition(".")[0])
+def test_cards_of_a_template_stand_clear_of_each_other_of_edges_and_of_the_way_back(
+    path: Path, make_canvas: MakeCanvas
+) -> None:
+    view = make_canvas(load(path)).canvas.view
+    cards = {name: item.card_rect for name, item in view.nodes.items()}
+    lines = {f"{source} -> {target}": pipe.path() for (source, target), pipe in view.pipes.items()}
+    lines |= {f"back to {loop}": region.arrow for loop, region in view.regions.items.items()}
+    for name, card in cards.items():
+        assert not any(card.intersects(other) for key, other in cards.items() if key != name), name
+        inside = card.adjusted(2, 2, -2, -2)
+        for line, way in lines.items():
+            points = (way.pointAtPercent(at / 200) for at in range(201))
+            assert not any(inside.contains(point) for point in points), f"{line} runs behind {name}"
