@@ -1,7 +1,7 @@
 """The progress of all runs on the program's icon in the taskbar or dock, where the platform takes it.
 
 On Linux that is a signal on the session bus that docks listen for: Unity's launcher interface, which KDE Plasma, Ubuntu
-Dock, Dash to Dock and Plank understand. Qt itself has nothing for it any more. Whoever listens hears it; nobody answers.
+Dock, Dash to Dock and Plank understand. Qt itself has nothing for it. Whoever listens hears it, and none answers.
 """
 
 from __future__ import annotations
