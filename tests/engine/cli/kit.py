@@ -135,7 +135,7 @@ class Events:
     def __init__(self) -> None:
         self._seq = -1
 
-    def __call__(self, kind: str, path: str = "", **fields: Any) -> Any:
+    def __call__(self, kind: str, /, path: str = "", **fields: Any) -> Any:
         self._seq += 1
         return getattr(run_events, kind)(run_id="r", seq=self._seq, time=1000.0 + self._seq, path=path, **fields)
 

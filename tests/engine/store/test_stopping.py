@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.document.files import loads
+from engine.nodes.loop import LoopConfig
+from engine.store.stopping import loop_config, percent, what_was_tested, why_stopped
+from tests.engine.cli.kit import Events, refine
+
+
+def iterations(*fields: dict[str, Any]) -> list[Any]:
+    event = Events()
+    return [
+        event.iteration(
+            "loop", number, each.get("result", f"r{number}"), **{k: v for k, v in each.items() if k != "result"}
+        )
+        for number, each in enumerate(fields)
+    ]
+
+
+def similar(*figures: float | None) -> list[Any]:
+    return iterations(*({"similarity": figure} for figure in figures))
+
+
+STABLE = LoopConfig(exit_condition="stable_output")
+PATIENT = LoopConfig(exit_condition="stable_output", stability_patience=2)
+EVALUATED = LoopConfig(exit_condition="evaluator")
+CONTINUED = {"branch": "continue", "reason": "Too long."}
+DONE = {"branch": "done", "reason": "All  points\nare met."}
+
+
+@pytest.mark.parametrize(
+    ("config", "ended", "reason", "total", "sentence"),
+    [
+        (LoopConfig(), similar(None, None), "max_iterations", 2, "Stopped after 2 of 2: the count was reached."),
+        (
+            STABLE,
+            similar(None, 0.5, 0.9, 0.962),
+            "stable_output",
+            10,
+            "Stopped after 4 of 10: this result is 96.2 % the same as the one before (threshold 95 %).",
+        ),
+        (
+            PATIENT,
+            similar(None, 0.96, 1.0),
+            "stable_output",
+            5,
+            "Stopped after 3 of 5: this result is 100 % the same as the one before (threshold 95 %), 2 times in a row.",
+        ),
+        (
+            STABLE,
+            similar(None, 0.9499),
+            "max_iterations",
+            2,
+            "Stopped after 2 of 2: the count was reached; similarity 94.9 % < 95 %.",
+        ),
+        (
+            EVALUATED,
+            iterations(CONTINUED, DONE),
+            "evaluator_done",
+            5,
+            "Stopped after 2 of 5: the evaluator chose 'done': All points are met.",
+        ),
+        (
+            EVALUATED,
+            iterations(CONTINUED),
+            "max_iterations",
+            1,
+            "Stopped after 1 of 1: the count was reached; the evaluator chose 'continue': Too long.",
+        ),
+        (
+            LoopConfig(until="size(output)<6 || similarity>1"),
+            iterations({"result": "a much longer one"}, {"result": "short", "similarity": 0.61}),
+            "until",
+            5,
+            "Stopped after 2 of 5: “size(output)<6 || similarity>1” became true (output “short”, similarity 0.610).",
+        ),
+        (
+            LoopConfig(until="cost_usd > 1.0"),
+            iterations({"cost_usd": 0.25}, {"cost_usd": 0.5}),
+            "max_iterations",
+            2,
+            "Stopped after 2 of 2: the count was reached; “cost_usd > 1.0” was false (cost_usd 0.75).",
+        ),
+        (LoopConfig(timeout_s=30), similar(None), "timeout", 5, "Stopped after 1 of 5: its time limit of 30 s was up."),
+        (LoopConfig(), similar(None), "budget", 5, "Stopped after 1 of 5: the budget was spent."),
+        (LoopConfig(), similar(None), "cancelled", 5, "Stopped after 1 of 5: it was cancelled."),
+        (LoopConfig(), [], "error", 5, "Stopped after 0 of 5: an error ended it: The key was refused."),
+        (LoopConfig(), [], "disabled", None, "Ran no iteration: it is disabled."),
+        (
+            LoopConfig(condition="size(input) > 9"),
+            [],
+            "condition",
+            None,
+            "Ran no iteration: its condition “size(input) > 9” was not met.",
+        ),
+        (LoopConfig(), similar(None), "judge_done", 5, "Stopped after 1 of 5: the judge found it done."),
+        (LoopConfig(), similar(None), "something_new", 5, "Stopped after 1 of 5: something_new."),
+    ],
+)
+def test_why_a_loop_stopped_is_one_sentence_with_the_figures(
+    config: LoopConfig, ended: list[Any], reason: str, total: int | None, sentence: str
+):
+    assert why_stopped(config, ended, reason, total, error="The key was refused.") == sentence
+
+
+def test_what_a_node_gave_is_shown_where_until_names_it_and_it_is_known():
+    config = LoopConfig(until="nodes.check == 'fine'")
+    given = {"check": "fine", "draft": "x"}
+    sentence = "Stopped after 1 of 5: “nodes.check == 'fine'” became true"
+    assert why_stopped(config, similar(None), "until", 5, given=given) == f"{sentence} (nodes.check “fine”)."
+    assert why_stopped(config, similar(None), "until", 5) == f"{sentence}."
+
+
+def test_a_similarity_worked_out_since_is_used_where_none_was_recorded():
+    assert "96 % the same" in why_stopped(STABLE, similar(None, None), "stable_output", 5, similarity=0.96)
+
+
+def test_what_was_tested_after_each_iteration():
+    ended = similar(None, 0.91, 0.97)
+    assert [what_was_tested(STABLE, ended, index) for index in range(3)] == [
+        ("no similarity, there is no result before", "iteration 1 of at most 5"),
+        ("similarity 91 % < 95 %", "iteration 2 of at most 5"),
+        ("similarity 97 % ≥ 95 %", "iteration 3 of at most 5"),
+    ]
+
+
+def test_patience_is_counted_in_what_was_tested():
+    ended = similar(None, 0.96, 0.2, 0.97, 0.98)
+    assert [what_was_tested(PATIENT, ended, index)[0] for index in range(1, 5)] == [
+        "similarity 96 % ≥ 95 %, 1 of 2 times in a row",
+        "similarity 20 % < 95 %, 0 of 2 times in a row",
+        "similarity 97 % ≥ 95 %, 1 of 2 times in a row",
+        "similarity 98 % ≥ 95 %, 2 of 2 times in a row",
+    ]
+
+
+def test_verdict_score_and_until_in_what_was_tested():
+    config = LoopConfig(exit_condition="evaluator", until="size(output) < 3", score="1.0")
+    ended = iterations({**CONTINUED, "score": 1.5, "result": "long " * 40})
+    until = "until “size(output) < 3” (output “" + "long " * 12 + "…” (200 characters))"
+    assert what_was_tested(config, ended, 0) == (
+        until,
+        "the evaluator chose 'continue': Too long.",
+        "score 1.5",
+        "iteration 1 of at most 5",
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(1.0, "100 %"), (0.99999, "99.9 %"), (0.95, "95 %"), (0.29, "29 %"), (0.0, "0 %")]
+)
+def test_no_share_looks_larger_than_it_is(share: float, text: str):
+    assert percent(share) == text
+
+
+def test_the_settings_of_a_nested_loop_are_found_by_its_path():
+    workflow = loads(json.dumps(refine(3, exit_condition="stable_output", stability_threshold=0.8)))
+    assert loop_config(workflow, "outer[1].loop").stability_threshold == 0.8
+    assert loop_config(workflow, "outer[1].gone").exit_condition == "max_iterations"
+    broken = loads(json.dumps(refine(3, stability_threshold="many")))
+    assert loop_config(broken, "loop") == LoopConfig()
