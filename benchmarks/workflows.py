@@ -9,8 +9,9 @@ from typing import Any
 from benchmarks.work import START, STEPS, step
 from engine import RunOptions, Workflow
 from engine.models.base import OnText, Price, Reply, Request
+from engine.nodes.context import NodeContext
 from engine.nodes.registry import builtin_registry
-from engine.nodes.spec import Category, NodeConfig, NodeContext, NodeSpec, Outputs, Port
+from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port
 
 MODEL = "instant"
 NO_CAP = 1_000_000

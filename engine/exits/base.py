@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 from engine.expr import Scope
 from engine.values import Value
@@ -28,13 +28,19 @@ class EndedIteration:
     scope: Scope
 
 
-class ExitCondition(Protocol):
-    """One way for a loop to stop. It may keep state; a loop makes its own for every run of it."""
+class ExitCondition(ABC):
+    """One way for a loop to stop. It may keep state; a loop makes its own for every run of it.
 
+    After each iteration all conditions of the loop observe it; then they are asked in order, to the first that stops.
+    """
+
+    def observe(self, iteration: EndedIteration) -> None:  # noqa: B027 - most conditions look at one iteration alone
+        """Take note of an iteration, also of one of which it is known that the loop went on after it."""
+
+    @abstractmethod
     def reason(self, iteration: EndedIteration) -> str | None:
         """Why the loop stops after this iteration; None where it goes on.
 
         Raises:
             EngineError: It cannot be told; the loop ends as `error`.
         """
-        ...

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from engine.exits.base import EndedIteration
+from engine.exits.base import EndedIteration, ExitCondition
 from engine.nodes.router import DONE
 
 EVALUATOR_DONE = "evaluator_done"
 
 
-class Evaluator:
+class Evaluator(ExitCondition):
     """Stops when the controlling router chose `done`."""
 
     def reason(self, iteration: EndedIteration) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.exits.base import EndedIteration
+from engine.exits.base import EndedIteration, ExitCondition
 
 MAX_ITERATIONS = "max_iterations"
 
 
-class MaxIterations:
+class MaxIterations(ExitCondition):
     """Stops after that many iterations."""
 
     def __init__(self, count: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.exits.base import EndedIteration
+from engine.exits.base import EndedIteration, ExitCondition
 
 STABLE_OUTPUT = "stable_output"
 
 
-class StableOutput:
+class StableOutput(ExitCondition):
     """Stops when a result was at least `threshold` similar to the one before, `patience` times running."""
 
     def __init__(self, threshold: float, patience: int) -> None:
@@ -15,8 +15,11 @@ class StableOutput:
         self._patience = patience
         self._running = 0
 
-    def reason(self, iteration: EndedIteration) -> str | None:
-        """`stable_output` when it was."""
+    def observe(self, iteration: EndedIteration) -> None:
+        """Count how often running the result was similar enough."""
         similar = iteration.similarity is not None and iteration.similarity >= self._threshold
         self._running = self._running + 1 if similar else 0
+
+    def reason(self, iteration: EndedIteration) -> str | None:
+        """`stable_output` when it was."""
         return STABLE_OUTPUT if self._running >= self._patience else None

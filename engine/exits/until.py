@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from engine.exits.base import EndedIteration
+from engine.exits.base import EndedIteration, ExitCondition
 from engine.exits.verdict import is_true
 from engine.expr import Expression
 
 UNTIL = "until"
 
 
-class Until:
+class Until(ExitCondition):
     """Stops when an expression is true."""
 
     def __init__(self, expression: Expression) -> None:

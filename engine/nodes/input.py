@@ -6,17 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
+from engine.nodes.context import NodeContext
 from engine.nodes.convert import ConversionError, convert
-from engine.nodes.spec import (
-    Category,
-    FieldProblem,
-    NodeConfig,
-    NodeContext,
-    NodeSpec,
-    Outputs,
-    Port,
-    PortType,
-)
+from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType
 
 
 class InputConfig(NodeConfig):

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from engine.expr import Template, compile_template
 from engine.models.base import Finish, Message
+from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.schema import SchemaError, compile_schema
 from engine.nodes.spec import (
@@ -17,7 +18,6 @@ from engine.nodes.spec import (
     FieldProblem,
     ModelChoice,
     NamedText,
-    NodeContext,
     NodeError,
     NodeSpec,
     Outputs,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from engine.nodes.spec import Category, NodeConfig, NodeContext, NodeSpec, Outputs, Port
+from engine.nodes.context import NodeContext
+from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port
 
 
 class OutputConfig(NodeConfig):

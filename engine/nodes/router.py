@@ -17,13 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.models.base import Message
+from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.spec import (
     Category,
     FieldProblem,
     ModelChoice,
     NamedText,
-    NodeContext,
     NodeError,
     NodeSpec,
     Outputs,

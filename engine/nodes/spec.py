@@ -6,19 +6,20 @@ This module knows neither how a graph is run nor which node types there are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine.document.problems import Severity
 from engine.errors import EngineError
-from engine.expr import Scope
-from engine.models.base import Message, Reply, Request, Usage
-from engine.nodes.iteration_note import IterationNote
+from engine.models.base import Reply, Request
 from engine.values import Value
+
+if TYPE_CHECKING:
+    from engine.nodes.context import NodeContext
 
 
 class PortType(StrEnum):
@@ -185,77 +186,6 @@ class ModelCall:
 
 Outputs = dict[str, Value]
 """What a node gives, by output port. A port that is not in it is dead."""
-
-
-class Services(Protocol):
-    """What a run offers to the nodes that it runs."""
-
-    def parameter(self, name: str) -> Value:
-        """The value given to the run for that input; raises KeyError where none was given."""
-        ...
-
-    def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Awaitable[Reply]:
-        """Make one model call within the budget, streaming its text into the run's events."""
-        ...
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Value]) -> Value:
-        """Call a tool by name."""
-        ...
-
-
-@dataclass(slots=True)
-class NodeContext(Generic[ConfigT]):
-    """What a node's run function gets: its config, its inputs, and what the run offers.
-
-    Attributes:
-        path: Where in the run this is (`loop[2].draft`).
-        config: The node's settings.
-        prepared: What the node type's `prepare` made of them, once a run.
-        inputs: Values by input port; a port that nothing live reached is not in it.
-        scope: Names for templates and expressions: every input port (null where nothing live reached it), and `loop`
-            in a body.
-        services: What the run offers.
-        iteration_note: What the first model node of a loop's body is told about its iteration; None elsewhere.
-        usage: Tokens used so far, failed attempts included.
-        cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
-        calls: The model calls made so far.
-        warnings: What a person should know although the node went on.
-    """
-
-    path: str
-    config: ConfigT
-    prepared: Any
-    inputs: Mapping[str, Value]
-    scope: Scope
-    services: Services
-    iteration_note: IterationNote | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = 0.0
-    calls: tuple[ModelCall, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    def complete(
-        self,
-        choice: ModelChoice,
-        messages: Iterable[Message],
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        schema: dict[str, Value] | None = None,
-        seed: int | None = None,
-    ) -> Awaitable[Reply]:
-        """Make one model call.
-
-        Raises:
-            ModelError: The call gave no usable reply.
-            BudgetError: It does not fit into what is left of the budget; no call was made.
-        """
-        request = Request(tuple(messages), temperature, max_tokens, schema, seed, self.path)
-        return self.services.complete(self, choice, request)
-
-    def warn(self, message: str) -> None:
-        """Put a warning into the history of this node."""
-        self.warnings = (*self.warnings, message)
 
 
 def primary_output(outputs: Outputs) -> Value:

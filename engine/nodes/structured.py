@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from engine.models.base import Message
+from engine.nodes.context import NodeContext
 from engine.nodes.json_text import parse_json
 from engine.nodes.schema import SchemaError, compile_schema
-from engine.nodes.spec import NodeContext
 from engine.values import Value
 
 if TYPE_CHECKING:

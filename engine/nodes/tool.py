@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeContext, NodeSpec, Outputs, Port, PortType
+from engine.nodes.context import NodeContext
+from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType
 from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import find_tool
 

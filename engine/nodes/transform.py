@@ -7,18 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from engine.expr import Expression, Template, compile_expression, compile_template
-from engine.nodes.spec import (
-    Category,
-    FieldProblem,
-    NamedText,
-    NodeConfig,
-    NodeContext,
-    NodeSpec,
-    Outputs,
-    Port,
-    PortType,
-    TextKind,
-)
+from engine.nodes.context import NodeContext
+from engine.nodes.spec import Category, FieldProblem, NamedText, NodeConfig, NodeSpec, Outputs, Port, PortType, TextKind
 from engine.nodes.texts import named_ports, text_problems, uses
 
 

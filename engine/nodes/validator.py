@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from engine.expr import Expression, compile_expression
+from engine.nodes.context import NodeContext
 from engine.nodes.json_text import parse_json
 from engine.nodes.schema import Schema, SchemaError, compile_schema
 from engine.nodes.spec import (
@@ -14,7 +15,6 @@ from engine.nodes.spec import (
     FieldProblem,
     NamedText,
     NodeConfig,
-    NodeContext,
     NodeError,
     NodeSpec,
     Outputs,

@@ -1,20 +1,24 @@
 """Where a run's events go: into its log, and from there to whoever reads along.
 
 The run appends and goes on; it waits for no reader. An async reader holds a place in the log, a callback has a
-thread of its own, so that one which is slow or raises neither stops nor slows the run.
+thread of its own, so that one which is slow or raises neither stops nor slows the run. The journal, where the run is
+kept, is no reader: the run waits for it now and then.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from engine.runner.events import AnyEvent
+from engine.errors import EngineError
+from engine.runner.events import AnyEvent, NodeStreaming, RunNotKept
+from engine.runner.journal import Journal
 
 _LOG: Final = logging.getLogger("loopwright")
 
@@ -24,37 +28,82 @@ Callback = Callable[[AnyEvent], None]
 class EventBus:
     """The log of one run, and its readers.
 
+    Where the run is kept, an event is told to readers only once it is safe: what somebody has seen is never lost.
+
     Args:
         run_id: The run.
         fold: By event type, what is called with each such event at once; it must be quick and must not raise.
+        journal: Where the run is kept; None where it is not.
+        past: What the run had told before it broke off; numbers go on from there.
+        keep_past: Whether the journal does not have the past yet.
     """
 
-    def __init__(self, run_id: str, fold: Mapping[Any, Callback]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        fold: Mapping[Any, Callback],
+        journal: Journal | None = None,
+        past: Sequence[AnyEvent] = (),
+        *,
+        keep_past: bool = False,
+    ) -> None:
         self.run_id = run_id
-        self.log: list[AnyEvent] = []
+        self.log: list[AnyEvent] = list(past)
         self.closed = False
         self._fold = fold
         self._waiting: list[asyncio.Future[None]] = []
         self._callbacks: list[_CallbackThread] = []
+        self._next = past[-1].seq + 1 if past else 0
+        self._offset = len(self.log) - self._next
+        self._journal = journal
+        self._written = self._kept = -1
+        self.told = 0 if keep_past and journal is not None else len(self.log)
+        for event in past:
+            self._take_up(event)
+        if journal is not None:
+            loop = asyncio.get_running_loop()
+            journal.watch(_in_loop(loop, self._note_kept), _in_loop(loop, self._note_failed))
+            if keep_past:
+                for event in past:
+                    journal.write(event)
+                    self._written = event.seq
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what is told is kept as well."""
+        return self._journal is not None
+
+    @property
+    def behind(self) -> int:
+        """By how many numbers the journal is behind the run."""
+        return self._written - self._kept if self._journal is not None else 0
 
     def emit(self, event_type: Callable[..., AnyEvent], path: str, *fields: Any) -> None:
         """Tell an event; `fields` are those that its type has beside the common ones, in their order."""
-        log = self.log
-        event = event_type(self.run_id, len(log), time.time(), path, *fields)
-        log.append(event)
-        handler = self._fold.get(event_type)
-        if handler is not None:
-            handler(event)
-        for callback in self._callbacks:
-            callback.queue.put(event)
-        if self._waiting:
-            self._wake()
+        event = event_type(self.run_id, self._next, time.time(), path, *fields)
+        self._next += 1
+        self.log.append(event)
+        self._take_up(event)
+        if self._journal is not None:
+            if event_type is not NodeStreaming:
+                self._journal.write(event)
+                self._written = event.seq
+            if self._written > self._kept:
+                return
+        self._tell(len(self.log))
+
+    async def flush(self) -> None:
+        """Wait until all that was written is safe, or nothing more is kept."""
+        while self.behind:
+            await self._next_change()
 
     def close(self) -> None:
         """Say that nothing more comes."""
         self.closed = True
         for callback in self._callbacks:
             callback.queue.put(None)
+        if self._journal is not None:
+            self._journal.close()
         self._wake()
 
     def add_callback(self, callback: Callback) -> None:
@@ -71,20 +120,65 @@ class EventBus:
         """All events from the first, as they come, to the last."""
         place = 0
         while True:
-            while place < len(self.log):
+            while place < self.told:
                 yield self.log[place]
                 place += 1
             if self.closed:
                 return
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            await future
+            await self._next_change()
+
+    def _take_up(self, event: AnyEvent) -> None:
+        handler = self._fold.get(type(event))
+        if handler is not None:
+            handler(event)
+
+    def _tell(self, end: int) -> None:
+        """Let readers have the log up to that place."""
+        for callback in self._callbacks:
+            for place in range(self.told, end):
+                callback.queue.put(self.log[place])
+        self.told = end
+        if self._waiting:
+            self._wake()
+
+    def _note_kept(self, seq: int) -> None:
+        if self._journal is None:
+            return
+        self._kept = seq
+        end = seq + self._offset + 1
+        # Pieces of replies are not kept, and may be told as soon as what came before them is.
+        while end < len(self.log) and isinstance(self.log[end], NodeStreaming):
+            end += 1
+        self._tell(max(end, self.told))
+
+    def _note_failed(self, error: EngineError) -> None:
+        if self._journal is not None and not self.closed:
+            self._journal = None
+            self.emit(RunNotKept, "", error.message, error.remedy)
+
+    async def _next_change(self) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
                 future.set_result(None)
+
+
+ArgumentT = TypeVar("ArgumentT")
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, function: Callable[[ArgumentT], None]) -> Callable[[ArgumentT], None]:
+    """The function, to be called from any thread, at work in the loop's; a loop that has ended calls nothing."""
+
+    def call(argument: ArgumentT) -> None:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(function, argument)
+
+    return call
 
 
 class _CallbackThread:

@@ -10,52 +10,27 @@ A loop that begins anew with iteration 0 takes back everything told under its pa
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
 
 from engine.models.base import Usage
+from engine.nodes.context import QuestionKind
 from engine.nodes.spec import ModelCall, Outputs
+from engine.runner.event import Event
 from engine.values import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """What all events have.
+class RunStarted(Event):
+    """The run begins.
 
     Attributes:
-        run_id: The run that tells it.
-        seq: Its number in the run, from 0, without a gap.
-        time: When, in seconds since the epoch (UTC).
-        path: Where: `draft`, `loop[2].draft`, `outer[1].inner`; empty for the run itself.
-    """
-
-    type: ClassVar[str] = "event"
-
-    run_id: str
-    seq: int
-    time: float
-    path: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The event as a JSON object, with its type first."""
-        fields = {field.name: _to_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
-        return {"type": self.type, **fields}
-
-
-def _to_json(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, tuple):
-        return [_to_json(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class RunStarted(Event):
-    """The run begins. `inputs` are its parameters by name; `models` the models it may call.
-
-    `parent` is the run that it was forked from and `forked_at` the place there; both are empty for any other run.
+        workflow: The document's name.
+        inputs: Its parameters, by name.
+        models: The models that it may call.
+        parent: The run that it was forked from; empty for any other.
+        forked_at: The place in the parent (`loop[2]`, `loop[2].critique`) from which on it is run anew.
+        edits: Values that a person gave by hand, by place: of an iteration what it starts from, of a node what it gave.
     """
 
     type: ClassVar[str] = "run.started"
@@ -64,6 +39,7 @@ class RunStarted(Event):
     models: tuple[str, ...]
     parent: str = ""
     forked_at: str = ""
+    edits: dict[str, Value] = field(default_factory=dict[str, Value])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +96,7 @@ class NodeWaiting(Event):
 
     type: ClassVar[str] = "node.waiting"
     node_type: str
-    kind: Literal["approval", "question"]
+    kind: QuestionKind
     message: str
     value: Value
     choices: tuple[str, ...]

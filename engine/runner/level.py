@@ -4,157 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
 
 from engine.models.base import Model, Price, Reply, Request, Usage
+from engine.nodes.context import Answer, NodeContext, QuestionKind
 from engine.nodes.iteration_note import IterationNote
-from engine.nodes.spec import ModelCall, ModelChoice, NodeContext, Outputs
+from engine.nodes.spec import ModelCall, ModelChoice
 from engine.plan.config_words import config_faults
-from engine.plan.graph import NodePlan
 from engine.runner.account import Account, estimate, reply_tokens
-from engine.runner.bus import EventBus
-from engine.runner.events import BudgetWarning, NodeStreaming, RunPaused, RunResumed
+from engine.runner.core import BoundModel, Core
+from engine.runner.events import BudgetWarning, NodeAnswered, NodeCalled, NodeCalling, NodeStreaming, NodeWaiting
 from engine.runner.frame import LoopFrame
-from engine.tools.base import ToolContext, ToolError
+from engine.tools.base import ToolError
 from engine.tools.registry import find_tool
 from engine.values import Value
-
-
-class BoundModel:
-    """A model of this run with its price: the one that the user states, else its own.
-
-    Attributes:
-        model: The model.
-        known_price: Its price, once it was asked for; None where nobody knows.
-        is_asked: Whether it was.
-    """
-
-    __slots__ = ("is_asked", "known_price", "model")
-
-    def __init__(self, model: Model, stated: Price | None) -> None:
-        self.model = model
-        self.known_price = stated
-        self.is_asked = stated is not None
-
-    async def price(self) -> Price | None:
-        """What it costs; None where nobody knows. Asked for once."""
-        if not self.is_asked:
-            self.known_price = await self.model.price()
-            self.is_asked = True
-        return self.known_price
-
-
-class Slots:
-    """How many nodes may be at work at once; first come, first served."""
-
-    def __init__(self, count: int) -> None:
-        self._free = count
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    def take_now(self) -> bool:
-        """Take a place if one is free."""
-        if self._free > 0:
-            self._free -= 1
-            return True
-        return False
-
-    async def wait(self) -> None:
-        """Wait for a place and take it."""
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        try:
-            await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                self.give_back()
-            raise
-
-    def give_back(self) -> None:
-        """Give a place to whoever has waited longest, else make it free."""
-        while self._waiting:
-            future = self._waiting.popleft()
-            if not future.done():
-                future.set_result(None)
-                return
-        self._free += 1
-
-
-@dataclass(slots=True)
-class Core:
-    """What all levels of one run share.
-
-    Attributes:
-        bus: Where events go.
-        models: The run's models.
-        parameters: The values of the workflow's inputs, by name.
-        tools: What tools may do.
-        slots: The places for nodes at work.
-        outputs: Named results so far.
-        warnings: What a person should know at the end although the run went on.
-        execute: Runs one node of a graph; handed in, because running a loop means running graphs again.
-        paused: Whether no further node is to start.
-        stop_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
-        waiting: What is to be started next while the run is paused, in order.
-        steps: How many may start although the run is paused, as soon as they come to it.
-    """
-
-    bus: EventBus
-    models: Mapping[ModelChoice, BoundModel]
-    parameters: Mapping[str, Value]
-    tools: ToolContext
-    slots: Slots
-    execute: Callable[[Any, NodePlan], Awaitable[Outputs | None]]
-    outputs: dict[str, Value] = field(default_factory=dict[str, Value])
-    warnings: list[str] = field(default_factory=list[str])
-    paused: bool = False
-    stop_before_iteration: bool = False
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
-    steps: int = 0
-
-    def pause(self) -> None:
-        """Start no more nodes."""
-        if not self.paused:
-            self.paused = True
-            self.bus.emit(RunPaused, "")
-
-    def resume(self) -> None:
-        """Start nodes again."""
-        if not self.paused:
-            return
-        self.paused = False
-        self.steps = 0
-        while self.waiting:
-            self._let_start(self.waiting.popleft())
-        self.bus.emit(RunResumed, "")
-
-    def let_one_start(self) -> None:
-        """Let what has waited longest, or else comes next, begin, although the run is paused."""
-        while self.waiting:
-            if self._let_start(self.waiting.popleft()):
-                return
-        if self.paused:
-            self.steps += 1
-
-    async def free_to_start(self) -> None:
-        """Wait while the run is paused, for a resume or for being let through."""
-        if self.steps:
-            self.steps -= 1
-        elif self.paused:
-            turn = asyncio.get_running_loop().create_future()
-            self.waiting.append(turn)
-            await turn
-
-    def _let_start(self, turn: asyncio.Future[None]) -> bool:
-        if turn.done():
-            return False
-        turn.set_result(None)
-        return True
 
 
 class Level:
@@ -189,16 +56,26 @@ class Level:
         return self.core.parameters[name]
 
     def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Awaitable[Reply]:
-        """Make one model call, within the budget of every level.
+        """Make one model call, within the budget of every level. One that was paid for before is not made again.
 
         Raises:
             ModelError: It gave no usable reply.
             BudgetError: It does not fit; no call was made.
         """
         bound = self.core.models[choice]
+        if self.core.replay is not None:
+            call = self.core.replay.call(context.path, len(context.calls), bound.model.name, request)
+            if call is not None:
+                return self._again(context, call)
         if self.account.limited or not bound.is_asked:
             return self._reckoned(context, bound, request)
         return self._call(context, bound.model, bound.known_price, request)
+
+    async def _again(self, context: NodeContext[Any], call: ModelCall) -> Reply:
+        """Take up a call that had come to its end before the run broke off; the accounts have counted it already."""
+        _add(context, call.reply.usage, call.cost_usd)
+        context.calls = (*context.calls, call)
+        return call.reply
 
     async def _reckoned(self, context: NodeContext[Any], bound: BoundModel, request: Request) -> Reply:
         """Make a call that must fit into a budget, or whose price must first be asked for."""
@@ -215,6 +92,10 @@ class Level:
                 self.core.bus.emit(BudgetWarning, account.path, unit, spent, limit)
 
     async def _call(self, context: NodeContext[Any], model: Model, price: Price | None, request: Request) -> Reply:
+        bus, number = self.core.bus, len(context.calls)
+        if bus.is_kept:
+            bus.emit(NodeCalling, context.path, number, model.name)
+            await bus.flush()  # after a crash the history must know that this call may have been billed
         started = time.perf_counter()
         received: list[str] = []
         try:
@@ -226,16 +107,17 @@ class Level:
                 self._charge(context, Usage(tokens_in, len(received), exact=False), price, None)
             raise
         cost = self._charge(context, reply.usage, price, reply.cost_usd)
-        duration = time.perf_counter() - started
-        context.calls = (*context.calls, ModelCall(model.name, request, reply, cost, duration))
+        call = ModelCall(model.name, request, reply, cost, time.perf_counter() - started)
+        context.calls = (*context.calls, call)
+        if bus.is_kept:
+            bus.emit(NodeCalled, context.path, number, call)
         return reply
 
     def _charge(
         self, context: NodeContext[Any], usage: Usage, price: Price | None, stated: float | None
     ) -> float | None:
         cost = stated if stated is not None else price.cost_usd(usage) if price is not None else None
-        context.usage = usage if context.usage is None else context.usage + usage
-        context.cost_usd = None if cost is None or context.cost_usd is None else context.cost_usd + cost
+        _add(context, usage, cost)
         self.account.charge(usage, cost)
         return cost
 
@@ -257,4 +139,33 @@ class Level:
             raise ToolError(
                 f'The tool "{name}" cannot be called: {faults}.', f"See `loopwright nodes tool` for what {name} takes."
             ) from error
+        await self.core.bus.flush()  # what a tool does outside cannot be taken back
         return await tool.run(parameters, self.core.tools)
+
+    async def ask(
+        self, context: NodeContext[Any], kind: QuestionKind, message: str, value: Value, choices: tuple[str, ...]
+    ) -> Answer:
+        """Ask a person, and wait for the answer however long it takes; the node gives up its place meanwhile."""
+        core = self.core
+        known = core.replay.answer(context.path) if core.replay is not None else None
+        if known is not None:
+            return known
+        core.bus.emit(NodeWaiting, context.path, context.node_type, kind, message, value, choices)
+        question = core.questions[context.path] = asyncio.get_running_loop().create_future()
+        core.slots.give_back()
+        try:
+            answer = await question
+            if not core.slots.take_now():
+                await core.slots.wait()
+        except BaseException:
+            core.slots.take_anyway()
+            raise
+        finally:
+            del core.questions[context.path]
+        core.bus.emit(NodeAnswered, context.path, answer.choice, answer.value, answer.comment)
+        return answer
+
+
+def _add(context: NodeContext[Any], usage: Usage, cost: float | None) -> None:
+    context.usage = usage if context.usage is None else context.usage + usage
+    context.cost_usd = None if cost is None or context.cost_usd is None else context.cost_usd + cost

@@ -11,7 +11,7 @@ from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import make_attempts
 from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.runner.failure import NodeFailure
-from engine.runner.loop_run import LoopRun
+from engine.runner.loop_run import LoopRun, tell_flagged
 from engine.runner.node import outputs_on_error
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
@@ -28,6 +28,14 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
         BudgetError: The budget is spent, and no whole iteration is there to return, or its settings say that it fails.
     """
     level, path, kind = around.level, around.level.prefix + node.id, node.spec.type
+    replay = level.core.replay
+    known = replay.outputs(path) if replay is not None else None
+    if replay is not None and known is not None:
+        replay.charge(path, level.account)
+        end = replay.loop_end(path)
+        if end is not None:
+            tell_flagged(level.core.warnings, path, node.config, end.exit_reason, end.iterations_run)
+        return _given(around, node, known)
     if level.core.paused:
         await level.core.free_to_start()
     emit = level.core.bus.emit
@@ -36,7 +44,15 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
     account = Account(path, level.account, node.config.budget_usd)
     error = ""
 
+    attempts = 0
+
     async def attempt() -> Outputs:
+        nonlocal attempts
+        if replay is not None:
+            if attempts:
+                replay.take_back(path)
+            replay.charge(path, account)
+        attempts += 1
         return await LoopRun(around, node, inputs["input"], path, account).run()
 
     try:
@@ -53,10 +69,15 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
         if "body" in outputs:  # the value on error stands for the result, not for what an iteration starts from
             outputs = {"output": outputs["body"]}
         error = str(failure)
-    if "output" in outputs:
-        assert node.loop is not None
-        around.exit_values[node.loop.exit] = outputs["output"]
     duration = time.perf_counter() - started
     used = account.usage if account.usage.total_tokens else None
     emit(NodeCompleted, path, kind, outputs, used, account.cost_usd, duration, False, (), (), error)
+    return _given(around, node, outputs)
+
+
+def _given(around: GraphRun, node: NodePlan, outputs: Outputs) -> Outputs:
+    """What the loop gives, its exit's part handed to it."""
+    if "output" in outputs:
+        assert node.loop is not None
+        around.exit_values[node.loop.exit] = outputs["output"]
     return outputs

@@ -20,7 +20,7 @@ from engine.exits.similarity import similarity
 from engine.exits.verdict import is_true, score_of
 from engine.expr import Namespace, Scope, compile_expression
 from engine.nodes.iteration_note import IterationNote
-from engine.nodes.loop import asks_for_more_than_the_count
+from engine.nodes.loop import LoopConfig, asks_for_more_than_the_count
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.graph import LoopPlan, NodePlan
 from engine.runner.account import Account, BudgetError
@@ -122,14 +122,18 @@ class LoopRun:
 
     async def _iterate(self) -> str:
         body_input = self.original
+        replay = self.level.core.replay
         while True:
             index = len(self.ended)
-            if index and self.config.delay_s:
-                await asyncio.sleep(self.config.delay_s)
-            if index:
+            has_begun = replay is not None and replay.has_begun(self.path, index)
+            if replay is not None:
+                body_input = replay.edited_start(self.path, index, body_input)
+            if index and not has_begun:
+                await asyncio.sleep(self.config.delay_s) if self.config.delay_s else None
                 await self._stop_if_asked()
-            ended = await self._iteration(index, body_input)
-            reason = self._reason(ended)
+            ended = await self._iteration(index, body_input, is_told=has_begun)
+            went_on = replay is not None and replay.went_on_after(self.path, index)
+            reason = self._reason(ended, went_on=went_on)
             self.records.append(record_json(ended.record))
             if reason is not None:
                 return reason
@@ -145,11 +149,12 @@ class LoopRun:
         if core.paused:
             await core.free_to_start()
 
-    async def _iteration(self, index: int, body_input: Value) -> _Ended:
-        """One pass through the body, told and recorded."""
-        plan, emit = self.plan, self.level.core.bus.emit
-        preview = to_text(body_input)[:PREVIEW_LENGTH]
-        emit(LoopIterationStarted, self.path, index, plan.max_iterations, preview)
+    async def _iteration(self, index: int, body_input: Value, *, is_told: bool) -> _Ended:
+        """One pass through the body, told and recorded; `is_told`: it had begun before the run broke off."""
+        plan, emit, replay = self.plan, self.level.core.bus.emit, self.level.core.replay
+        if not is_told:
+            preview = to_text(body_input)[:PREVIEW_LENGTH]
+            emit(LoopIterationStarted, self.path, index, plan.max_iterations, preview)
         started = time.perf_counter()
         last = self.ended[-1] if self.ended else None
         previous = last.record.result if last is not None else None
@@ -165,10 +170,20 @@ class LoopRun:
         for slot, value in self.constants:
             run.values[slot] = value
         await run.run()
-        ended = self._taken_up(run, frame, body_input, started)
-        emit(LoopIterationCompleted, self.path, *ended.record.fields())
+        known = replay.iteration(self.path, index) if replay is not None else None
+        if known is not None:
+            ended = self._known(run, frame, known)
+        else:
+            ended = self._taken_up(run, frame, body_input, started)
+            emit(LoopIterationCompleted, self.path, *ended.record.fields())
         self.ended.append(ended)
         return ended
+
+    def _known(self, run: GraphRun, frame: LoopFrame, known: LoopIterationCompleted) -> _Ended:
+        """An iteration that had ended before the run broke off, as it was told then."""
+        self.started -= known.duration_s
+        fields = (getattr(known, name) for name in IterationRecord.__slots__)
+        return _Ended(IterationRecord(*fields), run.given, frame, outcome_of(run, self.plan).has_result)
 
     def _taken_up(self, run: GraphRun, frame: LoopFrame, body_input: Value, started: float) -> _Ended:
         """What an iteration came to, with its similarity and score."""
@@ -208,15 +223,17 @@ class LoopRun:
             "loop": ended.frame,
         }
 
-    def _reason(self, ended: _Ended) -> str | None:
+    def _reason(self, ended: _Ended, *, went_on: bool) -> str | None:
+        """Why the loop stops after the iteration; `went_on`: it did not, as is known from before the run broke off."""
         record = ended.record
         scope: Scope = self._scope(ended) if self.config.until else {}
         seen = EndedIteration(record.index, record.result, record.branch, record.similarity, scope)
         for condition in self.conditions:
-            reason = condition.reason(seen)
-            if reason is not None:
-                return reason
-        return None
+            condition.observe(seen)
+        if went_on:
+            return None
+        reasons = (condition.reason(seen) for condition in self.conditions)
+        return next((reason for reason in reasons if reason is not None), None)
 
     def _condition_holds(self) -> bool:
         if not self.config.condition.strip():
@@ -234,12 +251,11 @@ class LoopRun:
         action = self.config.on_max_iterations
         if reason != MAX_ITERATIONS or not asks_for_more_than_the_count(self.config):
             return self._returned(reason, self.ended[-1])
-        message = f"It did not stop by itself within {len(self.ended)} iterations."
         if action == "fail":
+            message = _count_came_first(len(self.ended))
             raise _CountCameFirstError(message, "Raise 'At most', or ease the condition.")
-        if action == "return_with_flag":
-            self.warnings.append(message)
-            self.level.core.warnings.append(f"{self.path}: {message}")
+        if tell_flagged(self.level.core.warnings, self.path, self.config, reason, len(self.ended)):
+            self.warnings.append(_count_came_first(len(self.ended)))
         return self._returned(reason, self._best() if action == "return_best" else self.ended[-1])
 
     def _best(self) -> _Ended:
@@ -266,3 +282,16 @@ class LoopRun:
         duration = time.perf_counter() - self.started
         fields = (len(self.ended), reason, converged, returned, self.account.cost_usd, duration, tuple(self.warnings))
         self.level.core.bus.emit(LoopCompleted, self.path, *fields)
+
+
+def tell_flagged(warnings: list[str], path: str, config: LoopConfig, reason: str, iterations: int) -> bool:
+    """Put a loop that ended by its count, where that is to be flagged, among the run's warnings; whether it was."""
+    is_flagged = reason == MAX_ITERATIONS and config.on_max_iterations == "return_with_flag"
+    if not is_flagged or not asks_for_more_than_the_count(config):
+        return False
+    warnings.append(f"{path}: {_count_came_first(iterations)}")
+    return True
+
+
+def _count_came_first(iterations: int) -> str:
+    return f"It did not stop by itself within {iterations} iterations."

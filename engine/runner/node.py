@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from engine.errors import EngineError
 from engine.expr import Namespace
+from engine.nodes.context import NodeContext
 from engine.nodes.convert import ConversionError, convert
-from engine.nodes.spec import NodeContext, NodeError, Outputs
+from engine.nodes.spec import NodeError, Outputs
 from engine.plan.graph import NodePlan
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
@@ -18,6 +19,9 @@ from engine.runner.events import NodeCompleted, NodeFailed, NodeSkipped, NodeSta
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
 from engine.values import Value
+
+MOST_BEHIND: Final = 256
+"""By how many events the journal may be behind before nodes wait for it."""
 
 
 async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
@@ -31,13 +35,18 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         BudgetError: A model call of it does not fit into the budget.
     """
     core = level.core
+    path, kind = level.prefix + node.id, node.spec.type
+    if core.replay is not None:
+        core.replay.charge(path, level.account)
+        known = core.replay.outputs(path)
+        if known is not None:
+            return _taken_up(level, node, known)
     if not core.slots.take_now():
         await core.slots.wait()
     try:
         if core.paused:
             await core.free_to_start()
-        path, kind = level.prefix + node.id, node.spec.type
-        context = NodeContext(path, node.config, node.prepared, inputs, inputs, level)
+        context = NodeContext(path, node.config, node.prepared, inputs, inputs, level, kind)
         core.bus.emit(NodeStarted, path, kind, inputs)
         started = time.perf_counter()
         error = ""
@@ -54,13 +63,20 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
                 raise NodeFailure(path, node.title, failure) from failure
             error = str(failure)
         duration = time.perf_counter() - started
-        if node.result_name is not None:
-            core.outputs[node.result_name] = outputs["value"]
         used = (context.usage, context.cost_usd, duration, False, context.calls, context.warnings, error)
         core.bus.emit(NodeCompleted, path, kind, outputs, *used)
-        return outputs
+        if core.bus.behind > MOST_BEHIND:
+            await core.bus.flush()
+        return _taken_up(level, node, outputs)
     finally:
         core.slots.give_back()
+
+
+def _taken_up(level: Level, node: NodePlan, outputs: Outputs) -> Outputs:
+    """What the node gave, noted where it is a result of the workflow."""
+    if node.result_name is not None:
+        level.core.outputs[node.result_name] = outputs["value"]
+    return outputs
 
 
 def _attempted(level: Level, node: NodePlan, context: NodeContext[Any]) -> Awaitable[Outputs]:
@@ -124,12 +140,14 @@ def _tell_failed(level: Level, node: NodePlan, context: NodeContext[Any], error:
 
 def skip(level: Level, node: NodePlan, reason: str) -> None:
     """Tell that a node does not run; it gives nothing."""
-    level.core.bus.emit(NodeSkipped, level.prefix + node.id, node.spec.type, reason)
+    path, replay = level.prefix + node.id, level.core.replay
+    if replay is None or not replay.has_finished(path):
+        level.core.bus.emit(NodeSkipped, path, node.spec.type, reason)
 
 
 def bypass(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Outputs | None:
     """A disabled node: with one input and one output in use it passes the input on, otherwise it is skipped."""
-    level.core.bus.emit(NodeSkipped, level.prefix + node.id, node.spec.type, "It is disabled.")
+    skip(level, node, "It is disabled.")
     used = [port for port, _ in node.outputs]
     branches = {port.name for port in node.spec.all_outputs(node.config) if port.branch}
     if len(inputs) == len(node.inputs) == len(used) == 1 and used[0] not in branches:

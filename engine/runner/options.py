@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from engine.models.base import Model
 from engine.nodes.loop import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry, builtin_registry
+from engine.runner.journal import RunKeeper
+from engine.values import Value
 
 
 class Catalogue(Protocol):
@@ -42,6 +45,8 @@ class RunOptions:
         allow_private_addresses: Whether `http_get` may reach loopback and private networks.
         models: Where models come from, left open at the end; None: a catalogue of the run's own.
         registry: The node types.
+        store: Where the run is kept while it goes; None: nowhere.
+        source: The file that the document came from, for the history; empty where it never was saved.
     """
 
     model: str | None = None
@@ -54,3 +59,54 @@ class RunOptions:
     allow_private_addresses: bool = False
     models: Catalogue | None = None
     registry: Registry = field(default_factory=builtin_registry)
+    store: RunKeeper | None = None
+    source: str = ""
+
+
+def options_to_json(options: RunOptions, default_model: str | None = None) -> dict[str, Value]:
+    """What the history keeps of the options, so that the run can go on another day.
+
+    What a run may touch (`folder`, `allow_private_addresses`) is not among it: that is allowed anew each time.
+
+    Args:
+        options: The options.
+        default_model: The model that stands for the default, should it have been found rather than named.
+    """
+    return {
+        "model": options.model,
+        "default_model": options.default_model or default_model,
+        "budget_usd": options.budget_usd,
+        "budget_tokens": options.budget_tokens,
+        "max_iterations_cap": options.max_iterations_cap,
+        "allow_unknown_price": options.allow_unknown_price,
+    }
+
+
+def options_with_kept(options: RunOptions, kept: Mapping[str, Value]) -> RunOptions:
+    """The options, with what the history kept of a run's wherever they say nothing themselves.
+
+    The text may come from a file that somebody else made: what does not fit is left out.
+    """
+    model, default, usd = kept.get("model"), kept.get("default_model"), kept.get("budget_usd")
+    tokens, cap = kept.get("budget_tokens"), kept.get("max_iterations_cap")
+    return replace(
+        options,
+        model=options.model or (model if isinstance(model, str) else None),
+        default_model=options.default_model or (default if isinstance(default, str) else None),
+        budget_usd=options.budget_usd if not _is_number(usd) or options.budget_usd is not None else float(usd),
+        budget_tokens=options.budget_tokens
+        if options.budget_tokens is not None
+        else tokens
+        if _is_count(tokens)
+        else None,
+        max_iterations_cap=max(options.max_iterations_cap, cap) if _is_count(cap) else options.max_iterations_cap,
+        allow_unknown_price=options.allow_unknown_price or kept.get("allow_unknown_price") is True,
+    )
+
+
+def _is_number(value: Value) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
+def _is_count(value: Value) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -17,6 +17,7 @@ from engine.runner.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunResumed,
 )
 from engine.values import Value
 
@@ -161,7 +162,12 @@ def _ended(result: RunResult, event: RunCompleted | RunFailed | RunCancelled) ->
         result.error, result.remedy, result.node = event.error, event.remedy, event.node
 
 
+def _resumed(result: RunResult, _event: RunResumed) -> None:
+    result.status, result.error, result.remedy, result.node = "running", "", "", ""
+
+
 _HANDLERS: dict[type[AnyEvent], Callable[[RunResult, Any], None]] = {
+    RunResumed: _resumed,
     LoopIterationStarted: _iteration_started,
     LoopIterationCompleted: _iteration_completed,
     LoopCompleted: _loop_completed,

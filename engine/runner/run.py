@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from engine.document.model import Workflow
-from engine.document.settings import ModelPrice, Settings
 from engine.errors import EngineError
-from engine.models.base import Price
-from engine.nodes.spec import ModelChoice
-from engine.plan.build import build
-from engine.plan.graph import Plan
+from engine.nodes.context import Answer
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import unexpected
+from engine.runner.beginning import Beginning, Ready, begin, prepare, seconds_at_work
 from engine.runner.bus import EventBus
+from engine.runner.core import Core, Slots
 from engine.runner.dispatch import execute
 from engine.runner.events import (
     AnyEvent,
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunNotKept,
+    RunResumed,
     RunStarted,
 )
 from engine.runner.failure import NodeFailure
-from engine.runner.level import BoundModel, Core, Level, Slots
-from engine.runner.options import Catalogue, RunOptions
-from engine.runner.parameters import read_parameters
+from engine.runner.level import Level
+from engine.runner.options import RunOptions
+from engine.runner.replay import Replay
 from engine.runner.result import RunResult
 from engine.runner.scheduler import GraphRun
 from engine.tools.base import ToolContext
 from engine.values import Value
-
-_PER_MILLION = 1_000_000
 
 
 def start(
@@ -49,7 +46,7 @@ def start(
     Args:
         workflow: The document; the run keeps to it as it is now.
         inputs: Values of its inputs, by name.
-        options: How it is to be done.
+        options: How it is to be done, and where it is kept.
         on_event: Called with every event, in a thread of its own.
 
     Raises:
@@ -57,37 +54,8 @@ def start(
         InputError: The inputs do not fit.
         ModelError: A model that it names does not exist.
     """
-    options = options or RunOptions()
-    plan = build(workflow, options.registry, max_iterations_cap=options.max_iterations_cap)
-    parameters = read_parameters(plan.parameters, inputs or {})
-    catalogue, own = _catalogue(options)
-    settings = Settings.model_validate(workflow.settings)
-    models = {choice: _bind(choice, settings, options, catalogue) for choice in plan.models}
-    return Run(workflow, plan, parameters, options, settings, models, catalogue if own else None, on_event)
-
-
-def _catalogue(options: RunOptions) -> tuple[Catalogue, bool]:
-    if options.models is not None:
-        return options.models, False
-    from engine.models.catalogue import Models
-
-    return Models(), True
-
-
-def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogue: Catalogue) -> BoundModel:
-    name, api_base = options.model or choice.name or settings.model or options.default_model, choice.api_base
-    if name is None:
-        from engine.models.catalogue import default_model_name
-
-        name = default_model_name()
-    stated = settings.prices.get(name)
-    return BoundModel(catalogue.get(name, None if options.model else api_base), _price(stated))
-
-
-def _price(stated: ModelPrice | None) -> Price | None:
-    if stated is None:
-        return None
-    return Price(stated.input_usd_per_million / _PER_MILLION, stated.output_usd_per_million / _PER_MILLION)
+    ready = prepare(workflow, inputs or {}, options or RunOptions())
+    return Run(ready, begin(ready), on_event)
 
 
 class Run:
@@ -98,24 +66,15 @@ class Run:
         workflow: The document as it runs.
     """
 
-    def __init__(
-        self,
-        workflow: Workflow,
-        plan: Plan,
-        parameters: dict[str, Value],
-        options: RunOptions,
-        settings: Settings,
-        models: dict[ModelChoice, BoundModel],
-        own_catalogue: Catalogue | None,
-        on_event: Callable[[AnyEvent], None] | None,
-    ) -> None:
-        self.run_id = secrets.token_hex(6)
-        self.workflow = workflow
-        self._plan = plan
-        self._own_catalogue = own_catalogue
+    def __init__(self, ready: Ready, beginning: Beginning, on_event: Callable[[AnyEvent], None] | None = None) -> None:
+        options, settings, past = ready.options, ready.settings, beginning.past
+        self.run_id = beginning.run_id
+        self.workflow = ready.workflow
+        self._plan = ready.plan
+        self._own_catalogue = ready.own_catalogue
         self._allow_unknown_price = options.allow_unknown_price or settings.allow_unknown_price
         self._result = RunResult(self.run_id)
-        self._bus = EventBus(self.run_id, self._result.fold)
+        self._bus = EventBus(self.run_id, self._result.fold, beginning.journal, past, keep_past=beginning.is_fork)
         if on_event is not None:
             self._bus.add_callback(on_event)
         self._account = Account(
@@ -124,18 +83,22 @@ class Run:
         )
         self._core = Core(
             bus=self._bus,
-            models=models,
-            parameters=parameters,
+            models=ready.models,
+            parameters=ready.parameters,
             tools=ToolContext(options.folder, options.allow_private_addresses),
             slots=Slots(settings.max_concurrency),
             execute=execute,
+            replay=Replay(past) if past else None,
         )
-        self._started = time.perf_counter()
+        self._started = time.perf_counter() - (0.0 if beginning.is_fork else seconds_at_work(past))
         self._ended = asyncio.Event()
-        self._begun = False
-        self._stopping = False
-        names = tuple(dict.fromkeys(bound.model.name for bound in models.values()))
-        self._bus.emit(RunStarted, "", workflow.name, parameters, names)
+        self._begun = self._stopping = self._ending = False
+        if not past:
+            self._bus.emit(RunStarted, "", ready.workflow.name, ready.parameters, ready.model_names)
+        elif not beginning.is_fork:
+            self._bus.emit(RunResumed, "")
+        if beginning.not_kept is not None:
+            self._bus.emit(RunNotKept, "", beginning.not_kept.message, beginning.not_kept.remedy)
         self._task = asyncio.get_running_loop().create_task(self._main(), name=f"loopwright run {self.run_id}")
 
     def events(self) -> AsyncIterator[AnyEvent]:
@@ -149,7 +112,7 @@ class Run:
 
     def events_since(self, place: int, most: int) -> list[AnyEvent]:
         """Events from number `place` on, at most `most` of them, without waiting. May be called from any thread."""
-        return self._bus.log[place : place + most]
+        return self._bus.log[place : min(place + most, self._bus.told)]
 
     async def result(self) -> RunResult:
         """What the run comes to, once it has. A run that failed or was stopped is a result too."""
@@ -163,7 +126,9 @@ class Run:
     def cancel(self) -> None:
         """Stop at once, calls in flight included. What was finished is kept."""
         self._stopping = True
-        if self._begun:  # a task that is cancelled before its first step would not get to tell that it was
+        if (
+            self._begun and not self._ending
+        ):  # a task that is cancelled before its first step would not get to tell that it was
             self._task.cancel()
 
     def pause(self) -> None:
@@ -184,6 +149,17 @@ class Run:
         """Go on, and pause again before the next iteration of any loop begins."""
         self._core.resume()
         self._core.stop_before_iteration = True
+
+    def answer(self, path: str, answer: Answer) -> None:
+        """Answer a node that waits for a person.
+
+        Raises:
+            EngineError: No node waits at that path.
+        """
+        question = self._core.questions.get(path)
+        if question is None or question.done():
+            raise EngineError(f'Nothing waits for an answer at "{path}".', "Look whether it has been answered already.")
+        question.set_result(answer)
 
     async def _main(self) -> None:
         self._begun = True
@@ -233,6 +209,8 @@ class Run:
         return self._account.limit_usd is not None or any(config.get("budget_usd") is not None for config in loops)
 
     async def _close(self) -> None:
+        self._ending = True
+        await self._bus.flush()
         self._bus.close()
         self._ended.set()
         if self._own_catalogue is not None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.exits.base import EndedIteration
+from engine.exits.base import EndedIteration, ExitCondition
 from engine.exits.choose import exit_conditions
 from engine.exits.evaluator import Evaluator
 from engine.exits.max_iterations import MaxIterations
@@ -23,6 +23,11 @@ def ended(
     index: int = 0, *, branch: str | None = None, similarity: float | None = None, **scope: Any
 ) -> EndedIteration:
     return EndedIteration(index, "result", branch, similarity, scope)
+
+
+def asked(condition: ExitCondition, iteration: EndedIteration) -> str | None:
+    condition.observe(iteration)
+    return condition.reason(iteration)
 
 
 @pytest.mark.parametrize(("count", "stops_after"), [(1, 0), (2, 1), (50, 49)])
@@ -58,7 +63,7 @@ def test_a_result_is_stable_when_it_was_alike_often_enough_in_a_row(
 ) -> None:
     condition = StableOutput(threshold, patience)
 
-    reasons = [condition.reason(ended(index, similarity=alike)) for index, alike in enumerate(similarities)]
+    reasons = [asked(condition, ended(index, similarity=alike)) for index, alike in enumerate(similarities)]
 
     assert reasons.index("stable_output") == stops_at if stops_at is not None else set(reasons) == {None}
 
@@ -72,7 +77,7 @@ def test_stable_means_the_last_ones_were_all_at_least_that_similar(
     for index, alike in enumerate(similarities):
         last = similarities[: index + 1][-patience:]
         stable = len(last) == patience and all(one is not None and one >= threshold for one in last)
-        assert condition.reason(ended(index, similarity=alike)) == ("stable_output" if stable else None)
+        assert asked(condition, ended(index, similarity=alike)) == ("stable_output" if stable else None)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +126,7 @@ def test_until_is_asked_first_and_the_count_last(config: dict[str, Any], kinds: 
 def test_each_run_of_a_loop_counts_anew() -> None:
     config = LoopConfig.model_validate({"exit_condition": "stable_output", "stability_patience": 2})
     first, second = exit_conditions(config, 9)[0], exit_conditions(config, 9)[0]
-    first.reason(ended(1, similarity=1.0))
+    asked(first, ended(1, similarity=1.0))
 
-    assert second.reason(ended(1, similarity=1.0)) is None
-    assert first.reason(ended(2, similarity=1.0)) == "stable_output"
+    assert asked(second, ended(1, similarity=1.0)) is None
+    assert asked(first, ended(2, similarity=1.0)) == "stable_output"

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.models.base import Finish, Reply, Request, Usage
+from engine.nodes.context import NodeContext
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.registry import builtin_registry
-from engine.nodes.spec import ModelChoice, NodeContext, Outputs
+from engine.nodes.spec import ModelChoice, Outputs
 from engine.values import Value
 
 

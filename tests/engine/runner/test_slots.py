@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.runner.level import Slots
+from engine.runner.core import Slots
 
 
 async def turn() -> None:

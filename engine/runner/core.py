@@ -1,0 +1,158 @@
+"""What all levels of one run share: its models, its places for nodes at work, whether it is paused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.models.base import Model, Price
+from engine.nodes.context import Answer
+from engine.nodes.spec import ModelChoice, Outputs
+from engine.plan.graph import NodePlan
+from engine.runner.bus import EventBus
+from engine.runner.events import RunPaused, RunResumed
+from engine.runner.replay import Replay
+from engine.tools.base import ToolContext
+from engine.values import Value
+
+
+class BoundModel:
+    """A model of this run with its price: the one that the user states, else its own.
+
+    Attributes:
+        model: The model.
+        known_price: Its price, once it was asked for; None where nobody knows.
+        is_asked: Whether it was.
+    """
+
+    __slots__ = ("is_asked", "known_price", "model")
+
+    def __init__(self, model: Model, stated: Price | None) -> None:
+        self.model = model
+        self.known_price = stated
+        self.is_asked = stated is not None
+
+    async def price(self) -> Price | None:
+        """What it costs; None where nobody knows. Asked for once."""
+        if not self.is_asked:
+            self.known_price = await self.model.price()
+            self.is_asked = True
+        return self.known_price
+
+
+class Slots:
+    """How many nodes may be at work at once; first come, first served."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def take_now(self) -> bool:
+        """Take a place if one is free."""
+        if self._free > 0:
+            self._free -= 1
+            return True
+        return False
+
+    async def wait(self) -> None:
+        """Wait for a place and take it."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self.give_back()
+            raise
+
+    def take_anyway(self) -> None:
+        """Take a place although none may be free: of a node that is being stopped, and gives it back at once."""
+        self._free -= 1
+
+    def give_back(self) -> None:
+        """Give a place to whoever has waited longest, else make it free."""
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+        self._free += 1
+
+
+@dataclass(slots=True)
+class Core:
+    """What all levels of one run share.
+
+    Attributes:
+        bus: Where events go.
+        models: The run's models.
+        parameters: The values of the workflow's inputs, by name.
+        tools: What tools may do.
+        slots: The places for nodes at work.
+        outputs: Named results so far.
+        warnings: What a person should know at the end although the run went on.
+        execute: Runs one node of a graph; handed in, because running a loop means running graphs again.
+        paused: Whether no further node is to start.
+        stop_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
+        waiting: What is to be started next while the run is paused, in order.
+        steps: How many may start although the run is paused, as soon as they come to it.
+        replay: What the run had told before it broke off, or its parent before the fork; None for a new run.
+        questions: By path, what waits for a person's answer.
+    """
+
+    bus: EventBus
+    models: Mapping[ModelChoice, BoundModel]
+    parameters: Mapping[str, Value]
+    tools: ToolContext
+    slots: Slots
+    execute: Callable[[Any, NodePlan], Awaitable[Outputs | None]]
+    outputs: dict[str, Value] = field(default_factory=dict[str, Value])
+    warnings: list[str] = field(default_factory=list[str])
+    paused: bool = False
+    stop_before_iteration: bool = False
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
+    steps: int = 0
+    replay: Replay | None = None
+    questions: dict[str, asyncio.Future[Answer]] = field(default_factory=dict[str, "asyncio.Future[Answer]"])
+
+    def pause(self) -> None:
+        """Start no more nodes."""
+        if not self.paused:
+            self.paused = True
+            self.bus.emit(RunPaused, "")
+
+    def resume(self) -> None:
+        """Start nodes again."""
+        if not self.paused:
+            return
+        self.paused = False
+        self.steps = 0
+        while self.waiting:
+            self._let_start(self.waiting.popleft())
+        self.bus.emit(RunResumed, "")
+
+    def let_one_start(self) -> None:
+        """Let what has waited longest, or else comes next, begin, although the run is paused."""
+        while self.waiting:
+            if self._let_start(self.waiting.popleft()):
+                return
+        if self.paused:
+            self.steps += 1
+
+    async def free_to_start(self) -> None:
+        """Wait while the run is paused, for a resume or for being let through."""
+        if self.steps:
+            self.steps -= 1
+        elif self.paused:
+            turn = asyncio.get_running_loop().create_future()
+            self.waiting.append(turn)
+            await turn
+
+    def _let_start(self, turn: asyncio.Future[None]) -> bool:
+        if turn.done():
+            return False
+        turn.set_result(None)
+        return True

@@ -1,0 +1,247 @@
+"""What a run had told before it broke off, as the run takes it up again: a fold of its past events.
+
+The scheduler goes over the same plan once more. A node that had come to its end hands on what it gave then, without
+working and without being told again; an iteration that had ended stays as it was; a finished model call of a node
+that had not ended is not made again. Everything else is run. A fork is the same: its log begins with those events of
+its parent that lie before the fork (`engine.runner.fork`).
+
+What was told under a loop's path counts no more once that loop has begun anew with iteration 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.models.base import Request, Usage
+from engine.nodes.context import Answer
+from engine.nodes.spec import ModelCall, Outputs
+from engine.runner.account import Account
+from engine.runner.events import (
+    AnyEvent,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeAnswered,
+    NodeCalled,
+    NodeCalling,
+    NodeCompleted,
+    NodeFailed,
+    NodeRetrying,
+    NodeSkipped,
+    NodeStarted,
+    RunStarted,
+)
+from engine.runner.places import parse_place
+from engine.values import Value
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What executions of a node cost, those that came to no end included."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+
+    def add(self, usage: Usage | None, cost_usd: float | None) -> None:
+        if usage is not None:
+            self.usage += usage
+        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+
+
+class Replay:
+    """The past of a run.
+
+    Args:
+        past: Its events, in order.
+
+    Attributes:
+        unknown_calls: Models by path of the node: calls that had been begun and of whose end nothing is known.
+    """
+
+    def __init__(self, past: Iterable[AnyEvent]) -> None:
+        self.unknown_calls: dict[str, str] = {}
+        self._finished: dict[str, Outputs | None] = {}
+        self._spent: dict[str, _Spent] = {}
+        self._calls: dict[str, list[ModelCall]] = {}
+        self._unended: dict[str, _Spent] = {}
+        self._loops_spent: dict[str, _Spent] = {}
+        self._charged: set[str] = set()
+        self._answers: dict[str, Answer] = {}
+        self._iterations: dict[str, list[LoopIterationCompleted]] = {}
+        self._begun: dict[str, int] = {}
+        self._wanted: dict[str, int] = {}
+        self._ends: dict[str, LoopCompleted] = {}
+        self._edits: dict[str, Value] = {}
+        handlers: dict[type[AnyEvent], Callable[[Any], None]] = {
+            RunStarted: self._run_started,
+            NodeStarted: self._node_started,
+            NodeCalling: self._node_calling,
+            NodeCalled: self._node_called,
+            NodeRetrying: self._node_retrying,
+            NodeAnswered: self._node_answered,
+            NodeCompleted: self._node_completed,
+            NodeFailed: self._node_failed,
+            NodeSkipped: self._node_skipped,
+            LoopIterationStarted: self._iteration_started,
+            LoopIterationCompleted: self._iteration_completed,
+            LoopCompleted: self._loop_completed,
+        }
+        for event in past:
+            handler = handlers.get(type(event))
+            if handler is not None:
+                handler(event)
+
+    def has_finished(self, path: str) -> bool:
+        """Whether the node had come to its end, or had been skipped."""
+        return path in self._finished
+
+    def outputs(self, path: str) -> Outputs | None:
+        """What a node gave that had come to its end; None for one that had not, or had been skipped."""
+        return self._finished.get(path)
+
+    def charge(self, path: str, account: Account) -> None:
+        """Count what the node has cost so far, each amount once."""
+        whole_loop = self._loops_spent.pop(path, None) if path in self._finished else None
+        spent = whole_loop or self._owed(path)
+        if spent is not None:
+            account.charge(spent.usage, spent.cost_usd)
+
+    def call(self, path: str, number: int, model: str, request: Request) -> ModelCall | None:
+        """The finished model call of that number, where it is the very call that is about to be made."""
+        calls = self._calls.get(path, ())
+        if number >= len(calls) or calls[number].model != model or calls[number].request != request:
+            return None
+        return calls[number]
+
+    def answer(self, path: str) -> Answer | None:
+        """What a person had answered to the node; given out once."""
+        return self._answers.pop(path, None)
+
+    def has_begun(self, loop: str, index: int) -> bool:
+        """Whether that iteration had been told to begin."""
+        return self._begun.get(loop, -1) >= index
+
+    def went_on_after(self, loop: str, index: int) -> bool:
+        """Whether that iteration did not end the loop."""
+        return max(self._begun.get(loop, -1), self._wanted.get(loop, -1)) > index
+
+    def iteration(self, loop: str, index: int) -> LoopIterationCompleted | None:
+        """The iteration, where it had ended."""
+        ended = self._iterations.get(loop, ())
+        return ended[index] if index < len(ended) else None
+
+    def loop_end(self, loop: str) -> LoopCompleted | None:
+        """How the loop had ended, where it had."""
+        return self._ends.get(loop)
+
+    def edited_start(self, loop: str, index: int, value: Value) -> Value:
+        """What that iteration starts from: what a person gave for it, else the value."""
+        return self._edits.get(f"{loop}[{index}]", value)
+
+    def take_back(self, loop: str) -> None:
+        """Forget everything under a loop that begins anew; what it cost stays spent."""
+        begun = self._begun.pop(loop, None)
+        self._iterations.pop(loop, None)
+        self._wanted.pop(loop, None)
+        if begun is None:
+            return
+        inside = f"{loop}["
+        kept: tuple[dict[str, Any], ...] = (
+            self._finished,
+            self._calls,
+            self._answers,
+            self._iterations,
+            self._begun,
+            self._ends,
+            self._loops_spent,
+            self.unknown_calls,
+        )
+        total = _Spent()
+        owing = {path for amounts in (self._spent, self._unended, self._calls) for path in amounts}
+        for path in (path for path in owing if path.startswith(inside)):
+            owed = self._owed(path)
+            if owed is not None:
+                total.add(owed.usage, owed.cost_usd)
+        for by_path in kept:
+            for path in [path for path in by_path if path.startswith(inside)]:
+                del by_path[path]
+        self._spent.setdefault(loop, _Spent()).add(total.usage, total.cost_usd)
+
+    def _owed(self, path: str) -> _Spent | None:
+        """What the node's executions have cost and no account has yet; asked for once."""
+        spent, unended = self._spent.pop(path, None), self._unended.pop(path, None)
+        calls = self._calls.get(path, []) if path not in self._charged else []
+        if spent is None and unended is None and not calls:
+            return None
+        owed = spent or _Spent()
+        if unended is not None:
+            owed.add(unended.usage, unended.cost_usd)
+        for call in calls:
+            owed.add(call.reply.usage, call.cost_usd)
+        self._charged.add(path)
+        return owed
+
+    # How each event is taken up.
+
+    def _run_started(self, event: RunStarted) -> None:
+        self._edits = dict(event.edits)
+        if event.forked_at:
+            for loop, index in parse_place(event.forked_at).iterations():
+                self._wanted[loop] = index
+
+    def _node_started(self, event: NodeStarted) -> None:
+        # An execution that broke off goes on in this one: its finished calls will be part of this one's figures, its
+        # failed attempts will not.
+        unended = self._unended.pop(event.path, None)
+        if unended is not None:
+            self._spent.setdefault(event.path, _Spent()).add(unended.usage, unended.cost_usd)
+        self._finished.pop(event.path, None)
+        self.unknown_calls.pop(event.path, None)
+
+    def _node_calling(self, event: NodeCalling) -> None:
+        self.unknown_calls[event.path] = event.model
+
+    def _node_called(self, event: NodeCalled) -> None:
+        self.unknown_calls.pop(event.path, None)
+        self._calls.setdefault(event.path, []).append(event.call)
+
+    def _node_retrying(self, event: NodeRetrying) -> None:
+        self.unknown_calls.pop(event.path, None)
+        # The attempt is over: its calls are not taken up again, but were paid for.
+        for call in self._calls.pop(event.path, ()):
+            self._unended.setdefault(event.path, _Spent()).add(call.reply.usage, call.cost_usd)
+
+    def _node_answered(self, event: NodeAnswered) -> None:
+        self._answers[event.path] = Answer(event.choice, event.value, event.comment)
+
+    def _node_completed(self, event: NodeCompleted) -> None:
+        self._end(event)
+        self._finished[event.path] = event.outputs
+        if event.node_type == "loop":
+            self._loops_spent[event.path] = _Spent(event.usage or Usage(), event.cost_usd)
+
+    def _node_failed(self, event: NodeFailed) -> None:
+        self._end(event)
+
+    def _end(self, event: NodeCompleted | NodeFailed) -> None:
+        """An execution has ended: its own figures hold, failed attempts included."""
+        for by_path in (self.unknown_calls, self._calls, self._answers, self._unended):
+            by_path.pop(event.path, None)
+        if event.node_type != "loop":  # what a loop spent was spent by the nodes in it
+            self._spent.setdefault(event.path, _Spent()).add(event.usage, event.cost_usd)
+
+    def _node_skipped(self, event: NodeSkipped) -> None:
+        self._finished[event.path] = None
+
+    def _iteration_started(self, event: LoopIterationStarted) -> None:
+        if event.index == 0:
+            self.take_back(event.path)
+        self._begun[event.path] = event.index
+
+    def _iteration_completed(self, event: LoopIterationCompleted) -> None:
+        self._iterations.setdefault(event.path, []).append(event)
+
+    def _loop_completed(self, event: LoopCompleted) -> None:
+        self._ends[event.path] = event
