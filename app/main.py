@@ -22,6 +22,7 @@ from app.theme.style import Style
 from app.window.faults import FaultDialog, FaultGuard
 from app.window.main_window import MainWindow
 from app.window.program_icon import program_icon
+from app.worker import wait_for_workers
 from engine.models.base import ModelError
 from engine.models.catalogue import Models
 from engine.models.embedded import EmbeddedModel
@@ -30,6 +31,8 @@ from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX
 
 AFTER_FIRST_PAINT_MS: Final = 50
 IDLE_MS: Final = 1500
+DISK_ANSWERS_S: Final = 5.0
+"""At the end of the program, how long to wait for a disk."""
 
 
 def run_window(files: Sequence[str]) -> int:
@@ -63,6 +66,7 @@ def run_window(files: Sequence[str]) -> int:
     code = application.exec()
     guard.uninstall()
     preferences.save()
+    wait_for_workers(DISK_ANSWERS_S)
     engine.stop()
     return code
 

@@ -6,17 +6,17 @@ iterations a person looks at, and what is selected, is kept here too, so that al
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.bridge import EngineThread, LiveRun
 from app.runs.picture import RunPicture
-from engine.document.files import load, save
+from app.saving import Saving, Wish
+from app.worker import Worker
+from engine.document.files import load
 from engine.document.history import History
 from engine.document.model import Node, Workflow
 from engine.document.operation import Operation
@@ -30,7 +30,8 @@ from engine.runner.options import RunOptions
 from engine.values import Value
 
 ANALYSE_AFTER_MS: Final = 30
-CHECKED_MS: Final = 8
+AT_ONCE: Final = 60
+"""Up to so many nodes, a document that is opened is analysed at once: that takes less than a frame."""
 
 
 class Session(QObject):
@@ -38,7 +39,9 @@ class Session(QObject):
 
     Signals:
         changed: The document is another one: old and new.
-        saved_state_changed: Path, name or 'modified' changed.
+        saved_state_changed: Path, name, 'modified' or 'is being saved' changed.
+        saved: A document that `save` was asked to write is in that file.
+        save_failed: It could not be written; the text says why and what to do.
         analysed: `structure` and `problems` fit the document as it is now.
         selection_changed: Other nodes are selected.
         refused: Something could not be done; the text says what and why.
@@ -61,6 +64,8 @@ class Session(QObject):
 
     changed = Signal(object, object)
     saved_state_changed = Signal()
+    saved = Signal(object)
+    save_failed = Signal(str)
     analysed = Signal()
     selection_changed = Signal()
     refused = Signal(str)
@@ -82,7 +87,10 @@ class Session(QObject):
         self.registry = registry or builtin_registry()
         self.path = path
         self._history = History(workflow if workflow is not None else Workflow())
-        self.structure: Structure = analyse(self.workflow, self.registry)
+        # A document without a layout is laid out by its structure, and cannot be shown before.
+        is_quick = len(self.workflow.nodes) <= AT_ONCE or not self.workflow.layout
+        at_once = self.workflow if is_quick else Workflow()
+        self.structure: Structure = analyse(at_once, self.registry)
         self.problems: list[Problem] = check_structure(self.structure)
         self.selection: tuple[str, ...] = ()
         self.run: LiveRun | None = None
@@ -90,15 +98,17 @@ class Session(QObject):
         self.run_workflow: Workflow | None = None
         self.chosen: dict[str, int] = {}
         self.last_inputs: dict[str, Value] = {}
-        self._analysing = False
-        self._checked: SimpleQueue[tuple[Structure, list[Problem]]] = SimpleQueue()
+        self._analyst = Worker(self)
+        self._saving = Saving(self)
+        self._saving.written.connect(self._take_up_saved)
+        self._saving.failed.connect(self.save_failed)
+        self._saving.changed.connect(self.saved_state_changed)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(ANALYSE_AFTER_MS)
         self._timer.timeout.connect(self._analyse)
-        self._checked_timer = QTimer(self)
-        self._checked_timer.setInterval(CHECKED_MS)
-        self._checked_timer.timeout.connect(self._take_up_structure)
+        if at_once is not self.workflow:
+            self._analyse()
 
     @classmethod
     def open(cls, engine: EngineThread, path: Path, parent: QObject | None = None) -> Session:
@@ -160,18 +170,28 @@ class Session(QObject):
         """End a step of typing: the next change of the same field is one of its own."""
         self._history.seal()
 
-    def save(self, path: Path | None = None) -> bool:
-        """Save to the document's file, or to another that then is the document's."""
+    @property
+    def is_saving(self) -> bool:
+        """Whether something is still to be written to a file."""
+        return self._saving.is_under_way
+
+    def save(self, path: Path | None = None, then: Callable[[], object] = lambda: None) -> None:
+        """Begin to save to the document's file, or to another that then is the document's.
+
+        It is written in a thread, after what was to be saved before. `saved` or `save_failed` tells the end.
+
+        Args:
+            path: The file; None for the document's own.
+            then: What to do once it is saved.
+        """
         target = path or self.path
         assert target is not None, "the window asks for a path first"
-        try:
-            save(self.workflow, target)
-        except EngineError as error:
-            self.refused.emit(str(error))
-            return False
-        self.path = target
-        self.mark_saved()
-        return True
+        self.seal()
+        self._saving.ask(Wish(self.workflow, self._history.state, target, [then]))
+
+    def when_saved(self, act: Callable[[], object]) -> None:
+        """Do something once nothing is being saved any more, whether that has succeeded or not."""
+        self._saving.when_over(act)
 
     def mark_saved(self) -> None:
         """Remember that the document as it is now is the one on the disk."""
@@ -191,7 +211,9 @@ class Session(QObject):
             return
         self.last_inputs = dict(inputs)
         self.run_workflow = self.workflow
-        self.picture = RunPicture(analyse(self.workflow, self.registry).parent)
+        is_behind = self.structure.workflow is not self.workflow
+        structure = analyse(self.workflow, self.registry) if is_behind else self.structure
+        self.picture = RunPicture(structure.parent)
         self.chosen = {}
         self.run = LiveRun(self._engine, self.workflow, inputs, options, self, paused=paused)
         self.run.events.connect(self._take_up_events)
@@ -229,34 +251,28 @@ class Session(QObject):
             self.saved_state_changed.emit()
         return True
 
+    def _take_up_saved(self, wish: Wish) -> None:
+        self.path = wish.path
+        self._history.mark_saved(wish.state)
+        self.saved.emit(wish.path)
+
     def _analyse(self) -> None:
         """Find structure and problems in a thread; a document that changed meanwhile is looked at again."""
-        if self._analysing:
-            self._timer.start()
+        if self._analyst.is_busy:
             return
-        self._analysing = True
-        workflow = self.workflow
+        workflow, registry = self.workflow, self.registry
 
-        registry, checked = self.registry, self._checked
-
-        def work() -> None:
-            # A thread must not touch a document that may be closed by now: it leaves what it found to be fetched.
+        def work() -> tuple[Structure, list[Problem]]:
             structure = analyse(workflow, registry)
-            checked.put((structure, check_structure(structure)))
+            return structure, check_structure(structure)
 
-        threading.Thread(target=work, name="loopwright check", daemon=True).start()
-        self._checked_timer.start()
+        self._analyst.ask(work, self._take_up_structure)
 
-    def _take_up_structure(self) -> None:
-        if self._checked.empty():
-            return
-        structure, problems = self._checked.get()
-        self._checked_timer.stop()
-        self._analysing = False
-        if structure.workflow is not self.workflow:
+    def _take_up_structure(self, found: tuple[Structure, list[Problem]]) -> None:
+        if found[0].workflow is not self.workflow:
             self._timer.start()
             return
-        self.structure, self.problems = structure, problems
+        self.structure, self.problems = found
         self.analysed.emit()
 
     def _take_up_events(self, events: list[AnyEvent]) -> None:

@@ -1,12 +1,11 @@
 """Keeps the unsaved work of one document on the disk, at most a second or two behind it.
 
-The document is written in a thread of its own; it is frozen data, so the person can go on meanwhile.
+Everything on the disk is done in a thread; the document is frozen data, so the person can go on meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
-import threading
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +13,44 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.session import Session
 from app.window.recovery import Place, places_of
+from app.worker import Worker
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.errors import EngineError
 
 AFTER_MS: Final = 1000
 """From the first change that is not kept yet to the writing; later changes do not put it off."""
+
+
+class _Keeper:
+    """What the thread does; nobody else touches the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.place: Place | None = None
+
+    def keep(self, workflow: Workflow, path: Path | None, avoided: Path | None) -> str:
+        """Write a document, and say why where that is not possible."""
+        self.place = self.place or self._claimed(path, avoided)
+        if self.place is None:
+            return f"{self._folder}: No file can be written there."
+        try:
+            save(workflow, self.place.file)
+        except EngineError as error:
+            return error.message
+        return ""
+
+    def clear(self) -> None:
+        """Remove what is kept."""
+        if self.place is not None:
+            self.place.clear()
+            self.place = None
+
+    def _claimed(self, path: Path | None, avoided: Path | None) -> Place | None:
+        with contextlib.suppress(OSError):  # then no place in it can be claimed
+            self._folder.mkdir(parents=True, exist_ok=True)
+        places = (Place(file) for file in places_of(path, self._folder) if file != avoided)
+        return next((place for place in places if place.claim()), None)
 
 
 class Autosave(QObject):
@@ -37,29 +68,27 @@ class Autosave(QObject):
     failed = Signal(str)
     kept = Signal()
 
-    _written = Signal(object, str)
-
     def __init__(self, session: Session, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._folder = folder
-        self._place: Place | None = None
+        self._keeper = _Keeper(folder)
+        self._worker = Worker(self)
         self._kept: Workflow | None = None
-        self._writing: threading.Thread | None = None
+        self._settled = 0
         self._has_failed = False
         self._avoided: Path | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(AFTER_MS)
         self._timer.timeout.connect(self._keep)
-        self._written.connect(self._take_up)
         session.changed.connect(self._note_change)
         session.saved_state_changed.connect(self._note_saved)
 
     @property
     def file(self) -> Path | None:
         """Where the work is kept now; None where there is none to keep."""
-        return self._place.file if self._place is not None else None
+        place = self._keeper.place
+        return place.file if place is not None else None
 
     def avoid(self, file: Path) -> None:
         """Leave a file alone: it holds what a crash left, and nobody has decided about it yet."""
@@ -72,15 +101,11 @@ class Autosave(QObject):
             self._keep()
 
     def settle(self) -> None:
-        """Wait for what is being written, and drop what is kept: the document is saved or given up."""
+        """Drop what is kept, also what is just being written: the document is saved or given up."""
         self._timer.stop()
-        if self._writing is not None:
-            self._writing.join()
-            self._writing = None
-        if self._place is not None:
-            self._place.clear()
-            self._place = None
         self._kept = None
+        self._settled += 1
+        self._worker.ask(self._keeper.clear)
 
     def _note_change(self) -> None:
         if self._session.is_modified and not self._timer.isActive():
@@ -94,44 +119,21 @@ class Autosave(QObject):
         workflow = self._session.workflow
         if not self._session.is_modified or workflow is self._kept:
             return
-        if self._writing is not None:
+        if self._worker.is_busy:
             self._timer.start()
             return
-        place = self._place or self._claimed()
-        self._place = place
-        self._writing = threading.Thread(
-            target=self._write, args=(workflow, place), name="loopwright autosave", daemon=True
+        keeper, path, avoided, settled = self._keeper, self._session.path, self._avoided, self._settled
+        self._worker.ask(
+            lambda: keeper.keep(workflow, path, avoided), lambda fault: self._take_up(workflow, fault, settled)
         )
-        self._writing.start()
 
-    def _claimed(self) -> Place | None:
-        with contextlib.suppress(OSError):  # then no place in it can be claimed
-            self._folder.mkdir(parents=True, exist_ok=True)
-        files = places_of(self._session.path, self._folder)
-        places = (Place(file) for file in files if file != self._avoided)
-        return next((place for place in places if place.claim()), None)
-
-    def _write(self, workflow: Workflow, place: Place | None) -> None:
-        fault = ""
-        if place is None:
-            fault = f"{self._folder}: No file can be written there."
-        else:
-            try:
-                save(workflow, place.file)
-            except EngineError as error:
-                fault = error.message
-        self._written.emit(workflow, fault)
-
-    def _take_up(self, workflow: Workflow, fault: str) -> None:
-        if self._writing is not None:
-            self._writing.join()
-            self._writing = None
+    def _take_up(self, workflow: Workflow, fault: str, settled: int) -> None:
         if fault:
             if not self._has_failed:
                 self.failed.emit(f"Your changes cannot be kept against a crash. {fault} Save the document elsewhere.")
             self._has_failed = True
             return
         self._has_failed = False
-        if self._place is not None:  # else it was saved meanwhile
+        if settled == self._settled:  # else it was saved meanwhile, and is removed by now
             self._kept = workflow
             self.kept.emit()

@@ -29,6 +29,8 @@ class Closing(QObject):
         super().__init__(window)
         self._window = window
         self._question: QMessageBox | None = None
+        self._is_waiting = False
+        self._has_given_up = False
         self.background: list[Document] = []
         self.is_under_way = False
 
@@ -67,15 +69,58 @@ class Closing(QObject):
         """Whether the window may close now; false where a question is open, whose answer then closes it."""
         if self.is_under_way:
             return True
-        if self._question is not None:
+        if self._question is not None or self._wait_for_saving():
             return False
         if self._ask_about_changes() or self._ask_about_runs():
             return False
         self._end()
         return True
 
+    def _wait_for_saving(self) -> bool:
+        """Whether something is being saved; then the window closes by itself when that is over."""
+        saving = [document for document in self._window.tabs.documents if document.session.is_saving]
+        if not saving or self._has_given_up:
+            return False
+        if self._is_waiting:  # somebody closes it again: the disk may never answer
+            self._ask_to_wait(saving[0])
+            return True
+        self._is_waiting = True
+        saving[0].session.when_saved(self._close_after_saving)
+        return True
+
+    def _ask_to_wait(self, document: Document) -> None:
+        self._question = ask(
+            self._window,
+            f"“{document.session.name}” is still being saved.",
+            "The disk has not answered yet. The window closes by itself when it has.",
+            [
+                ("Wait", _Role.AcceptRole, lambda: None),
+                ("Close all the same", _Role.DestructiveRole, self._give_up_saving),
+                ("Keep it open", _Role.RejectRole, self._stay),
+            ],
+        )
+        self._question.finished.connect(self._forget_question)
+
+    def _close_after_saving(self) -> None:
+        if self._question is not None:
+            self._question.close()
+            self._question = None
+        if self._is_waiting and not self.is_under_way:
+            self._is_waiting = False
+            self._window.close()
+
+    def _stay(self) -> None:
+        self._is_waiting = False
+
+    def _give_up_saving(self) -> None:
+        self._question = None
+        self._has_given_up = True
+        self._window.close()
+        self._has_given_up = False
+
     def _ask_about_changes(self) -> bool:
-        changed = [document for document in self._window.tabs.documents if document.session.is_modified]
+        documents = (document for document in self._window.tabs.documents if not document.session.is_saving)
+        changed = [document for document in documents if document.session.is_modified]
         if not changed:
             return False
         names = ", ".join(f"“{document.session.name}”" for document in changed)

@@ -1,4 +1,7 @@
-"""Notices that another program changed, moved or removed the file of an open document."""
+"""Notices that another program changed, moved or removed the file of an open document.
+
+The file is read in a thread. While the program itself writes it, nothing is noticed.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
+
+from app.worker import Worker
 
 SETTLE_MS: Final = 150
 """Programs write in several steps; the file is looked at when they are through."""
@@ -26,8 +31,11 @@ class DiskWatch(QObject):
     def __init__(self, path: Path | None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
-        self._stamp = _stamp(path)
-        self._known = _mark(path)
+        self._stamp: tuple[int, ...] = ()
+        self._known = ""
+        self._learning = 0
+        self._is_held = False
+        self._worker = Worker(self)
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._look_soon)
         self._watcher.directoryChanged.connect(self._look_soon)
@@ -35,7 +43,7 @@ class DiskWatch(QObject):
         self._timer.setSingleShot(True)
         self._timer.setInterval(SETTLE_MS)
         self._timer.timeout.connect(self._look)
-        self._watch()
+        self.know(path)
 
     def know(self, path: Path | None) -> None:
         """What is in the file now is known here: it was just read or written."""
@@ -44,9 +52,19 @@ class DiskWatch(QObject):
             if watched:
                 self._watcher.removePaths(watched)
             self._path = path
-        self._stamp = _stamp(path)
-        self._known = _mark(path)
+        self._learning += 1
+        self._worker.ask(lambda: (_stamp(path), _mark(path)), self._learn)
         self._watch()
+
+    def hold(self, is_held: bool) -> None:
+        """Notice nothing while the file is written here; afterwards it is looked at, unless `know` was called."""
+        if is_held is not self._is_held:
+            self._is_held = is_held
+            self._look_soon()
+
+    def _learn(self, found: tuple[tuple[int, ...], str]) -> None:
+        self._stamp, self._known = found
+        self._learning -= 1
 
     def _watch(self) -> None:
         if self._path is None:
@@ -63,11 +81,18 @@ class DiskWatch(QObject):
 
     def _look(self) -> None:
         self._watch()
-        stamp = _stamp(self._path)
-        if stamp == self._stamp:  # something else in the folder
+        if self._may_judge:
+            path, stamp = self._path, self._stamp
+            self._worker.ask(lambda: _news(path, stamp), self._judge)
+
+    @property
+    def _may_judge(self) -> bool:
+        return not self._is_held and not self._learning
+
+    def _judge(self, news: tuple[tuple[int, ...], str] | None) -> None:
+        if news is None or not self._may_judge:
             return
-        self._stamp = stamp
-        mark = _mark(self._path)
+        self._stamp, mark = news
         if mark == self._known:
             return
         self._known = mark
@@ -75,6 +100,12 @@ class DiskWatch(QObject):
             self.changed.emit()
         else:
             self.gone.emit()
+
+
+def _news(path: Path | None, stamp: tuple[int, ...]) -> tuple[tuple[int, ...], str] | None:
+    """Stamp and mark of a file; None where the stamp is the same: it was something else in the folder."""
+    now = _stamp(path)
+    return None if now == stamp else (now, _mark(path))
 
 
 def _stamp(path: Path | None) -> tuple[int, ...]:

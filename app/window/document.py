@@ -34,6 +34,8 @@ class Document(QWidget):
 
     Signals:
         fresh_run_wanted: Run the document as it is now.
+        save_wanted: Save it again.
+        save_as_wanted: Ask where to save it.
 
     Attributes:
         remains: The file in which a crash left work on this document; None for most.
@@ -42,6 +44,8 @@ class Document(QWidget):
     """
 
     fresh_run_wanted = Signal()
+    save_wanted = Signal()
+    save_as_wanted = Signal()
 
     def __init__(
         self,
@@ -75,6 +79,9 @@ class Document(QWidget):
         self.log.node_chosen.connect(self.show_node)
         self.autosave.failed.connect(lambda text: self.bars.say("autosave", text, "warning"))
         self.autosave.kept.connect(lambda: self.bars.drop("autosave"))
+        session.saved.connect(self._note_saved)
+        session.save_failed.connect(self._say_unsaved)
+        session.saved_state_changed.connect(lambda: self.watch.hold(session.is_saving))
         session.changed.connect(self._compare_with_run)
         session.run_started.connect(self._compare_with_run)
         session.run_ended.connect(self._compare_again)
@@ -89,11 +96,6 @@ class Document(QWidget):
         """The panels of the drawer."""
         return {"iterations": self.iterations, "log": self.log, "problems": self.problems}
 
-    @property
-    def is_worth_asking(self) -> bool:
-        """Whether closing it would lose something."""
-        return self.session.is_modified
-
     def go_to(self, problem: Problem) -> None:
         """Show where a problem is: its node on the canvas, its field in the inspector."""
         node = problem.node
@@ -102,6 +104,8 @@ class Document(QWidget):
             node = next((end for end in ends if self.session.node(end) is not None), None)
         if node is None or self.session.node(node) is None:
             self.session.select(())
+            if node is None and problem.field is not None:
+                self.inspector.focus_field(None, problem.field)
             return
         self.show_node(node)
         if problem.field is not None:
@@ -138,6 +142,15 @@ class Document(QWidget):
             node = node_of(picture.failed_path)
             way = [("Show it", lambda: self.show_node(node))] if self.session.node(node) is not None else []
             self.bars.say("run", f"{picture.error} {picture.remedy}".strip(), "bad", way)
+
+    def _note_saved(self, path: Path) -> None:
+        self.watch.know(path)
+        for matter in ("disk", "autosave", "save"):
+            self.bars.drop(matter)
+
+    def _say_unsaved(self, text: str) -> None:
+        ways = [("Save again", self.save_wanted.emit), ("Save as…", self.save_as_wanted.emit)]
+        self.bars.say("save", text, "bad", ways)
 
     def _show_result(self) -> None:
         """Show the first output, unless the person looks at something."""

@@ -66,6 +66,7 @@ class Documents(QObject):
         self._folder = data_folder
         self._model_names = model_names
         self.all: list[Document] = []
+        self._waiting: set[Document] = set()
 
     def new(self) -> Document:
         """Open an empty document."""
@@ -147,7 +148,13 @@ class Documents(QObject):
         document.bars.drop("disk")
 
     def close(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
-        """Close a document, asking once where that would lose something."""
+        """Close a document, asking once where that would lose something; what is being saved is waited for."""
+        if document in self._waiting:
+            return
+        if document.session.is_saving:
+            self._waiting.add(document)
+            document.session.when_saved(lambda: self._close_after_saving(document, then))
+            return
         if not document.session.is_modified:
             self.drop(document)
             then()
@@ -169,11 +176,17 @@ class Documents(QObject):
             ],
         )
 
+    def _close_after_saving(self, document: Document, then: Callable[[], object]) -> None:
+        self._waiting.discard(document)
+        if document in self.all:
+            self.close(document, then)
+
     def save_all(self, documents: Sequence[Document], then: Callable[[], object]) -> None:
         """Save one document after the other; `then` is done when all are saved."""
         if not documents:
             then()
             return
+        self.shown.emit(documents[0])
         self.save(documents[0], lambda: self.save_all(documents[1:], then))
 
     def drop(self, document: Document) -> None:
@@ -184,6 +197,8 @@ class Documents(QObject):
 
     def _add(self, session: Session) -> Document:
         document = Document(session, self._parts, self._model_names, self._folder)
+        document.save_wanted.connect(lambda: self.save(document))
+        document.save_as_wanted.connect(lambda: self.save_as(document))
         document.watch.changed.connect(lambda: self._note_change_on_disk(document))
         document.watch.gone.connect(lambda: self._note_gone(document))
         self.all.append(document)
@@ -196,11 +211,9 @@ class Documents(QObject):
         if other is not None:
             session.refused.emit(f"“{path.name}” is open in another tab. Close it there, or choose another name.")
             return
-        if not session.save(path):
-            return
-        document.watch.know(path)
-        document.bars.drop("disk")
-        document.bars.drop("autosave")
+        session.save(path, lambda: self._note_saved(document, path, then))
+
+    def _note_saved(self, document: Document, path: Path, then: Callable[[], object]) -> None:
         self._preferences.remember_file(path)
         self._forget_used(document)
         then()

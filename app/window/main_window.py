@@ -168,6 +168,7 @@ class MainWindow(QMainWindow):
         document.fresh_run_wanted.connect(lambda: self.runs.run(document))
         document.problems.counted.connect(lambda *_: self._count(document))
         session.refused.connect(lambda text: self._refuse(document, text))
+        session.save_failed.connect(lambda text: self._tell_unsaved(document, text))
         session.saved_state_changed.connect(lambda: self._name(document))
         session.changed.connect(lambda *_: self._show_facts())
         for signal in (session.run_started, session.run_ended):
@@ -260,8 +261,12 @@ class MainWindow(QMainWindow):
             self.status.count(errors, warnings)
 
     def _refuse(self, document: Document, text: str) -> None:
-        if document is self.current:
-            self.status.refuse(text)
+        is_shown = document is self.current
+        self.status.refuse(text if is_shown else f"“{document.session.name}”: {text}")
+
+    def _tell_unsaved(self, document: Document, text: str) -> None:
+        if document is not self.current:  # over the document that is shown, its bar says it
+            self._refuse(document, text)
 
     def _give_drawer_room(self, name: str) -> None:
         self.commands.refresh()

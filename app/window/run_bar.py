@@ -159,6 +159,7 @@ class RunBar(QWidget):
         state = ""
         if session is not None:
             state = "not saved" if session.is_modified or session.path is None else "saved"
+            state = "saving…" if session.is_saving else state
         self.saved.setText(state)
 
     def _show_run(self) -> None:

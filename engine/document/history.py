@@ -12,8 +12,11 @@ from engine.document.operations import SetDescription, SetName, SetSettings
 
 @dataclass(frozen=True, slots=True)
 class _Step:
+    """A step, and the state to which its way back leads."""
+
     title: str
     way_back: Operation
+    state: int
 
 
 class History:
@@ -24,13 +27,16 @@ class History:
 
     Attributes:
         workflow: The document as it is now.
+        state: A number for the document as it is now; undo and redo come back to the numbers that were there before.
     """
 
     def __init__(self, workflow: Workflow) -> None:
         self.workflow = workflow
+        self.state = 0
+        self._newest = 0
+        self._saved = 0
         self._done: list[_Step] = []
         self._undone: list[_Step] = []
-        self._saved_at: int | None = 0
         self._open_field: tuple[object, ...] | None = None
 
     @property
@@ -46,7 +52,7 @@ class History:
     @property
     def is_modified(self) -> bool:
         """Whether the document differs from the one that was opened or saved last."""
-        return self._saved_at != len(self._done)
+        return self._saved != self.state
 
     def do(self, operation: Operation) -> Workflow:
         """Change the document; what was taken back before can no longer be done again.
@@ -55,13 +61,15 @@ class History:
             OperationError: It does not fit; nothing has changed.
         """
         self.workflow, way_back = operation.apply(self.workflow)
-        if self._saved_at is not None and self._saved_at > len(self._done):
-            self._saved_at = None
         self._undone.clear()
+        before = self.state
         field = _field_of(operation)
         if field is not None and field == self._open_field:
-            way_back = _joined(self._done.pop().way_back, way_back)
-        self._done.append(_Step(operation.title, way_back))
+            joined = self._done.pop()
+            way_back, before = _joined(joined.way_back, way_back), joined.state
+        self._done.append(_Step(operation.title, way_back, before))
+        self._newest += 1
+        self.state = self._newest
         self._open_field = field
         return self.workflow
 
@@ -87,16 +95,18 @@ class History:
         """End the present step: the next change is one of its own."""
         self._open_field = None
 
-    def mark_saved(self) -> None:
-        """Remember the document as it is now as the saved one."""
-        self._saved_at = len(self._done)
+    def mark_saved(self, state: int | None = None) -> None:
+        """Remember the document as the saved one: as it is now, or as it was in an earlier state."""
+        self._saved = self.state if state is None else state
         self.seal()
 
     def _move(self, source: list[_Step], target: list[_Step], what: str) -> None:
         if not source:
             raise OperationError(f"There is nothing that could be {what}.")
         self.workflow, way_back = source[-1].way_back.apply(self.workflow)
-        target.append(_Step(source.pop().title, way_back))
+        step = source.pop()
+        target.append(_Step(step.title, way_back, self.state))
+        self.state = step.state
         self.seal()
 
 

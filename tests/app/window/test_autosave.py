@@ -82,12 +82,11 @@ def test_saving_and_taking_back_remove_it(
 
     file = kept(autosave, qtbot, lambda: session.do(SetDescription("new")))
     session.save()
-    assert not file.exists()
+    qtbot.waitUntil(lambda: not file.exists())
 
     file = kept(autosave, qtbot, lambda: session.do(SetDescription("newer")))
     session.undo()
-    assert not file.exists()
-    assert list(tmp_path.glob(".*")) == []
+    qtbot.waitUntil(lambda: list(tmp_path.glob(".*")) == [])
 
 
 def test_a_document_without_a_file_is_kept_in_the_data_folder(
@@ -100,7 +99,7 @@ def test_a_document_without_a_file_is_kept_in_the_data_folder(
     assert file.parent == folder
     session.save(tmp_path / "saved.loop.json")
 
-    assert list(folder.iterdir()) == []
+    qtbot.waitUntil(lambda: list(folder.iterdir()) == [])
 
 
 def test_a_folder_that_takes_no_file_is_passed_over(
@@ -115,7 +114,7 @@ def test_a_folder_that_takes_no_file_is_passed_over(
     assert file.parent == folder
     remains = recovered_of(path, folder, small())
     assert remains is None, "a living program has it"
-    autosave._place.release()
+    autosave._keeper.place.release()
     remains = recovered_of(path, folder, small())
     assert remains is not None
     assert remains.workflow.description == "new"
@@ -135,10 +134,9 @@ def test_a_full_disk_is_told_once_and_again_after_it_worked(
 
     monkeypatch.setattr(files.os, "fsync", full)
     for text in ("a", "b"):
-        with qtbot.waitSignal(autosave._written):
-            session.do(SetDescription(text))
-            autosave.keep_now()
-        qtbot.waitUntil(lambda: autosave._writing is None)
+        session.do(SetDescription(text))
+        autosave.keep_now()
+        qtbot.waitUntil(lambda: not autosave._worker.is_busy)
     monkeypatch.undo()
 
     assert len(told) == 1
@@ -173,7 +171,7 @@ def test_a_slow_disk_holds_nothing_up_and_the_latest_is_kept(
     autosave = Autosave(session, folder)
     autosave._timer.setInterval(0)
     session.do(SetDescription("first"))
-    qtbot.waitUntil(lambda: autosave._writing is not None)
+    qtbot.waitUntil(lambda: autosave._worker.is_busy)
     session.do(SetDescription("second"))
     qtbot.waitSignal(autosave._timer.timeout).wait()
     may_go_on.set()
@@ -182,14 +180,13 @@ def test_a_slow_disk_holds_nothing_up_and_the_latest_is_kept(
 
     session.do(SetDescription("third"))
     may_go_on.clear()
-    qtbot.waitUntil(lambda: autosave._writing is not None)
-    may_go_on.set()
+    qtbot.waitUntil(lambda: autosave._worker.is_busy)
     session.mark_saved()
+    may_go_on.set()
 
-    assert autosave.file is None
-    assert list(folder.iterdir()) == []
-    qtbot.wait(0)
+    qtbot.waitUntil(lambda: not autosave._worker.is_busy)
     assert autosave.file is None, "what was under way when it was saved is not kept after all"
+    assert list(folder.iterdir()) == []
 
 
 def test_the_work_of_a_living_window_is_no_remains(tmp_path: Path, folder: Path) -> None:
@@ -238,7 +235,7 @@ def crashed(window: MainWindow, tmp_path: Path) -> Document:
 
 
 def test_recovered_changes_are_used_and_can_be_taken_back(
-    window: MainWindow, crashed: Document, tmp_path: Path
+    window: MainWindow, crashed: Document, tmp_path: Path, qtbot: QtBot
 ) -> None:
     press(crashed.bars, "Use them")
     assert crashed.session.workflow.description == "lost"
@@ -249,8 +246,8 @@ def test_recovered_changes_are_used_and_can_be_taken_back(
     QTest.keyClick(window, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
     QTest.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
 
+    qtbot.waitUntil(lambda: not crashed.session.is_saving and list(tmp_path.glob(".one*")) == [])
     assert load(tmp_path / "one.loop.json").description == "lost"
-    assert list(tmp_path.glob(".one*")) == []
 
 
 def test_recovered_changes_can_be_looked_at_beside_what_is_saved(window: MainWindow, crashed: Document) -> None:
@@ -289,8 +286,8 @@ def test_going_on_without_a_decision_leaves_recovered_changes_alone(
     assert file.parent == tmp_path / "data"
     crashed.session.save()
 
+    qtbot.waitUntil(lambda: not file.exists())
     assert load(lost).description == "lost"
-    assert not file.exists()
     assert crashed.bars.text("recovery")
 
 

@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.runs.picture import NodeState
 from app.window.document import Document
 from app.window.main_window import MainWindow
+from engine.document import files
+from engine.document.files import load
 from engine.document.operations import SetDescription
-from tests.app.window.conftest import Script, answer, question
+from tests.app.window.conftest import Answers, Script, answer, press, question, saved
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -118,3 +127,130 @@ def test_unsaved_work_and_a_run_are_two_questions_and_the_second_can_still_be_ca
     window.close()
     assert question(window).text().startswith("Save the changes")
     answer(window, "Cancel")
+
+
+class Disk:
+    """A disk that answers only when it is let, and may be full."""
+
+    def __init__(self) -> None:
+        self.may_go_on = threading.Event()
+        self.is_full = False
+
+    def fsync(self, _descriptor: int) -> None:
+        assert self.may_go_on.wait(10)
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    slow = Disk()
+    monkeypatch.setattr(files.os, "fsync", slow.fsync)
+    yield slow
+    slow.may_go_on.set()
+
+
+@pytest.fixture
+def being_saved(window: MainWindow, tmp_path: Path, disk: Disk) -> Document:
+    """A document that is being saved to a disk that does not answer."""
+    disk.may_go_on.set()
+    document = window.documents.open_file(saved(tmp_path))
+    assert document is not None
+    disk.may_go_on.clear()
+    document.session.do(SetDescription("new"))
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    assert document.session.is_saving
+    return document
+
+
+def test_saving_is_seen_and_the_window_goes_on(
+    window: MainWindow, being_saved: Document, disk: Disk, qtbot: QtBot
+) -> None:
+    assert window.run_bar.saved.text() == "saving…"
+    disk.may_go_on.set()
+
+    qtbot.waitUntil(lambda: window.run_bar.saved.text() == "saved")
+    qtbot.waitUntil(lambda: not being_saved.watch._worker.is_busy)
+    assert being_saved.bars.text("disk") == "", "our own save is no change by another program"
+
+
+def test_a_tab_that_is_being_saved_closes_when_that_is_over(
+    window: MainWindow, being_saved: Document, disk: Disk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    assert being_saved in window.documents.all
+    disk.may_go_on.set()
+
+    qtbot.waitUntil(lambda: window.documents.all == [])
+    assert load(tmp_path / "one.loop.json").description == "new"
+
+
+def test_a_tab_that_could_not_be_saved_stays_and_asks(
+    window: MainWindow, being_saved: Document, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    disk.is_full = True
+    disk.may_go_on.set()
+
+    qtbot.waitUntil(lambda: not being_saved.session.is_saving)
+    assert "no space left on device" in being_saved.bars.text("save")
+    answer(window, "Cancel")
+    disk.is_full = False
+    answers.to_save = tmp_path / "elsewhere.loop.json"
+    press(being_saved.bars, "Save as…")
+
+    qtbot.waitUntil(lambda: being_saved.bars.text("save") == "")
+    assert load(answers.to_save).description == "new"
+
+
+def test_the_window_closes_when_what_is_being_saved_is_on_the_disk(
+    window: MainWindow, being_saved: Document, disk: Disk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window.close()
+    assert window.isVisible()
+
+    with qtbot.waitSignal(window.finished):
+        disk.may_go_on.set()
+    assert not window.isVisible()
+    assert load(tmp_path / "one.loop.json").description == "new"
+
+
+def test_a_window_whose_disk_does_not_answer_can_be_closed_all_the_same(
+    window: MainWindow, being_saved: Document, disk: Disk, qtbot: QtBot
+) -> None:
+    window.close()
+    window.close()
+    assert question(window).text() == "“Small” is still being saved."
+    answer(window, "Wait")
+    assert window.isVisible()
+    window.close()
+    answer(window, "Close all the same")
+
+    assert not window.isVisible()
+
+
+def test_a_window_that_is_kept_open_stays_when_all_is_saved(
+    window: MainWindow, being_saved: Document, disk: Disk, qtbot: QtBot
+) -> None:
+    window.close()
+    window.close()
+    answer(window, "Keep it open")
+    disk.may_go_on.set()
+
+    qtbot.waitUntil(lambda: not being_saved.session.is_saving)
+    assert window.isVisible()
+    assert being_saved in window.documents.all
+
+
+def test_the_question_goes_when_the_disk_has_answered(
+    window: MainWindow, being_saved: Document, disk: Disk, qtbot: QtBot
+) -> None:
+    window.close()
+    window.close()
+    question(window)
+
+    with qtbot.waitSignal(window.finished):
+        disk.may_go_on.set()
+    assert [box for box in window.findChildren(QMessageBox) if box.isVisible()] == []
+    assert not window.isVisible()

@@ -34,6 +34,18 @@ def change(document: Document, text: str = "Something else.") -> None:
     assert document.session.do(SetDescription(text))
 
 
+def save_by_key(window: MainWindow, qtbot: QtBot) -> None:
+    """Press Ctrl+S and wait until that is over."""
+    assert window.current is not None
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    over(window.current, qtbot)
+
+
+def over(document: Document, qtbot: QtBot) -> None:
+    """Wait until nothing is being saved."""
+    qtbot.waitUntil(lambda: not document.session.is_saving)
+
+
 def titles(window: MainWindow) -> list[str]:
     return [window.tabs.tabText(place) for place in range(window.tabs.count())]
 
@@ -56,14 +68,16 @@ def test_a_template_opens_as_a_copy_without_a_file(window: MainWindow) -> None:
     assert SELF_REFINE.read_bytes() == before
 
 
-def test_new_and_save_ask_where_and_add_the_ending(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+def test_new_and_save_ask_where_and_add_the_ending(
+    window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
     QTest.keyClick(window, Qt.Key.Key_N, CONTROL)
     document = window.current
     assert document is not None
     change(document)
     answers.to_save = tmp_path / "mine"
 
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    save_by_key(window, qtbot)
 
     assert answers.suggested == Path.home() / "untitled.loop.json"
     assert document.session.path == tmp_path / "mine.loop.json"
@@ -120,13 +134,14 @@ def test_what_is_no_workflow_is_refused_in_a_sentence(window: MainWindow, tmp_pa
     assert window.current is None
 
 
-def test_save_as_leaves_the_old_file_alone(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+def test_save_as_leaves_the_old_file_alone(window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     document = opened(window, path)
     change(document)
     answers.to_save = tmp_path / "other.loop.json"
 
     QTest.keyClick(window, Qt.Key.Key_S, CONTROL | SHIFT)
+    over(document, qtbot)
 
     assert load(path).description == ""
     assert load(answers.to_save).description == "Something else."
@@ -170,6 +185,7 @@ def test_closing_unsaved_work_asks_once(
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
     assert question(window).text() == "Save the changes of “Small”?"
     answer(window, title)
+    over(document, qtbot)
 
     assert (document in window.documents.all) is stays
     assert load(path).description == text
@@ -222,7 +238,7 @@ def test_the_start_page_comes_back_beside_documents_and_goes(window: MainWindow,
     ("title", "closes", "kept"), [("Save", True, "new"), ("Don't save", True, ""), ("Cancel", False, "")]
 )
 def test_closing_the_window_asks_once_for_all_documents(
-    window: MainWindow, tmp_path: Path, title: str, closes: bool, kept: str
+    window: MainWindow, tmp_path: Path, title: str, closes: bool, kept: str, qtbot: QtBot
 ) -> None:
     paths = [saved(tmp_path, name) for name in ("one.loop.json", "two.loop.json")]
     for path in paths:
@@ -233,7 +249,7 @@ def test_closing_the_window_asks_once_for_all_documents(
     assert question(window).text() == "Save the changes of “Small”, “Small”?"
     answer(window, title)
 
-    assert window.isVisible() is not closes
+    qtbot.waitUntil(lambda: window.isVisible() is not closes)
     assert [load(path).description for path in paths] == [kept, kept]
 
 
@@ -312,7 +328,7 @@ def test_mine_is_kept_over_a_change_by_another_program(window: MainWindow, tmp_p
     save(small().model_copy(update={"description": "theirs"}), path)
     qtbot.waitUntil(lambda: document.bars.text("disk") != "")
     press(document.bars, "Keep mine")
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    save_by_key(window, qtbot)
 
     assert load(path).description == "mine"
     assert document.bars.text("disk") == ""
@@ -321,7 +337,7 @@ def test_mine_is_kept_over_a_change_by_another_program(window: MainWindow, tmp_p
 def test_a_save_of_our_own_is_no_change_by_another_program(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     document = opened(window, saved(tmp_path))
     change(document)
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    save_by_key(window, qtbot)
     looked = document.watch._timer.timeout
 
     with qtbot.waitSignal(looked, timeout=5000, raising=False):
@@ -337,12 +353,15 @@ def test_a_file_that_went_away_is_noticed_and_saved_again(window: MainWindow, tm
     path.unlink()
     qtbot.waitUntil(lambda: "is gone" in document.bars.text("disk"))
     press(document.bars, "Save again")
+    over(document, qtbot)
 
     assert load(path).name == "Small"
     assert document.bars.text("disk") == ""
 
 
-def test_a_folder_that_went_away_leaves_the_work_in_the_window(window: MainWindow, tmp_path: Path) -> None:
+def test_a_folder_that_went_away_leaves_the_work_in_the_window(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     document = opened(window, saved(folder))
@@ -350,14 +369,14 @@ def test_a_folder_that_went_away_leaves_the_work_in_the_window(window: MainWindo
     (folder / "one.loop.json").unlink()
     folder.rename(tmp_path / "elsewhere")
 
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    save_by_key(window, qtbot)
 
-    assert "there is no such file or folder" in window.status.refusal.full_text
+    assert "there is no such file or folder" in document.bars.text("save")
     assert document.session.is_modified
 
 
 def test_a_full_disk_leaves_the_work_in_the_window(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
     document = opened(window, saved(tmp_path))
     change(document)
@@ -366,24 +385,24 @@ def test_a_full_disk_leaves_the_work_in_the_window(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files.os, "fsync", full)
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    save_by_key(window, qtbot)
 
-    assert "no space left on device" in window.status.refusal.full_text
+    assert "no space left on device" in document.bars.text("save")
     assert document.session.is_modified
     assert load(tmp_path / "one.loop.json").description == ""
 
 
 def test_a_write_protected_file_is_not_replaced(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
     document = opened(window, saved(tmp_path))
     change(document)
     # Root may write anything: what the system would say to others is said here.
     monkeypatch.setattr(files.os, "access", lambda *_: False)
 
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    save_by_key(window, qtbot)
 
-    assert "it is write-protected" in window.status.refusal.full_text
+    assert "it is write-protected" in document.bars.text("save")
     assert document.session.is_modified
 
 

@@ -150,6 +150,22 @@ def test_a_saved_document_that_no_undo_leads_to_is_gone_for_good() -> None:
     assert history.is_modified
 
 
+def test_a_state_that_was_saved_while_it_went_on_is_the_saved_one() -> None:
+    history = History(FLOW)
+    history.do(SetName("written"))
+    written = history.state
+    history.seal()
+    history.do(SetName("typed meanwhile"))
+
+    history.mark_saved(written)
+
+    assert history.is_modified
+    history.undo()
+    assert not history.is_modified
+    history.redo()
+    assert history.is_modified
+
+
 @examples(30)
 @given(workflows(max_nodes=2), st.data())
 def test_all_taken_back_and_all_done_again_is_the_same_document(workflow: Workflow, data: st.DataObject) -> None:

@@ -1,0 +1,96 @@
+"""Writing one document to its file, in a thread, in the order asked for; where it waits, the last state wins."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.worker import Worker
+from engine.document.files import save
+from engine.document.model import Workflow
+from engine.errors import EngineError
+
+
+@dataclass(slots=True)
+class Wish:
+    """A document that is to be written to a file.
+
+    Attributes:
+        workflow: The document.
+        state: Which of the history's states it is.
+        path: The file.
+        then: What to do once it is written.
+    """
+
+    workflow: Workflow
+    state: int
+    path: Path
+    then: list[Callable[[], object]]
+
+
+class Saving(QObject):
+    """Writes what is wished.
+
+    Signals:
+        written: A wish is fulfilled.
+        failed: A wish could not be fulfilled; the text says why and what to do.
+        changed: There is something to write, or one thing less.
+    """
+
+    written = Signal(object)
+    failed = Signal(str)
+    changed = Signal()
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._worker = Worker(self)
+        self._wishes: deque[Wish] = deque()
+        self._at_end: list[Callable[[], object]] = []
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether something is still to be written."""
+        return bool(self._wishes)
+
+    def ask(self, wish: Wish) -> None:
+        """Write it after what was asked for before."""
+        if len(self._wishes) > 1 and self._wishes[-1].path == wish.path:  # not begun yet, and out of date
+            wish.then = self._wishes.pop().then + wish.then
+        self._wishes.append(wish)
+        if len(self._wishes) == 1:
+            self._begin()
+        self.changed.emit()
+
+    def when_over(self, act: Callable[[], object]) -> None:
+        """Do something once nothing is left to write, whether that has succeeded or not."""
+        if self._wishes:
+            self._at_end.append(act)
+        else:
+            act()
+
+    def _begin(self) -> None:
+        wish = self._wishes[0]
+        self._worker.ask(lambda: save(wish.workflow, wish.path), self._succeed, self._fail)
+
+    def _succeed(self, _: None) -> None:
+        wish = self._wishes[0]
+        self.written.emit(wish)
+        self._go_on(wish.then)
+
+    def _fail(self, error: EngineError) -> None:
+        self.failed.emit(str(error))
+        self._go_on([])
+
+    def _go_on(self, acts: list[Callable[[], object]]) -> None:
+        self._wishes.popleft()
+        if self._wishes:
+            self._begin()
+        else:
+            acts, self._at_end = [*acts, *self._at_end], []
+        self.changed.emit()
+        for act in acts:
+            act()

@@ -1,0 +1,173 @@
+"""Saving a session's document on a disk that takes its time."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.session import AT_ONCE, Session
+from engine.document.files import load, save
+from engine.document.model import Node, Workflow
+from engine.document.operations import SetDescription
+from engine.errors import EngineError
+from tests.app.conftest import MakeSession
+
+
+class SlowDisk:
+    """Writes only when it is let."""
+
+    def __init__(self) -> None:
+        self.may_go_on = threading.Event()
+        self.written: list[tuple[str, str]] = []
+        self.fails_at: str | None = None
+
+    def save(self, workflow: Workflow, path: Path) -> None:
+        assert self.may_go_on.wait(10)
+        if workflow.description == self.fails_at:
+            raise EngineError("The disk is full.", "Make room.")
+        self.written.append((workflow.description, path.name))
+        save(workflow, path)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
+    slow = SlowDisk()
+    monkeypatch.setattr("app.saving.save", slow.save)
+    return slow
+
+
+def change(session: Session, text: str) -> None:
+    assert session.do(SetDescription(text))
+
+
+def over(session: Session, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: not session.is_saving)
+
+
+def test_saving_holds_nobody_up_and_tells_its_end(
+    make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    session = make_session()
+    change(session, "new")
+
+    session.save(tmp_path / "a.loop.json")
+    assert session.is_saving
+    assert session.is_modified
+    assert session.path is None
+
+    with qtbot.waitSignal(session.saved) as saved:
+        disk.may_go_on.set()
+    assert saved.args == [tmp_path / "a.loop.json"]
+    assert session.path == tmp_path / "a.loop.json"
+    assert not session.is_modified
+    over(session, qtbot)
+    assert load(tmp_path / "a.loop.json").description == "new"
+
+
+def test_what_is_typed_while_it_is_saved_is_not_saved_yet(
+    make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    session = make_session(path=tmp_path / "a.loop.json")
+    change(session, "first")
+    session.save()
+    change(session, "second")
+    disk.may_go_on.set()
+    over(session, qtbot)
+
+    assert load(tmp_path / "a.loop.json").description == "first"
+    assert session.is_modified
+    session.undo()
+    assert not session.is_modified
+
+
+def test_saves_are_done_in_order_and_the_last_wins(
+    make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    session = make_session(path=tmp_path / "a.loop.json")
+    done: list[str] = []
+
+    for text in ("1", "2", "3"):
+        change(session, text)
+        session.save(then=lambda text=text: done.append(text))
+    change(session, "4")
+    session.save(tmp_path / "b.loop.json", lambda: done.append("4"))
+    disk.may_go_on.set()
+    over(session, qtbot)
+
+    assert disk.written == [("1", "a.loop.json"), ("3", "a.loop.json"), ("4", "b.loop.json")]
+    assert done == ["1", "2", "3", "4"]
+    assert session.path == tmp_path / "b.loop.json"
+    assert not session.is_modified
+
+
+def test_a_save_that_fails_is_told_and_those_behind_it_are_tried(
+    make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    session = make_session(path=tmp_path / "a.loop.json")
+    told: list[str] = []
+    ends: list[str] = []
+    session.save_failed.connect(told.append)
+    disk.fails_at = "bad"
+    change(session, "bad")
+    session.save(then=lambda: ends.append("bad"))
+    session.when_saved(lambda: ends.append("over"))
+    change(session, "good")
+    session.save(then=lambda: ends.append("good"))
+    disk.may_go_on.set()
+    over(session, qtbot)
+
+    assert told == ["The disk is full. Make room."]
+    assert ends == ["good", "over"]
+    assert load(tmp_path / "a.loop.json").description == "good"
+
+
+def test_a_document_that_is_gone_is_written_all_the_same(
+    engine_thread: EngineThread, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    session = Session(engine_thread, path=tmp_path / "a.loop.json")
+    change(session, "kept")
+    session.save()
+
+    with qtbot.waitSignal(session.destroyed):
+        session.deleteLater()
+    disk.may_go_on.set()
+
+    qtbot.waitUntil(lambda: disk.written == [("kept", "a.loop.json")])
+
+
+def broken(number: int) -> Workflow:
+    """So many nodes of a type that does not exist, with places."""
+    nodes = tuple(Node(id=f"n{place}", type="teleport") for place in range(number))
+    layout = {"nodes": {node.id: {"x": 0, "y": 0} for node in nodes}}
+    return Workflow(nodes=nodes, layout=layout)
+
+
+def test_a_small_document_is_analysed_when_it_is_opened(make_session: MakeSession) -> None:
+    assert len(make_session(broken(AT_ONCE)).problems) >= AT_ONCE
+
+
+def test_a_large_document_is_there_at_once_and_its_problems_follow(
+    make_session: MakeSession, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.plan.structure import analyse
+
+    here = threading.current_thread()
+    places: list[bool] = []
+
+    def watched(workflow: Workflow, *rest: object) -> object:
+        if workflow.nodes:
+            places.append(threading.current_thread() is here)
+        return analyse(workflow, *rest)
+
+    monkeypatch.setattr("app.session.analyse", watched)
+    session = make_session(broken(AT_ONCE + 1))
+    assert len(session.workflow.nodes) == AT_ONCE + 1
+    assert [problem for problem in session.problems if problem.node] == []
+
+    qtbot.waitUntil(lambda: session.structure.workflow is session.workflow)
+    assert len(session.problems) >= AT_ONCE + 1
+    assert places == [False]

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from app.worker import Worker, wait_for_workers
+from engine.errors import EngineError
+
+
+@pytest.fixture
+def owner(qapp: object) -> QObject:
+    return QObject()
+
+
+def test_work_is_done_in_order_in_another_thread_and_answered_in_this_one(owner: QObject, qtbot: QtBot) -> None:
+    worker, here = Worker(owner), threading.current_thread()
+    answers: list[tuple[int, bool, bool]] = []
+
+    for number in range(20):
+        worker.ask(
+            lambda number=number: (number, threading.current_thread() is here),
+            lambda found: answers.append((*found, threading.current_thread() is here)),
+        )
+    assert worker.is_busy
+    assert answers == []
+
+    qtbot.waitUntil(lambda: not worker.is_busy)
+    assert answers == [(number, False, True) for number in range(20)]
+
+
+def test_an_error_is_handed_on(owner: QObject, qtbot: QtBot) -> None:
+    worker = Worker(owner)
+    told: list[str] = []
+
+    def fail() -> None:
+        raise EngineError("No.", "Mend it.")
+
+    worker.ask(fail, lambda _: told.append("done"), lambda error: told.append(str(error)))
+    worker.ask(lambda: "next", told.append)
+
+    qtbot.waitUntil(lambda: not worker.is_busy)
+    assert told == ["No. Mend it.", "next"]
+
+
+def test_a_fault_of_the_program_is_raised_in_the_windows_thread(owner: QObject, qtbot: QtBot) -> None:
+    worker = Worker(owner)
+
+    def fault() -> None:
+        raise ZeroDivisionError
+
+    with qtbot.captureExceptions() as caught:
+        worker.ask(fault)
+        qtbot.waitUntil(lambda: bool(caught))
+
+    assert caught[0][0] is ZeroDivisionError
+    assert not worker.is_busy
+
+
+def test_work_for_an_owner_that_is_gone_is_done_and_answered_to_nobody(owner: QObject, qtbot: QtBot) -> None:
+    worker, may_go_on = Worker(owner), threading.Event()
+    done: list[str] = []
+    worker.ask(may_go_on.wait)
+    worker.ask(lambda: done.append("work"), lambda _: done.append("answer"))
+
+    with qtbot.waitSignal(owner.destroyed):
+        owner.deleteLater()
+    may_go_on.set()
+    wait_for_workers(5)
+
+    assert done == ["work"]
