@@ -8,6 +8,7 @@ sixty times a second.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
@@ -18,6 +19,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.models.catalogue import Models
+from engine.nodes.context import Answer
 from engine.runner.events import AnyEvent
 from engine.runner.options import RunOptions
 from engine.runner.run import Run, start
@@ -156,6 +158,23 @@ class LiveRun(QObject):
     def step_iteration(self) -> None:
         """Go on to the end of the present iteration, and pause again."""
         self._with_run(Run.step_iteration)
+
+    def answer(self, path: str, choice: str, value: Value, comment: str) -> None:
+        """Answer the node at that place, which waits for a person.
+
+        Args:
+            path: The node's place in the run.
+            choice: One of the choices it offers; empty where it offers none.
+            value: The value as the person leaves it, or the answer to a question.
+            comment: What the person has to say; empty for nothing.
+        """
+
+        def hand_over(run: Run) -> None:
+            # Where nothing waits any more, a run that ended or another answer came first: its events tell that.
+            with contextlib.suppress(EngineError):
+                run.answer(path, Answer(choice, value, comment))
+
+        self._with_run(hand_over)
 
     async def _start(self, workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions) -> None:
         try:

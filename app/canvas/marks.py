@@ -96,6 +96,9 @@ class RunMarks:
     def _line(self, node: Node, spec: AnySpec | None, execution: NodePicture) -> str:
         if execution.state is NodeState.RUNNING:
             return " ".join(execution.tail.split())
+        if execution.state is NodeState.ASKING:
+            question = self._picture.questions.get(self._picture.path_of(node.id, self._chosen))
+            return preview(question.message) if question is not None else ""
         if execution.error:
             return preview(execution.error)
         if execution.state not in _FINISHED or node.type == "loop":

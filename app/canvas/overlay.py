@@ -36,7 +36,7 @@ _MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.SKIPPED: ("mdi6.debug-step-over", "dim", "skipped"),
     NodeState.CACHED: ("mdi6.history", "good", "cached"),
     NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),
-    NodeState.ASKING: ("mdi6.account-question-outline", "warning", "needs you"),
+    NodeState.ASKING: ("mdi6.account-question-outline", "warning", "waiting for you"),
 }
 
 

@@ -20,12 +20,14 @@ from engine.runner.events import (
     LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
+    NodeAnswered,
     NodeCompleted,
     NodeFailed,
     NodeRetrying,
     NodeSkipped,
     NodeStarted,
     NodeStreaming,
+    NodeWaiting,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -102,6 +104,7 @@ class LoopPicture:
     Attributes:
         total: How many iterations there are at the most.
         current: Index of the iteration under way, or of the last; -1 before the first.
+        input_preview: The beginning of what that one started from.
         iterations: The iterations that have ended.
         cost_usd: US dollars so far; None where a price is unknown.
         exit_reason: Why it stopped; empty while it goes on.
@@ -111,6 +114,7 @@ class LoopPicture:
 
     total: int = 0
     current: int = -1
+    input_preview: str = ""
     iterations: list[LoopIterationCompleted] = field(default_factory=list[LoopIterationCompleted])
     cost_usd: float | None = 0.0
     exit_reason: str = ""
@@ -135,6 +139,7 @@ class RunPicture:
         usage: Tokens used by nodes that are through.
         cost_usd: US dollars spent by them; None where a price is unknown.
         error: What failed and why; `remedy`: what to do; `failed_path`: the node.
+        questions: What waits for a person, by the path of the node that asks, in the order in which they were asked.
         budget: The last budget warning: spent, limit, unit.
         models: Names of the models of this run.
     """
@@ -152,6 +157,7 @@ class RunPicture:
         self.error = ""
         self.remedy = ""
         self.failed_path = ""
+        self.questions: dict[str, NodeWaiting] = {}
         self.budget: tuple[float, float, str] | None = None
         self.models: tuple[str, ...] = ()
 
@@ -166,8 +172,15 @@ class RunPicture:
         if loop is None:
             return node_id
         around = self.path_of(loop, chosen)
-        index = (chosen or {}).get(loop, self.loops.get(around, NO_LOOP).current)
-        return f"{around}[{max(index, 0)}].{node_id}"
+        return f"{around}[{self._index_at(around, loop, chosen)}].{node_id}"
+
+    def index_of(self, loop_id: str, chosen: Mapping[str, int] | None = None) -> int:
+        """Which iteration of a loop is looked at: the chosen one; the latest where none is chosen or it never was."""
+        return self._index_at(self.path_of(loop_id, chosen), loop_id, chosen)
+
+    def _index_at(self, path: str, loop_id: str, chosen: Mapping[str, int] | None) -> int:
+        latest = max(self.loops.get(path, NO_LOOP).current, 0)
+        return min((chosen or {}).get(loop_id, latest), latest)
 
     def node(self, node_id: str, chosen: Mapping[str, int] | None = None) -> NodePicture:
         """The execution of a node in the chosen iterations."""
@@ -206,9 +219,29 @@ def _streaming(picture: RunPicture, event: NodeStreaming) -> None:
     execution.text += event.text
 
 
+def _waiting(picture: RunPicture, event: NodeWaiting) -> None:
+    picture.nodes[event.path].state = NodeState.ASKING
+    picture.questions[event.path] = event
+
+
+def _answered(picture: RunPicture, event: NodeAnswered) -> None:
+    picture.nodes[event.path].state = NodeState.RUNNING
+    _no_longer_asked(picture, event.path)
+
+
+def _no_longer_asked(picture: RunPicture, path: str) -> None:
+    """Take back the question of a node, or those in a loop that is over."""
+    for asked in [asked for asked in picture.questions if asked == path or asked.startswith(f"{path}[")]:
+        del picture.questions[asked]
+        if asked != path:
+            picture.nodes[asked].state = NodeState.SKIPPED
+
+
 def _retrying(picture: RunPicture, event: NodeRetrying) -> None:
     execution = picture.nodes[event.path]
+    execution.state = NodeState.RUNNING
     execution.retries, execution.text, execution.error = event.attempt, "", event.error
+    _no_longer_asked(picture, event.path)
 
 
 def _completed(picture: RunPicture, event: NodeCompleted) -> None:
@@ -230,6 +263,7 @@ def _failed(picture: RunPicture, event: NodeFailed) -> None:
 
 
 def _spent(picture: RunPicture, execution: NodePicture, event: NodeCompleted | NodeFailed, *, counts: bool) -> None:
+    _no_longer_asked(picture, event.path)
     execution.usage, execution.cost_usd, execution.duration_s = event.usage, event.cost_usd, event.duration_s
     if not counts:  # what a loop spent was spent by the nodes in it
         return
@@ -245,9 +279,18 @@ def _skipped(picture: RunPicture, event: NodeSkipped) -> None:
 
 def _iteration_started(picture: RunPicture, event: LoopIterationStarted) -> None:
     if event.index == 0:
+        _take_back(picture, event.path)
         picture.loops[event.path] = LoopPicture()
     loop = picture.loops[event.path]
-    loop.current, loop.total = event.index, event.total
+    loop.current, loop.total, loop.input_preview = event.index, event.total, event.input_preview
+
+
+def _take_back(picture: RunPicture, path: str) -> None:
+    """Forget what a loop did before it began anew."""
+    if path in picture.loops:
+        for told in (picture.nodes, picture.loops):
+            for inner in [inner for inner in told if inner.startswith(f"{path}[")]:
+                del told[inner]
 
 
 def _iteration_completed(picture: RunPicture, event: LoopIterationCompleted) -> None:
@@ -280,8 +323,9 @@ def _run_ended(picture: RunPicture, event: RunCompleted | RunFailed | RunCancell
     picture.usage, picture.cost_usd, picture.duration_s = event.usage, event.cost_usd, event.duration_s
     if isinstance(event, RunFailed):
         picture.error, picture.remedy, picture.failed_path = event.error, event.remedy, event.node
-    for execution in picture.nodes.values():
-        if execution.state is NodeState.RUNNING:  # cancelled in mid-work: it tells no end of its own
+    picture.questions.clear()
+    for execution in picture.nodes.values():  # cancelled in mid-work, a node tells no end of its own
+        if execution.state in {NodeState.RUNNING, NodeState.ASKING}:
             execution.state = NodeState.SKIPPED
 
 
@@ -289,6 +333,8 @@ _HANDLERS: dict[type[AnyEvent], Any] = {
     RunStarted: _run_started,
     NodeStarted: _started,
     NodeStreaming: _streaming,
+    NodeWaiting: _waiting,
+    NodeAnswered: _answered,
     NodeRetrying: _retrying,
     NodeCompleted: _completed,
     NodeFailed: _failed,

@@ -96,6 +96,11 @@ class Drawer(QWidget):
         self.buttons["problems"].setText(f"Problems ({number})" if number else "Problems")
         self.buttons["problems"].setAccessibleName(f"Problems: {errors} errors, {warnings} warnings")
 
+    def mark_log(self, questions: int) -> None:
+        """Say on its button how many questions of the run are open in the log."""
+        self.buttons["log"].setText(f"Log ({questions})" if questions else "Log")
+        self.buttons["log"].setAccessibleName(f"Log: {questions} waiting for you" if questions else "Log")
+
     def _arrange(self) -> None:
         self.stack.setVisible(bool(self.open_panel))
         self._fold.setVisible(bool(self.open_panel))

@@ -16,10 +16,12 @@ from engine.runner.events import (
     LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
+    NodeAnswered,
     NodeCompleted,
     NodeFailed,
     NodeRetrying,
     NodeSkipped,
+    NodeWaiting,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -82,6 +84,12 @@ class LogWriter:
                 yield "error", f"failed: {event.error} {event.remedy}"
             case NodeSkipped():
                 yield "info", f"skipped: {event.reason}"
+            case NodeWaiting():
+                yield "warning", f"waits for you: {one_line(event.message, PREVIEW)}"
+            case NodeAnswered():
+                yield "info", f"answered: {one_line(event.choice or to_text(event.value), PREVIEW)}"
+                if event.comment:
+                    yield "info", f"comment: {one_line(event.comment, PREVIEW)}"
             case NodeRetrying():
                 yield "warning", f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}"
             case LoopIterationCompleted():

@@ -1,4 +1,4 @@
-"""The log of a document's runs: plain lines, by node where asked, following the run."""
+"""The log of a document's runs: what waits for a person, and plain lines, by node where asked, following the run."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.window.log_lines import LogLine, LogWriter
+from app.window.log_questions import Questions
 from engine.runner.events import AnyEvent
 
 MOST_LINES: Final = 10_000
@@ -78,7 +79,10 @@ class LogPanel(QWidget):
     """The log of one document.
 
     Signals:
-        node_chosen: A line about that node was double-clicked.
+        node_chosen: A line about that node was double-clicked, or its question shall be shown where it stands.
+
+    Attributes:
+        questions: What the run waits for.
     """
 
     node_chosen = Signal(str)
@@ -86,6 +90,8 @@ class LogPanel(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
+        self.questions = Questions(session, self)
+        self.questions.node_chosen.connect(self.node_chosen)
         self._writer = LogWriter()
         self.model = LogModel(self)
         self.shown = QSortFilterProxyModel(self)
@@ -128,6 +134,7 @@ class LogPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
         column.setSpacing(2 * UNIT)
+        column.addWidget(self.questions, 3)
         column.addLayout(row)
         column.addWidget(self.view, 1)
 

@@ -153,6 +153,7 @@ class MainWindow(QMainWindow):
         self.run_bar.model_clicked.connect(self.commands.open_settings)
         self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status.problems_clicked.connect(lambda: self.drawer.toggle("problems"))
+        self.status.question_clicked.connect(self._show_question)
         self.runs.problems_in_the_way.connect(lambda _document: self.drawer.unfold("problems"))
         self.drawer.unfolded.connect(self._give_drawer_room)
         self.preferences.changed.connect(self._follow_preferences)
@@ -175,6 +176,7 @@ class MainWindow(QMainWindow):
             signal.connect(lambda: self._run_changed(document))
         session.run_updated.connect(lambda _touched: self._show_facts())
         session.run_ended.connect(lambda: self.notifier.tell_end(session))
+        document.log.questions.changed.connect(lambda: self._note_question(document))
         self.tabs.add(document)
         document.canvas.setFocus()
         self.remember_open()
@@ -199,6 +201,7 @@ class MainWindow(QMainWindow):
             self.inspectors.setCurrentWidget(document.inspector)
             self.drawer.show_panels(document.panels)
             self._count(document)
+            self.drawer.mark_log(document.log.questions.count)
         self.menus.show_canvas(document.canvas.actions_by_name if document is not None else {})
         self.setWindowTitle(f"{session.name}[*] – Loopwright" if session is not None else "Loopwright")
         self.setWindowModified(session is not None and session.is_modified)
@@ -259,6 +262,17 @@ class MainWindow(QMainWindow):
             errors, warnings = document.problems.numbers
             self.drawer.count(errors, warnings)
             self.status.count(errors, warnings)
+
+    def _show_question(self) -> None:
+        """Go where the run that is shown waits for its answer."""
+        if self.current is not None:
+            self.drawer.unfold("log")
+            self.current.log.questions.setFocus()
+
+    def _note_question(self, document: Document) -> None:
+        self.notifier.tell_question(document.session)
+        if document is self.current:
+            self.drawer.mark_log(document.log.questions.count)
 
     def _refuse(self, document: Document, text: str) -> None:
         is_shown = document is self.current

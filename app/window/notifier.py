@@ -1,4 +1,4 @@
-"""Telling that a run has ended, by the system's means, while another window is in front."""
+"""Telling that a run has ended or waits for the person, by the system's means, while another window is in front."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 
 from app.session import Session
 from app.settings.preferences import Preferences
+from app.window.run_facts import question_line
 from engine.cli.words import money, seconds
 
 
 class Notifier(QObject):
-    """Tells the ends of runs.
+    """Tells the ends of runs, and their questions.
 
     Args:
         window: The window that may be in front.
@@ -31,6 +32,14 @@ class Notifier(QObject):
         self._tray: QSystemTrayIcon | None = None
         self.told = ""
 
+    def tell_question(self, session: Session) -> None:
+        """Tell that a run waits for the person, unless they see it."""
+        picture, workflow = session.picture, session.run_workflow
+        if picture is None or workflow is None or not picture.questions:
+            return
+        if not self._window.isActiveWindow() and self._preferences.notify_when_done:
+            self._tell(f"“{session.name}” – {question_line(picture, workflow)}.")
+
     def tell_end(self, session: Session) -> None:
         """Tell how a run has ended, unless the person sees it."""
         picture = session.picture
@@ -39,9 +48,13 @@ class Notifier(QObject):
         if self._window.isActiveWindow() or not self._preferences.notify_when_done:
             return
         how = "is done" if picture.status == "completed" else f"failed: {picture.error}"
-        self.told = f"“{session.name}” {how}"
+        text = f"“{session.name}” {how}"
         if picture.duration_s is not None and picture.status == "completed":
-            self.told += f" after {seconds(picture.duration_s)}, {money(picture.cost_usd)}."
+            text += f" after {seconds(picture.duration_s)}, {money(picture.cost_usd)}."
+        self._tell(text)
+
+    def _tell(self, text: str) -> None:
+        self.told = text
         QApplication.alert(self._window)
         if QSystemTrayIcon.isSystemTrayAvailable():
             if self._tray is None:

@@ -10,7 +10,7 @@ from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.theme.style import mark
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel
+from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 from app.window.links import Links
 from app.window.run_facts import Budget, model_words, progress
 
@@ -71,6 +71,8 @@ class RunBar(QWidget):
         self.progress.setTextVisible(False)
         self.progress.setFixedWidth(30 * UNIT)
         self.progress.setAccessibleName("Progress of the run")
+        self.waits = Badge("Waiting for you", "warning", self)
+        self.waits.hide()
         self.meter = QProgressBar(self)
         self.meter.setTextVisible(False)
         self.meter.setFixedWidth(20 * UNIT)
@@ -109,6 +111,7 @@ class RunBar(QWidget):
         right.setSpacing(2 * UNIT)
         right.addSpacing(2 * UNIT)
         right.addWidget(self.progress)
+        right.addWidget(self.waits)
         right.addStretch(1)
         for widget in (self.meter, self.budget, self.model):
             right.addWidget(widget)
@@ -171,6 +174,7 @@ class RunBar(QWidget):
         policy.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(policy)
         self.progress.setVisible(running)
+        self.waits.setVisible(running and picture is not None and bool(picture.questions))
         self.model.setVisible(session is not None)
         self.step.setEnabled(session is not None)
         if running and session is not None and picture is not None and session.run_workflow is not None:

@@ -12,6 +12,7 @@ from engine.document.model import Workflow
 from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX
 
 _INDEX: Final = re.compile(r"\[\d+\]")
+_UNDER_WAY: Final = frozenset({NodeState.RUNNING, NodeState.WAITING, NodeState.ASKING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def progress(picture: RunPicture, workflow: Workflow) -> tuple[int, int]:
         return done, max(total, 1)
     if any(node.type == "loop" for node in workflow.nodes):
         return 0, 1
-    done = sum(node.state not in {NodeState.RUNNING, NodeState.WAITING} for node in picture.nodes.values())
+    done = sum(node.state not in _UNDER_WAY for node in picture.nodes.values())
     return done, max(len(workflow.nodes), 1)
 
 
@@ -101,13 +102,27 @@ def _state(picture: RunPicture, workflow: Workflow) -> str:
     inner = [path for path in at_work if path not in picture.loops]
     if not inner:
         return word
-    node_id = _INDEX.sub("", inner[-1]).rpartition(".")[2]
-    node = workflow.nodes_by_id.get(node_id)
-    name = (node.title or node.id) if node is not None else node_id
+    name = node_title(inner[-1], workflow)
     more = f" and {len(inner) - 1} more" if len(inner) > 1 else ""
     loop = picture.loops.get(inner[-1].rpartition("[")[0])
     turn = f", iteration {loop.current + 1} of {loop.total}" if loop is not None else ""
     return f"{word}: {name}{more}{turn}"
+
+
+def question_line(picture: RunPicture, workflow: Workflow) -> str:
+    """Who waits for the person, in a line; empty where nobody does."""
+    if not picture.questions:
+        return ""
+    first, *others = picture.questions
+    more = f" and {len(others)} more" if others else ""
+    return f"Waiting for you: {node_title(first, workflow)}{more}"
+
+
+def node_title(path: str, workflow: Workflow) -> str:
+    """The title of the node at a place in a run; its id where it has none."""
+    node_id = _INDEX.sub("", path).rpartition(".")[2]
+    node = workflow.nodes_by_id.get(node_id)
+    return (node.title or node.id) if node is not None else node_id
 
 
 def model_words(name: str) -> str:

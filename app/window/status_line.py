@@ -13,7 +13,7 @@ from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel
 from app.window.links import Links
-from app.window.run_facts import state_line
+from app.window.run_facts import question_line, state_line
 
 TICK_MS: Final = 200
 SHOWN_MS: Final = 8000
@@ -25,9 +25,11 @@ class StatusLine(QWidget):
 
     Signals:
         problems_clicked: A person wants to see the problems.
+        question_clicked: A person wants to see what the run waits for.
     """
 
     problems_clicked = Signal()
+    question_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,6 +56,12 @@ class StatusLine(QWidget):
         self.problems.setProperty("quiet", True)
         self.problems.setProperty("small", True)
         self.problems.clicked.connect(self.problems_clicked)
+        self.question = QPushButton("", self)
+        self.question.setProperty("quiet", True)
+        self.question.setProperty("small", True)
+        self.question.setProperty("tone", "warning")
+        self.question.clicked.connect(self.question_clicked)
+        self.question.hide()
         self._ticking = QTimer(self)
         self._ticking.setInterval(TICK_MS)
         self._ticking.timeout.connect(self._show_state)
@@ -62,6 +70,7 @@ class StatusLine(QWidget):
         row.setSpacing(4 * UNIT)
         row.addWidget(self.state, 2)
         row.addWidget(self.refusal, 3)
+        row.addWidget(self.question)
         row.addWidget(self.problems)
 
     def show_session(self, session: Session | None) -> None:
@@ -72,6 +81,7 @@ class StatusLine(QWidget):
         if session is not None:
             self._links.add(session.run_started, self._show_state)
             self._links.add(session.run_ended, self._show_state)
+            self._links.add(session.run_updated, self._show_question)
         self._show_state()
 
     def refuse(self, text: str) -> None:
@@ -93,7 +103,18 @@ class StatusLine(QWidget):
         self.problems.setAccessibleName(f"{text}; show them")
         mark(self.problems, tone="bad" if errors else "warning" if warnings else False)
 
+    def _show_question(self) -> None:
+        session = self._session
+        text = ""
+        if session is not None and session.picture is not None and session.run_workflow is not None:
+            text = question_line(session.picture, session.run_workflow)
+        if text != self.question.text():
+            self.question.setText(text)
+            self.question.setAccessibleName(f"{text}; go there" if text else "")
+            self.question.setVisible(bool(text))
+
     def _show_state(self) -> None:
+        self._show_question()
         session = self._session
         self.problems.setVisible(session is not None)
         if session is None or session.picture is None or session.run_workflow is None:

@@ -1,0 +1,291 @@
+"""Where a run that waits for a person is answered: a card for each question, in the Log panel.
+
+What is asked and shown is plain text, whoever wrote it. An answer that a person has begun stays while events come in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.session import Session
+from app.theme.icons import ThemedIcon
+from app.theme.style import mark
+from app.theme.tokens import UNIT
+from app.theme.widgets import Badge, ElidedLabel, PlainLabel
+from app.window.log_lines import node_of, place
+from engine.nodes.convert import ConversionError, convert
+from engine.nodes.spec import PortType
+from engine.runner.events import NodeWaiting
+from engine.values import Value, to_text
+
+SHOWN_AT_ONCE: Final = 100_000
+"""Characters of a value that are put into its field; a longer one would hold the window up."""
+
+SEND: Final = "Send"
+"""The button where there is nothing to choose between."""
+
+
+class QuestionCard(QFrame):
+    """One question.
+
+    Args:
+        event: What the run asks.
+        title: What to call the node and its iteration.
+
+    Signals:
+        answered: The choice (empty where there was none), the value as it is left, and the comment.
+        show_wanted: A person wants to see the node.
+    """
+
+    answered = Signal(str, object, str)
+    show_wanted = Signal()
+
+    def __init__(self, event: NodeWaiting, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.asked = event
+        self.setAccessibleName(f"{title} waits for you")
+        self.title = ElidedLabel(title, self, look="title")
+        self.show_node = QPushButton("Show", self)
+        self.show_node.setProperty("quiet", True)
+        self.show_node.setAccessibleName(f"Show {title} on the canvas")
+        self.show_node.clicked.connect(lambda _checked=False: self.show_wanted.emit())
+        self.message = PlainLabel(event.message, self, wrap=True, selectable=True)
+        self._is_approval = event.kind == "approval"
+        text = to_text(event.value)
+        self.value = self._text_field("Value" if self._is_approval else "What it is about", text)
+        is_cut = len(text) > SHOWN_AT_ONCE
+        self.value.setReadOnly(not self._is_approval or is_cut)
+        note = f"The first {SHOWN_AT_ONCE:,} of {len(text):,} characters. It can be answered, but not edited here."
+        self.note = PlainLabel(note if is_cut else "", self, look="dim small", wrap=True)
+        self.note.setVisible(is_cut)
+        self.answer = self._text_field("Your answer", "")
+        self.answer.setPlaceholderText("Your answer")
+        self.comment = QLineEdit(self)
+        self.comment.setAccessibleName("Comment")
+        self.comment.setPlaceholderText("Comment, if there is something to say")
+        self.fault = PlainLabel("", self, look="small", wrap=True)
+        self.fault.setProperty("tone", "bad")
+        self.fault.hide()
+        self.buttons = [self._button(choice) for choice in event.choices or ("",)]
+        self.buttons[0].setProperty("primary", True)
+        self._arrange()
+
+    def _text_field(self, name: str, text: str) -> QPlainTextEdit:
+        field = QPlainTextEdit(self)
+        field.setAccessibleName(name)
+        field.setTabChangesFocus(True)
+        field.setPlainText(text[:SHOWN_AT_ONCE])
+        field.document().setModified(False)
+        field.setMinimumHeight(20 * UNIT)
+        return field
+
+    def _button(self, choice: str) -> QPushButton:
+        # A mnemonic that a choice's own ampersand would make is none.
+        button = QPushButton(_title(choice).replace("&", "&&"), self)
+        button.setAccessibleName(_title(choice))
+        button.clicked.connect(lambda _checked=False: self._finish(choice))
+        return button
+
+    def _arrange(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(2 * UNIT)
+        head.addWidget(Badge("Waiting for you", "warning", self))
+        head.addWidget(self.title, 1)
+        head.addWidget(self.show_node)
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setWidget(self.message)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setMinimumHeight(8 * UNIT)
+        self.message.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        buttons.addStretch(1)
+        last: QWidget = self.comment
+        for button in reversed(self.buttons):  # what is most likely meant stands last, as in dialogs
+            buttons.addWidget(button)
+            QWidget.setTabOrder(last, button)
+            last = button
+        left = QVBoxLayout()
+        left.setSpacing(2 * UNIT)
+        left.addLayout(head)
+        left.addWidget(area, 1)
+        right = QVBoxLayout()
+        right.setSpacing(2 * UNIT)
+        (right if self._is_approval else left).addWidget(self.value, 1)
+        self.value.setVisible(self._is_approval or self.asked.value is not None)
+        self.answer.setVisible(not self._is_approval)
+        self.comment.setVisible(self._is_approval)
+        right.addWidget(self.answer, 1)
+        right.addWidget(self.note)
+        right.addWidget(self.fault)
+        right.addWidget(self.comment)
+        right.addLayout(buttons)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4 * UNIT)
+        row.addLayout(left, 1)
+        row.addLayout(right, 1)
+        # Not a button: a key that was meant for something else must approve nothing.
+        self.setFocusProxy(self.value if self._is_approval else self.answer)
+
+    def _finish(self, choice: str) -> None:
+        """Hand the answer over, once; what cannot be read is told beside its field."""
+        try:
+            value = self._left_value()
+        except ConversionError as error:
+            self._say(error.message)
+            self.value.setFocus()
+            return
+        if not self._is_approval and not choice and not self.answer.toPlainText().strip():
+            self._say("Write an answer first.")
+            self.answer.setFocus()
+            return
+        self._say("")
+        self.setEnabled(False)
+        self.answered.emit(choice, value, self.comment.text())
+
+    def _left_value(self) -> Value:
+        if not self._is_approval:
+            return self.answer.toPlainText() or self.asked.value
+        if not self.value.document().isModified():
+            return self.asked.value
+        # Exactly what stands there: `toPlainText` would make plain spaces of those that do not break.
+        text = self.value.document().toRawText().replace("\u2029", "\n")
+        if self.asked.value is None or isinstance(self.asked.value, str):
+            return text
+        return convert(text, PortType.JSON)
+
+    def _say(self, text: str) -> None:
+        self.fault.setText(text)
+        self.fault.setVisible(bool(text))
+        mark(self.value if self._is_approval else self.answer, invalid=bool(text))
+
+
+class Questions(QFrame):
+    """What a document's run waits for: one card is seen, the others are a step away. Hidden where nothing waits.
+
+    Signals:
+        node_chosen: A person wants to see that node.
+        changed: Other questions are open.
+    """
+
+    node_chosen = Signal(str)
+    changed = Signal()
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("card", True)
+        self._session = session
+        self._cards: dict[str, QuestionCard] = {}
+        self.stack = QStackedWidget(self)
+        self.stack.currentChanged.connect(lambda _place: self._count())
+        self.place = PlainLabel("", self, look="dim small")
+        self.before = self._step_button("mdi6.chevron-left", "The question before", -1)
+        self.after = self._step_button("mdi6.chevron-right", "The next question", 1)
+        steps = QHBoxLayout()
+        steps.setSpacing(UNIT)
+        steps.addStretch(1)
+        for widget in (self.before, self.place, self.after):
+            steps.addWidget(widget)
+        self._steps = QWidget(self)
+        self._steps.setLayout(steps)
+        steps.setContentsMargins(0, 0, 0, 0)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
+        column.setSpacing(UNIT)
+        column.addWidget(self._steps)
+        column.addWidget(self.stack, 1)
+        self.hide()
+        for signal in (session.run_started, session.run_ended):
+            signal.connect(self.follow)
+        session.run_updated.connect(lambda _touched: self.follow())
+
+    @property
+    def current(self) -> QuestionCard | None:
+        """The card that is seen; None where nothing waits."""
+        card = self.stack.currentWidget()
+        return card if isinstance(card, QuestionCard) else None
+
+    @property
+    def count(self) -> int:
+        """How many questions are open."""
+        return len(self._cards)
+
+    def setFocus(self) -> None:
+        """Give the keyboard to the card that is seen."""
+        if self.current is not None:
+            self.current.setFocus()
+
+    def follow(self) -> None:
+        """Show what the run waits for now; cards that are there stay as they are."""
+        picture = self._session.picture
+        open_now = dict(picture.questions) if picture is not None else {}
+        if {path: card.asked for path, card in self._cards.items()} == open_now:
+            return
+        had_focus = self.isAncestorOf(self.focusWidget()) if self.focusWidget() is not None else False
+        for path in [path for path, card in self._cards.items() if open_now.get(path) is not card.asked]:
+            card = self._cards.pop(path)
+            self.stack.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        for path, event in open_now.items():
+            if path not in self._cards:
+                self._add(path, event)
+        self._count()
+        self.setVisible(bool(self._cards))
+        if had_focus and self.current is not None:
+            self.current.setFocus()
+        self.changed.emit()
+
+    def _add(self, path: str, event: NodeWaiting) -> None:
+        card = QuestionCard(event, self.title(path), self.stack)
+        card.answered.connect(lambda choice, value, comment: self._answer(path, choice, value, comment))
+        card.show_wanted.connect(lambda: self.node_chosen.emit(node_of(path)))
+        self._cards[path] = card
+        self.stack.addWidget(card)
+
+    def title(self, path: str) -> str:
+        """What to call a place in the run: the node's title, and its iteration."""
+        workflow, node_id = self._session.run_workflow, node_of(path)
+        node = workflow.nodes_by_id.get(node_id) if workflow is not None else None
+        return place(path).replace(node_id, node.title, 1) if node is not None and node.title else place(path)
+
+    def _answer(self, path: str, choice: str, value: Value, comment: str) -> None:
+        if self._session.run is not None:
+            self._session.run.answer(path, choice, value, comment)
+
+    def _step_button(self, icon: str, name: str, distance: int) -> QToolButton:
+        button = QToolButton(self)
+        button.setAccessibleName(name)
+        button.setToolTip(name)
+        ThemedIcon(button, icon)
+        button.clicked.connect(lambda _checked=False: self._step(distance))
+        return button
+
+    def _step(self, distance: int) -> None:
+        self.stack.setCurrentIndex((self.stack.currentIndex() + distance) % self.stack.count())
+        self.setFocus()
+
+    def _count(self) -> None:
+        self._steps.setVisible(self.stack.count() > 1)
+        self.place.setText(f"{self.stack.currentIndex() + 1} of {self.stack.count()}")
+
+
+def _title(choice: str) -> str:
+    """A choice as words on a button."""
+    return choice[:1].upper() + choice[1:].replace("_", " ") if choice else SEND

@@ -1,0 +1,116 @@
+"""Every dialog, question and message has a name for a screen reader in all its parts, and Tab reaches each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton
+
+from app.inspector.prompt_editor import PromptEditor
+from app.settings.key_dialog import KeyDialog
+from app.settings.providers import ProviderRow
+from app.window.faults import FaultDialog
+from app.window.finder import Finder
+from engine.document.operations import SetDescription
+from engine.runner.events import NodeStarted, NodeWaiting
+from engine.runner.options import RunOptions
+from tests.app.whole.conftest import CTRL, TEMPLATE, Whole
+from tests.app.whole.test_reach import controls, nameless, unreached
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def action(name: str) -> Callable[[Whole], None]:
+    return lambda whole: whole.window.actions_by_name[name].trigger()
+
+
+def fault(whole: Whole) -> None:
+    dialog = FaultDialog("Something went wrong.", "Traceback: all of it", whole.window)
+    dialog.show()
+    for button in dialog.findChildren(QPushButton):
+        if button.isCheckable() or "etails" in button.text():
+            button.click()
+
+
+def unsaved(whole: Whole) -> None:
+    whole.document.session.do(SetDescription("another"))
+    whole.press(Qt.Key.Key_W, CTRL)
+
+
+def prompt(whole: Whole) -> None:
+    whole.document.session.select(["draft"])
+    QApplication.processEvents()
+    editor = whole.editor("prompt", lambda _fold: None)
+    assert isinstance(editor, PromptEditor)
+    QTest.mouseClick(editor.expand, LEFT)
+
+
+def key(whole: Whole) -> None:
+    provider = ProviderRow("openai", "OpenAI", "openai/gpt-4o-mini", "no key", has_key=False)
+    KeyDialog(whole.window.engine, provider, whole.window).show()
+
+
+OPENERS: dict[str, Callable[[Whole], None]] = {
+    "the form that a run is started with": action("run_with"),
+    "the command palette": action("command_palette"),
+    "the finder of nodes": action("find_node"),
+    "the sheet of keys": action("shortcuts"),
+    "about": action("about"),
+    "a fault": fault,
+    "the question about unsaved work": unsaved,
+    "the larger prompt editor": prompt,
+    "the form for a key": key,
+}
+
+
+def the_dialog(whole: Whole) -> QDialog:
+    """The one dialog that is open, with the keyboard in it."""
+    open_now = [widget for widget in QApplication.topLevelWidgets() if isinstance(widget, QDialog)]
+    (dialog,) = (dialog for dialog in open_now if dialog.isVisible())
+    dialog.activateWindow()
+    whole.qtbot.waitUntil(dialog.isActiveWindow)
+    return dialog
+
+
+@pytest.mark.parametrize("what", OPENERS)
+def test_a_dialog(whole: Whole, what: str) -> None:
+    whole.window.documents.open_template(TEMPLATE)
+    OPENERS[what](whole)
+    dialog = the_dialog(whole)
+
+    assert controls(dialog), "there is something in it"
+    assert dialog.windowTitle() or dialog.accessibleName() or dialog.text()
+    assert nameless(dialog) == []
+    assert dialog.focusWidget() is not None, "the keyboard is somewhere as soon as it is open"
+    if isinstance(dialog, Finder):  # its list is driven from the field, as that of a combo box is
+        row = dialog.list.currentRow()
+        QTest.keyClick(dialog.field, Qt.Key.Key_Down)
+        assert dialog.list.currentRow() == row + 1
+    else:
+        assert unreached(dialog) == []
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    whole.qtbot.waitUntil(lambda: not dialog.isVisible())
+
+
+def test_what_a_run_asks_in_the_log(whole: Whole) -> None:
+    whole.window.documents.open_template(TEMPLATE)
+    session = whole.document.session
+    whole.document.session.start_run({"task": "A note"}, RunOptions(), paused=True)
+    assert session.picture is not None
+    for seq, (path, kind, choices) in enumerate(
+        (("task", "approval", ("approve", "reject")), ("text", "question", ()))
+    ):
+        session.picture.apply(NodeStarted("run", 2 * seq, 0.0, path, "input", {}))
+        session.picture.apply(NodeWaiting("run", 2 * seq + 1, 0.0, path, "input", kind, "Well?", "A note.", choices))
+    session.run_updated.emit({"task", "text"})
+    QTest.mouseClick(whole.window.status.question, LEFT)
+    QApplication.processEvents()
+
+    for _ in range(2):
+        assert nameless(whole.window) == []
+        whole.window.run_bar.pause.setFocus()
+        assert unreached(whole.window) == []
+        QTest.mouseClick(whole.document.log.questions.after, LEFT)

@@ -1,0 +1,150 @@
+"""The card of one question: what it shows of it, and what it hands over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.window.log_questions import SHOWN_AT_ONCE, QuestionCard
+from engine.runner.events import NodeWaiting
+from engine.values import Value
+
+Answered = list[tuple[str, Value, str]]
+LEFT = Qt.MouseButton.LeftButton
+
+
+def card(
+    qtbot: QtBot, kind: Any = "approval", message: str = "Shall it go out?", value: Value = "A note.", *choices: str
+) -> tuple[QuestionCard, Answered]:
+    """A card on the screen, and what it hands over."""
+    made = QuestionCard(NodeWaiting("run", 0, 0.0, "ask", "ask", kind, message, value, choices), "Ask")
+    qtbot.addWidget(made)
+    made.resize(800, 200)
+    with qtbot.waitExposed(made):
+        made.show()
+    made.activateWindow()
+    qtbot.waitUntil(made.isActiveWindow)
+    answered: Answered = []
+    made.answered.connect(lambda *answer: answered.append(answer))
+    return made, answered
+
+
+def press(made: QuestionCard, title: str) -> None:
+    (button,) = (button for button in made.buttons if button.text() == title)
+    QTest.mouseClick(button, LEFT)
+
+
+def test_a_choice_hands_over_the_value_as_it_is_and_the_comment(qtbot: QtBot) -> None:
+    made, answered = card(qtbot, "approval", "Shall it go out?", "A note.", "approve", "reject")
+    assert [button.text() for button in made.buttons] == ["Approve", "Reject"]
+
+    QTest.keyClicks(made.comment, "too short")
+    press(made, "Reject")
+
+    assert answered == [("reject", "A note.", "too short")]
+
+
+def test_a_value_is_edited_before_it_is_approved_by_key_alone(qtbot: QtBot) -> None:
+    made, answered = card(qtbot, "approval", "Shall it go out?", "A\xa0note.", "approve", "reject")
+    made.setFocus()
+    assert made.value.hasFocus()
+
+    QTest.keyClick(made.value, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClicks(made.value, " More.")
+    for widget in (made.value, made.comment, made.buttons[1]):
+        assert widget.hasFocus()
+        QTest.keyClick(widget, Qt.Key.Key_Tab)
+    assert made.buttons[0].hasFocus()
+    QTest.keyClick(made.buttons[0], Qt.Key.Key_Space)
+
+    assert answered == [("approve", "A\xa0note. More.", "")]
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5, None]}, 7, True, None, "two\nlines\u2028and\xa0more", ""])
+def test_what_nobody_edited_comes_back_as_it_was(qtbot: QtBot, value: Value) -> None:
+    made, answered = card(qtbot, "approval", "?", value, "approve")
+
+    press(made, "Approve")
+
+    assert answered == [("approve", value, "")]
+    assert type(answered[0][1]) is type(value)
+
+
+def test_what_is_no_json_is_told_beside_its_field_and_can_be_mended(qtbot: QtBot) -> None:
+    made, answered = card(qtbot, "approval", "?", {"title": "A"}, "approve")
+    assert made.value.toPlainText() == '{"title":"A"}'
+
+    made.value.selectAll()
+    QTest.keyClicks(made.value, '{"title": ')
+    press(made, "Approve")
+    assert answered == []
+    assert made.fault.isVisible()
+    assert made.fault.text()
+    assert made.value.property("invalid") is True
+    assert made.value.hasFocus()
+
+    QTest.keyClicks(made.value, '"B"}')
+    press(made, "Approve")
+    assert answered == [("approve", {"title": "B"}, "")]
+
+
+def test_an_answer_is_handed_over_once(qtbot: QtBot) -> None:
+    made, answered = card(qtbot, "approval", "?", "x", "approve", "reject")
+
+    press(made, "Approve")
+    press(made, "Approve")
+    press(made, "Reject")
+
+    assert answered == [("approve", "x", "")]
+    assert not made.isEnabled()
+
+
+def test_a_question_is_answered_in_words(qtbot: QtBot) -> None:
+    made, answered = card(qtbot, "question", "Who are the neighbours?", None)
+    assert made.value.isHidden()
+    assert made.comment.isHidden()
+
+    press(made, "Send")
+    assert answered == []
+    assert made.fault.text() == "Write an answer first."
+
+    made.setFocus()
+    QTest.keyClicks(made.answer, "the whole street")
+    press(made, "Send")
+    assert answered == [("", "the whole street", "")]
+
+
+def test_a_question_with_choices_needs_no_words(qtbot: QtBot) -> None:
+    made, answered = card(qtbot, "question", "Which?", {"options": 2}, "the_first", "Q&A")
+    assert made.value.isReadOnly()
+    assert made.value.toPlainText() == '{"options":2}'
+    assert [button.text() for button in made.buttons] == ["The first", "Q&&A"]
+
+    press(made, "Q&&A")
+
+    assert answered == [("Q&A", {"options": 2}, "")]
+
+
+def test_of_a_very_long_value_the_beginning_is_shown_and_all_of_it_goes_on(qtbot: QtBot) -> None:
+    value = "words " * 100_000
+    made, answered = card(qtbot, "approval", "?", value, "approve")
+    assert len(made.value.toPlainText()) == SHOWN_AT_ONCE
+    assert made.value.isReadOnly()
+    assert made.note.text().startswith("The first 100,000 of 600,000 characters.")
+
+    press(made, "Approve")
+
+    assert answered == [("approve", value, "")]
+
+
+def test_what_a_model_wrote_is_no_markup(qtbot: QtBot) -> None:
+    text = "<h1>Big</h1><img src='x'>"
+    made, _ = card(qtbot, "approval", text, text, "approve")
+
+    assert made.message.text() == text
+    assert made.message.textFormat() is Qt.TextFormat.PlainText
+    assert made.value.toPlainText() == text

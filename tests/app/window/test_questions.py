@@ -1,0 +1,263 @@
+"""A run that waits for a person: what the window says of it, where it is answered, and how it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.runs.picture import NodeState
+from app.session import Session
+from app.window.document import Document
+from app.window.log_questions import QuestionCard
+from app.window.main_window import MainWindow
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.nodes.context import NodeContext
+from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port, PortType
+from engine.runner.options import RunOptions
+from tests.app.window.conftest import ended
+
+LEFT = Qt.MouseButton.LeftButton
+CHOICES = ("approve", "reject")
+
+
+async def _ask(context: NodeContext[Any]) -> Outputs:
+    answer = await context.ask("approval", "Shall it go out?", value=context.inputs["input"], choices=CHOICES)
+    return {"output": f"{answer.choice}: {answer.value} ({answer.comment})"}
+
+
+ASK = NodeSpec(
+    type="ask",
+    title="Ask",
+    category=Category.LOGIC,
+    help="Asks a person; there is none like it in the program.",
+    icon="mdi6.account-question-outline",
+    config=NodeConfig,
+    inputs=lambda _config: (Port("input", PortType.ANY, "What is to be approved."),),
+    outputs=lambda _config: (Port("output", PortType.TEXT, "What was answered."),),
+    run=_ask,
+)
+REGISTRY: Registry = builtin_registry().with_types([ASK])
+
+
+def one_question() -> Workflow:
+    flow = Builder("Asking")
+    text = flow.add("input", id="text", default="the note")
+    ask = flow.add("ask", id="ask", title="Approve")
+    out = flow.add("output", id="out")
+    flow.connect(text["value"], ask["input"])
+    flow.connect(ask["output"], out["value"])
+    return flow.build()
+
+
+def two_questions() -> Workflow:
+    flow = Builder("Asking twice")
+    for name in ("first", "second"):
+        text = flow.add("input", id=f"{name}_text", name=name, default=f"the {name} note")
+        ask = flow.add("ask", id=name)
+        out = flow.add("output", id=f"{name}_out", name=name)
+        flow.connect(text["value"], ask["input"])
+        flow.connect(ask["output"], out["value"])
+    return flow.build()
+
+
+def in_a_loop() -> Workflow:
+    flow = Builder("Asking again")
+    text = flow.add("input", id="text", default="the note")
+    loop = flow.add("loop", id="loop", config={"max_iterations": 2})
+    ask = flow.add("ask", id="ask", title="Approve")
+    end = flow.add("exit", id="exit", config={"loop": "loop"})
+    out = flow.add("output", id="out")
+    for start, finish in (
+        (text["value"], loop["input"]),
+        (loop["body"], ask["input"]),
+        (ask["output"], end["input"]),
+        (end["output"], out["value"]),
+    ):
+        flow.connect(start, finish)
+    return flow.build()
+
+
+Ask = Callable[[Workflow], Document]
+
+
+@pytest.fixture
+def asking(window: MainWindow, engine_thread: EngineThread, qtbot: QtBot) -> Ask:
+    """Opens a workflow and runs it until it waits for a person."""
+
+    def run(workflow: Workflow) -> Document:
+        document = window.documents._add(Session(engine_thread, workflow, registry=REGISTRY))
+        session = document.session
+        session.start_run({}, RunOptions(registry=REGISTRY))
+        qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
+        return document
+
+    return run
+
+
+def card(document: Document) -> QuestionCard:
+    current = document.log.questions.current
+    assert current is not None
+    return current
+
+
+def press(document: Document, title: str) -> None:
+    (button,) = (button for button in card(document).buttons if button.text() == title)
+    QTest.mouseClick(button, LEFT)
+
+
+def go_there(window: MainWindow) -> None:
+    QTest.mouseClick(window.status.question, LEFT)
+
+
+def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
+    window: MainWindow, asking: Ask, qtbot: QtBot
+) -> None:
+    document = asking(one_question())
+    session = document.session
+    assert session.picture is not None
+    assert session.picture.node("ask").state is NodeState.ASKING
+    qtbot.waitUntil(lambda: document.canvas.view.nodes["ask"].state.shown.state is NodeState.ASKING)
+    assert document.canvas.view.nodes["ask"].state.shown.line == "Shall it go out?"
+    assert window.run_bar.waits.isVisible()
+    assert window.status.question.text() == "Waiting for you: Approve"
+    assert window.drawer.buttons["log"].text() == "Log (1)"
+    assert [line.text for line in document.log.model.lines][-1] == "ask: waits for you: Shall it go out?"
+
+    go_there(window)
+    press(document, "Approve")
+    ended(document, qtbot)
+
+    assert session.picture.outputs == {"out": "approve: the note ()"}
+    assert session.picture.node("ask").state is NodeState.DONE
+    assert not window.run_bar.waits.isVisible()
+    assert window.status.question.isHidden()
+    assert window.drawer.buttons["log"].text() == "Log"
+    assert document.log.questions.isHidden()
+    assert "ask: answered: approve" in [line.text for line in document.log.model.lines]
+
+
+def test_a_line_in_the_status_bar_leads_to_the_answer_by_key_alone(
+    window: MainWindow, asking: Ask, qtbot: QtBot
+) -> None:
+    document = asking(one_question())
+    assert window.drawer.open_panel == ""
+
+    window.status.question.setFocus()
+    QTest.keyClick(window.status.question, Qt.Key.Key_Space)
+    assert window.drawer.open_panel == "log"
+    assert card(document).isVisible()
+    assert card(document).value.hasFocus()
+
+    card(document).value.selectAll()
+    QTest.keyClicks(card(document).value, "a better note")
+    QTest.keyClick(card(document).value, Qt.Key.Key_Tab)
+    QTest.keyClicks(card(document).comment, "now it is fine")
+    QTest.keyClick(card(document).comment, Qt.Key.Key_Tab)
+    QTest.keyClick(card(document).buttons[1], Qt.Key.Key_Tab)
+    QTest.keyClick(card(document).buttons[0], Qt.Key.Key_Space)
+    ended(document, qtbot)
+
+    assert document.session.picture is not None
+    assert document.session.picture.outputs == {"out": "approve: a better note (now it is fine)"}
+
+
+def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stays(
+    window: MainWindow, asking: Ask, qtbot: QtBot
+) -> None:
+    document = asking(two_questions())
+    questions = document.log.questions
+    qtbot.waitUntil(lambda: questions.count == 2)
+    assert window.status.question.text() == "Waiting for you: first and 1 more"
+    assert questions.place.text() == "1 of 2"
+    go_there(window)
+    QTest.keyClicks(card(document).comment, "begun")
+
+    QTest.mouseClick(questions.after, LEFT)
+    assert card(document).asked.path == "second"
+    press(document, "Reject")
+    qtbot.waitUntil(lambda: questions.count == 1)
+
+    assert card(document).asked.path == "first"
+    assert card(document).comment.text() == "begun"
+    press(document, "Approve")
+    ended(document, qtbot)
+    assert document.session.picture is not None
+    assert document.session.picture.outputs == {
+        "first": "approve: the first note (begun)",
+        "second": "reject: the second note ()",
+    }
+
+
+def test_each_iteration_asks_anew(window: MainWindow, asking: Ask, qtbot: QtBot) -> None:
+    document = asking(in_a_loop())
+    assert card(document).title.full_text == "Approve (iteration 1)"
+    go_there(window)
+
+    press(document, "Reject")
+    qtbot.waitUntil(lambda: document.log.questions.count == 1 and card(document).asked.path == "loop[1].ask")
+    assert card(document).title.full_text == "Approve (iteration 2)"
+    assert card(document).isEnabled()
+    assert card(document).value.toPlainText() == "reject: the note ()"
+
+    press(document, "Approve")
+    ended(document, qtbot)
+    assert document.session.picture is not None
+    assert document.session.picture.outputs == {"out": "approve: reject: the note () ()"}
+
+
+def test_a_run_that_is_stopped_asks_no_more(window: MainWindow, asking: Ask, qtbot: QtBot) -> None:
+    document = asking(one_question())
+    go_there(window)
+
+    QTest.mouseClick(window.run_bar.stop, LEFT)
+    ended(document, qtbot)
+
+    assert document.log.questions.count == 0
+    assert document.log.questions.isHidden()
+    assert window.status.question.isHidden()
+    assert document.session.picture is not None
+    assert document.session.picture.node("ask").state is NodeState.SKIPPED
+
+
+def test_the_question_of_a_document_behind_is_told_when_it_comes_to_the_front(
+    window: MainWindow, asking: Ask, qtbot: QtBot
+) -> None:
+    document = asking(one_question())
+    window.documents.new()
+    assert window.status.question.isHidden()
+    assert window.drawer.buttons["log"].text() == "Log"
+
+    window.tabs.show_document(document)
+
+    assert window.status.question.text() == "Waiting for you: Approve"
+    assert window.drawer.buttons["log"].text() == "Log (1)"
+
+
+def test_it_is_told_by_the_system_where_another_window_is_in_front(
+    window: MainWindow, asking: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+
+    asking(one_question())
+
+    assert window.notifier.told == "“Asking” – Waiting for you: Approve."
+
+
+def test_show_leads_to_the_node(window: MainWindow, asking: Ask) -> None:
+    document = asking(one_question())
+    go_there(window)
+    assert document.session.selection == ()
+
+    (show,) = (button for button in card(document).findChildren(QPushButton) if button.text() == "Show")
+    QTest.mouseClick(show, LEFT)
+
+    assert document.session.selection == ("ask",)
