@@ -43,6 +43,7 @@ EDIT: Final = (
     CanvasAction("delete", "Delete", ("Del", "Backspace"), "any", "mdi6.delete-outline"),
     CanvasAction("delete_reconnect", "Delete and reconnect", ("Ctrl+Del", "Ctrl+Backspace"), "nodes"),
     CanvasAction("select_all", "Select all", ("Ctrl+A",)),
+    CanvasAction("set_up", "Set up", ("Return", "Enter"), "one", "mdi6.tune-variant"),
     CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),
     CanvasAction("toggle_enabled", "Switch off or on", ("E",), "nodes", "mdi6.power"),
     CanvasAction("toggle_ports", "Show or fold more outputs", ("O",), "one"),

@@ -47,6 +47,7 @@ class Canvas(QWidget):
     Signals:
         files_dropped: Files were dropped on it.
         template_dropped: A template of this name was dropped on it.
+        setup_wanted: The selected node shall be set up in the inspector.
 
     Attributes:
         session: The document.
@@ -58,6 +59,7 @@ class Canvas(QWidget):
 
     files_dropped = Signal(list)
     template_dropped = Signal(str)
+    setup_wanted = Signal()
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -108,6 +110,7 @@ class Canvas(QWidget):
             "delete": self.delete,
             "delete_reconnect": editing.delete_and_reconnect,
             "select_all": self.select_all,
+            "set_up": self.setup_wanted.emit,
             "rename": self.popups.rename_selected,
             "toggle_enabled": editing.toggle_enabled,
             "toggle_ports": self._toggle_ports,

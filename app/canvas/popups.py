@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.session import Session
 
 _NODE_MENU: Final = (
-    ("rename", "toggle_enabled", "toggle_ports", "connect_to"),
+    ("set_up", "rename", "toggle_enabled", "toggle_ports", "connect_to"),
     ("cut", "copy", "duplicate", "delete", "delete_reconnect"),
     ("add_frame", "fit_selection"),
 )

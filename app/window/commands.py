@@ -111,6 +111,13 @@ class Commands(QObject):
             document.canvas.add_node(node_type)
             document.canvas.setFocus()
 
+    def set_up(self, document: Document) -> None:
+        """Lead the keyboard to the form of the selected node, which may have to be shown first."""
+        shown = self._window.actions_by_name["show_inspector"]
+        if not shown.isChecked():
+            shown.trigger()
+        document.focus_setup()
+
     def open_settings(self) -> None:
         """Show the settings."""
         from app.settings.dialog import SettingsDialog

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
+from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -65,6 +65,7 @@ class Document(QWidget):
         # The canvas is a part of its own with its own methods; see its module.
         self.canvas: Any = parts.canvas(session)
         self.inspector: Any = parts.inspector(session, model_names)
+        self.inspector.installEventFilter(self)
         self.iterations = IterationsPanel(session)
         self.log = LogPanel(session)
         self.problems = ProblemsPanel(session)
@@ -116,6 +117,22 @@ class Document(QWidget):
         if self.session.node(node_id) is not None:
             self.session.select([node_id])
             self.canvas.center_on(node_id)
+
+    def focus_setup(self) -> None:
+        """Give the keyboard to the first field of the selected node; Esc there gives it back to the canvas."""
+        if len(self.session.selection) != 1:
+            return
+        form = self.inspector.page.form
+        rows = {name: form.row(name) for name in form.fields} if form is not None else {}
+        first = next((name for name, row in rows.items() if row is not None and not row.isHidden()), "")
+        self.inspector.focus_field(self.session.selection[0], first)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take Esc from the inspector, where no field of it has use for it."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape:
+            self.canvas.setFocus()
+            return True
+        return super().eventFilter(watched, event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the workflow into the view when it gets its size."""

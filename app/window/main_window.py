@@ -166,6 +166,7 @@ class MainWindow(QMainWindow):
         self.drawer.add(document.panels)
         document.canvas.files_dropped.connect(self.documents.open_files)
         document.canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
+        document.canvas.setup_wanted.connect(lambda: self.commands.set_up(document))
         document.fresh_run_wanted.connect(lambda: self.runs.run(document))
         document.problems.counted.connect(lambda *_: self._count(document))
         session.refused.connect(lambda text: self._refuse(document, text))
