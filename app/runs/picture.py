@@ -288,7 +288,7 @@ def _iteration_started(picture: RunPicture, event: LoopIterationStarted) -> None
 def _take_back(picture: RunPicture, path: str) -> None:
     """Forget what a loop did before it began anew."""
     if path in picture.loops:
-        for told in (picture.nodes, picture.loops):
+        for told in (picture.nodes, picture.loops, picture.questions):
             for inner in [inner for inner in told if inner.startswith(f"{path}[")]:
                 del told[inner]
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.runs.picture import NodeState
+from app.runs.picture import NodeState, RunPicture
 from app.session import Session
 from app.window.document import Document
 from app.window.log_questions import QuestionCard
@@ -22,6 +22,7 @@ from engine.document.model import Workflow
 from engine.nodes.context import NodeContext
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port, PortType
+from engine.runner.events import AnyEvent, LoopIterationStarted, NodeFailed, NodeStarted, NodeWaiting
 from engine.runner.options import RunOptions
 from tests.app.window.conftest import ended
 
@@ -261,3 +262,22 @@ def test_show_leads_to_the_node(window: MainWindow, asking: Ask) -> None:
     QTest.mouseClick(show, LEFT)
 
     assert document.session.selection == ("ask",)
+
+
+def test_a_loop_that_is_over_or_begins_anew_takes_its_questions_back() -> None:
+    def asked(event: type[AnyEvent], *values: Any) -> RunPicture:
+        picture = RunPicture({"ask": "loop"})
+        picture.apply(NodeStarted("run", 0, 0.0, "loop", "loop", {}))
+        picture.apply(LoopIterationStarted("run", 1, 0.0, "loop", 0, 3, ""))
+        picture.apply(NodeStarted("run", 2, 0.0, "loop[0].ask", "ask", {}))
+        picture.apply(NodeWaiting("run", 3, 0.0, "loop[0].ask", "ask", "approval", "Well?", None, CHOICES))
+        assert list(picture.questions) == ["loop[0].ask"]
+        picture.apply(event("run", 4, 0.0, "loop", *values))
+        return picture
+
+    failed = asked(NodeFailed, "loop", "Another node failed.", "", 1.0)
+    assert failed.questions == {}
+    assert failed.nodes["loop[0].ask"].state is NodeState.SKIPPED
+    anew = asked(LoopIterationStarted, 0, 3, "")
+    assert anew.questions == {}
+    assert "loop[0].ask" not in anew.nodes
