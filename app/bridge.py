@@ -10,19 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.models.catalogue import Models
 from engine.nodes.context import Answer
 from engine.runner.events import AnyEvent
-from engine.runner.options import RunOptions
-from engine.runner.run import Run, start
+from engine.runner.run import Run
 from engine.values import Value
 
 ResultT = TypeVar("ResultT")
@@ -119,14 +117,19 @@ class LiveRun(QObject):
     def __init__(
         self,
         engine: EngineThread,
-        workflow: Workflow,
-        inputs: Mapping[str, Value],
-        options: RunOptions,
+        begin: Callable[[], Run],
         parent: QObject | None = None,
         *,
         paused: bool = False,
     ) -> None:
-        """Start the run; `paused` keeps even the first node from starting until it is resumed or stepped."""
+        """Have the run started.
+
+        Args:
+            engine: The engine's thread.
+            begin: Starts the run, in that thread: a new one, or one that goes on.
+            parent: Its parent.
+            paused: Keeps even the first node from starting until the run is resumed or stepped.
+        """
         super().__init__(parent)
         self._engine = engine
         self._run: Run | None = None
@@ -136,7 +139,7 @@ class LiveRun(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(DRAIN_MS)
         self._timer.timeout.connect(self._drain)
-        engine.submit(self._start(workflow, inputs, options))
+        engine.submit(self._start(begin))
         self._timer.start()
 
     def cancel(self) -> None:
@@ -176,9 +179,9 @@ class LiveRun(QObject):
 
         self._with_run(hand_over)
 
-    async def _start(self, workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions) -> None:
+    async def _start(self, begin: Callable[[], Run]) -> None:
         try:
-            self._run = start(workflow, inputs, options)
+            self._run = begin()
         except EngineError as error:
             self._refusal = error
             return

@@ -27,6 +27,7 @@ from engine.plan.check import check_structure
 from engine.plan.structure import Structure, analyse
 from engine.runner.events import AnyEvent
 from engine.runner.options import RunOptions
+from engine.runner.run import start
 from engine.values import Value
 
 ANALYSE_AFTER_MS: Final = 30
@@ -59,8 +60,12 @@ class Session(QObject):
         run: The run under way; None before the first and after one has ended.
         picture: What the last run has told; None before the first.
         run_workflow: The document as that run runs it.
+        run_id: That run's id; empty before its first event.
         chosen: By loop id, the iteration that is looked at; a loop that is not in it shows the latest.
     """
+
+    is_past = False
+    """Whether this is a run of the history, which is looked at and not changed."""
 
     changed = Signal(object, object)
     saved_state_changed = Signal()
@@ -96,6 +101,7 @@ class Session(QObject):
         self.run: LiveRun | None = None
         self.picture: RunPicture | None = None
         self.run_workflow: Workflow | None = None
+        self.run_id = ""
         self.chosen: dict[str, int] = {}
         self.last_inputs: dict[str, Value] = {}
         self._analyst = Worker(self)
@@ -213,9 +219,19 @@ class Session(QObject):
         self.run_workflow = self.workflow
         is_behind = self.structure.workflow is not self.workflow
         structure = analyse(self.workflow, self.registry) if is_behind else self.structure
-        self.picture = RunPicture(structure.parent)
+        workflow = self.workflow
+        run = LiveRun(self._engine, lambda: start(workflow, inputs, options), self, paused=paused)
+        self.follow_run(run, RunPicture(structure.parent))
+
+    def follow_run(self, run: LiveRun, picture: RunPicture) -> None:
+        """Show a run that begins, from its first event on.
+
+        Args:
+            run: The run.
+            picture: What it tells, nothing as yet.
+        """
+        self.picture, self.run, self.run_id = picture, run, ""
         self.chosen = {}
-        self.run = LiveRun(self._engine, self.workflow, inputs, options, self, paused=paused)
         self.run.events.connect(self._take_up_events)
         self.run.refused.connect(self._run_refused)
         self.run.ended.connect(self._run_ended)
@@ -277,6 +293,7 @@ class Session(QObject):
 
     def _take_up_events(self, events: list[AnyEvent]) -> None:
         assert self.picture is not None
+        self.run_id = events[0].run_id
         touched = {self.picture.apply(event) for event in events}
         self.run_updated.emit(touched)
 
