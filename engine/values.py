@@ -33,12 +33,12 @@ def compact_json(value: Value) -> str:
     except RecursionError as error:
         raise _too_deep() from error
     # Counting brackets costs next to nothing, and most often settles it.
-    if text.count("[") + text.count("{") > MAX_NESTING and _nesting(value) > MAX_NESTING:
+    if text.count("[") + text.count("{") > MAX_NESTING and nesting(value) > MAX_NESTING:
         raise _too_deep()
     return text
 
 
-def _nesting(value: Value) -> int:
+def nesting(value: Value) -> int:
     """How many lists and objects stand inside each other, at the most; goes through the value level by level."""
     depth = 0
     level = [value] if isinstance(value, (list, dict)) else []

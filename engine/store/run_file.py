@@ -1,0 +1,163 @@
+"""A run as one JSON file: complete, so that it can be taken in again elsewhere, and readable by any JSON tool.
+
+The file is written and read as pure data: whoever made it, nothing in it is executed. Everything outside of ASCII is
+escaped, so that each text survives any encoding, half characters too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, cast
+
+from engine.document.wording import shown
+from engine.runner.events import AnyEvent, RunStarted
+from engine.runner.journal import RunHead
+from engine.store.base import Store, StoreError
+from engine.store.event_json import event_from_json
+from engine.values import MAX_NESTING, nesting
+
+FORMAT: Final = "loopwright.run"
+VERSION: Final = 1
+MAX_BYTES: Final = 1_000_000_000
+"""The largest file that is read."""
+
+_AROUND_A_VALUE: Final = 10
+"""How many objects and lists of our own stand around a value, at the most."""
+_HEAD_TEXTS: Final = ("run_id", "document", "source", "parent", "forked_at")
+_REMEDY: Final = "Export the run once more, or choose another file."
+
+
+def head_of(store: Store, run_id: str) -> RunHead:
+    """What a store knows of a run before its first event.
+
+    Raises:
+        StoreError: There is no such run, or the store cannot be read.
+    """
+    summary = store.find(run_id)
+    document, options = store.document(summary.run_id), store.options(summary.run_id)
+    return RunHead(summary.run_id, document, options, summary.source, summary.parent, summary.forked_at)
+
+
+def run_to_json(head: RunHead, events: Iterable[AnyEvent]) -> Iterator[str]:
+    """The file in pieces, an event at a time: together one JSON object, with each event on a line of its own."""
+    run = {
+        "run_id": head.run_id,
+        "document": head.document,
+        "options": head.options,
+        "source": head.source,
+        "parent": head.parent,
+        "forked_at": head.forked_at,
+    }
+    yield f'{{"format": {_json(FORMAT)}, "version": {VERSION},\n"run": {_json(run)},\n"events": ['
+    separator = "\n"
+    for event in events:
+        yield f"{separator}{_json(event.to_json())}"
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:
+    """Read a run that was exported.
+
+    Raises:
+        StoreError: There is no such file, or it holds no run.
+    """
+    name = shown(path)
+    try:
+        content = _content(path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise StoreError(f"{name}: The file cannot be opened: {shown(reason)}.", "Check the path.") from error
+    return run_from_json(content, name)
+
+
+def run_from_json(text: str | bytes, source: str) -> tuple[RunHead, list[AnyEvent]]:
+    """The run that such a file holds.
+
+    Args:
+        text: What stands in the file.
+        source: What to call it in messages.
+
+    Raises:
+        StoreError: It holds no run.
+    """
+    try:
+        data = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError):
+        raise StoreError(f"{source}: The file is no JSON text.", _REMEDY) from None
+    if not isinstance(data, dict) or cast("dict[str, Any]", data).get("format") != FORMAT:
+        raise StoreError(f"{source}: The file is no run that was exported.", _REMEDY)
+    parts = cast("dict[str, Any]", data)
+    if nesting(parts) > MAX_NESTING + _AROUND_A_VALUE:
+        raise StoreError(f"{source}: Values in the file stand too deep inside one another.", _REMEDY)
+    version = parts.get("version")
+    if version != VERSION:
+        raise StoreError(
+            f"{source}: The run is written in version {shown(version, 20)} of the format, and this program reads "
+            f"version {VERSION}.",
+            "Use the program that wrote it, or a newer one.",
+        )
+    head = _head(parts.get("run"), source)
+    return head, _events(parts.get("events"), head, source)
+
+
+def _head(data: object, source: str) -> RunHead:
+    entries = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    texts = {name: entries.get(name, "") for name in _HEAD_TEXTS}
+    options: Any = entries.get("options", {})
+    run_id = texts["run_id"]
+    fits = all(isinstance(text, str) for text in texts.values()) and isinstance(options, dict)
+    if not fits or not (0 < len(run_id) <= 64 and run_id.isascii() and run_id.isalnum()):
+        raise StoreError(f"{source}: What the file says of the run itself does not fit.", _REMEDY)
+    return RunHead(
+        run_id, texts["document"], cast("dict[str, Any]", options), texts["source"], texts["parent"], texts["forked_at"]
+    )
+
+
+def _events(data: object, head: RunHead, source: str) -> list[AnyEvent]:
+    if not isinstance(data, list):
+        raise StoreError(f"{source}: The file has no list of events.", _REMEDY)
+    events: list[AnyEvent] = []
+    for number, item in enumerate(cast("list[object]", data), 1):
+        try:
+            event = event_from_json(item)
+        except StoreError as error:
+            raise StoreError(f"{source}: Event {number} cannot be read: {error.message}", _REMEDY) from None
+        if event.run_id != head.run_id or (events and event.seq <= events[-1].seq):
+            raise StoreError(f"{source}: Event {number} is not of this run, or not in its order.", _REMEDY)
+        events.append(event)
+    if not events or not isinstance(events[0], RunStarted):
+        raise StoreError(f"{source}: The run has no beginning.", _REMEDY)
+    return events
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)
+
+
+def _content(path: Path) -> bytes:
+    # Not to wait for a writer, should it be a pipe.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is no ordinary file")
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES // 1_000_000_000} GB")
+    return content
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(number)
+    return value

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from engine.models.base import Usage
+from engine.store.export_csv import COLUMNS, run_to_csv
+from engine.store.outline import RunOutline
+from tests.engine.cli.kit import Events
+
+
+def rows(*results: Any, **fields: Any) -> list[dict[str, str]]:
+    event = Events()
+    outline = RunOutline("r")
+    for number, result in enumerate(results):
+        outline.take(event("LoopIterationStarted", "loop", index=number, total=9, input_preview=""))
+        outline.take(event.iteration("loop", number, result, **fields))
+    ended = {"converged": True, "cost_usd": 0.5, "duration_s": 1}
+    outline.take(
+        event("LoopCompleted", "loop", iterations_run=len(results), exit_reason="x", returned=len(results) - 1, **ended)
+    )
+    return list(csv.DictReader(io.StringIO("".join(run_to_csv(outline)), newline="")))
+
+
+def test_a_row_an_iteration_with_every_figure():
+    fields = {"feedback": {"a": 1}, "branch": "done", "reason": "r", "score": -0.5, "similarity": 0.25}
+    (first, second) = rows("one", 'tw"o\nlines, é', usage=Usage(3, 4), cost_usd=None, warnings=("a", "b"), **fields)
+    assert tuple(first) == COLUMNS
+    assert (first["iteration"], first["returned"], second["iteration"], second["returned"]) == ("1", "no", "2", "yes")
+    assert (second["result"], second["feedback"]) == ('tw"o\nlines, é', '{"a":1}')
+    assert (first["score"], first["similarity"], first["cost_usd"]) == ("-0.5", "0.25", "")
+    assert (first["input_tokens"], first["output_tokens"], first["warnings"]) == ("3", "4", "a; b")
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"])
+def test_a_text_that_a_spreadsheet_would_take_for_a_formula_is_neutralised(start: str):
+    text = f'{start}HYPERLINK("http://x","y")'
+    (row,) = rows(text, feedback=text, branch=text, reason=text, warnings=(text,))
+    for column in ("result", "feedback", "branch", "reason", "warnings"):
+        assert row[column] == f"'{text}"
+
+
+def test_a_run_without_loops_is_a_table_without_rows():
+    assert "".join(run_to_csv(RunOutline("r"))) == ",".join(COLUMNS) + "\r\n"
