@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF
+from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.facts import CardFacts
 from app.canvas.look import fonts, growth
+from app.theme.lines import elided, two_lines
 from app.theme.tokens import FONT_SIZE_TITLE
 
 RADIUS: Final = 8.0
@@ -117,23 +117,6 @@ def words_of(title: str, shape: CardShape, zoom: float) -> CardWords:
         return CardWords(grown, room, lines, has_line=len(lines) == 1, has_icon=True)
     room = QRectF(0, 0, width, height).adjusted(10, 4, -6, -4)
     return CardWords(grown, room, tuple(two_lines(metrics, title, room.width())), has_line=False, has_icon=False)
-
-
-def elided(metrics: QFontMetricsF, text: str, width: float) -> str:
-    """The first line of a text, cut with an ellipsis where it is too long."""
-    line = text.partition("\n")[0]
-    return metrics.elidedText(line[:400], Qt.TextElideMode.ElideRight, width)
-
-
-def two_lines(metrics: QFontMetricsF, text: str, width: float) -> list[str]:
-    """A text on at most two lines, the second cut with an ellipsis where it is too long."""
-    words = text[:200].split()
-    first: list[str] = []
-    while words and metrics.horizontalAdvance(" ".join((*first, words[0]))) <= width:
-        first.append(words.pop(0))
-    if not first:
-        return [elided(metrics, text, width)]
-    return [" ".join(first)] + ([elided(metrics, " ".join(words), width)] if words else [])
 
 
 @lru_cache(maxsize=4096)

@@ -10,10 +10,11 @@ from PySide6.QtGui import QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.binding import INPUT, OUTPUT, AbstractNodeItem
-from app.canvas.card import DETAILS_FROM, ICON, RADIUS, ROW, SIDE, CardShape, elided, shape_of, words_of
+from app.canvas.card import DETAILS_FROM, ICON, RADIUS, ROW, SIDE, CardShape, shape_of, words_of
 from app.canvas.facts import CardFacts, PortFacts
 from app.canvas.look import fonts, icon_path, look, pen, zoom_of
 from app.canvas.port_item import CanvasPort
+from app.theme.lines import elided
 
 if TYPE_CHECKING:
     from app.canvas.overlay import StateItem

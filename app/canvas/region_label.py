@@ -15,8 +15,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.card import elided
 from app.canvas.look import LEGIBLE, fonts, growth, icon_path, look, pen, zoom_of
+from app.theme.lines import elided
 from app.theme.tokens import FONT_SIZE_SMALL
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.canvas.binding import AbstractNodeItem
-from app.canvas.card import elided
 from app.canvas.look import fonts, look, pen
 from app.canvas.remarks import SMALLEST, Remark
+from app.theme.lines import elided
 
 TITLE_HEIGHT: Final = 28.0
 BORDER: Final = 8.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, QPen, QPixmap
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
+from PySide6.QtWidgets import QAbstractScrollArea, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.palette.model import PaletteModel
 from app.palette.rows import Row, RowKind
+from app.theme.lines import two_lines
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 
@@ -16,16 +17,19 @@ CARD = QSize(220, 48)
 
 
 class RowDelegate(QStyledItemDelegate):
-    """Draws headers as small words and everything else as icon, name and a line of help."""
+    """Draws headers as small words and everything else as icon, name and at most two lines of help."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        """One line for a header, two for the rest."""
+        """One line for a header; for the rest, the name and as many lines as the help takes."""
         row = _row(index)
         name, small = QFontMetrics(style().font()), QFontMetrics(_small())
         if row.kind is RowKind.HEADER:
             return QSize(0, small.height() + 4 * UNIT)
-        help_height = small.height() if row.help else 0
-        return QSize(0, name.height() + help_height + 2 * UNIT + UNIT)
+        room = (
+            option.widget.viewport().width() if isinstance(option.widget, QAbstractScrollArea) else option.rect.width()
+        )
+        lines = len(help_lines(row, _words_width(room)))
+        return QSize(0, name.height() + lines * small.height() + 2 * UNIT + UNIT)
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -39,6 +43,11 @@ class RowDelegate(QStyledItemDelegate):
         else:
             _paint_row(painter, option, row)
         painter.restore()
+
+
+def help_lines(row: Row, width: int) -> list[str]:
+    """The help of a row as it fits a width: on one line or two, the second cut where it is too long."""
+    return two_lines(QFontMetricsF(_small()), row.help, width) if row.help else []
 
 
 def drag_picture(row: Row, ratio: float) -> QPixmap:
@@ -89,6 +98,15 @@ def _colour(row: Row) -> str:
     return theme.category[row.category] if row.category is not None else theme.dim
 
 
+def _icon_side() -> int:
+    return round(20 * style().scale)
+
+
+def _words_width(row_width: int) -> int:
+    """The room for words beside the icon."""
+    return row_width - 2 * UNIT - _icon_side() - 3 * UNIT - UNIT
+
+
 def _paint_header(painter: QPainter, area: QRect, row: Row) -> None:
     painter.setFont(_small(QFont.Weight.DemiBold))
     painter.setPen(QColor(style().theme.dim))
@@ -107,16 +125,14 @@ def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: Row) -> Non
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(QColor(theme.accent), 2))
         painter.drawRoundedRect(QRectF(area).adjusted(1, 1, -1, -1), 6, 6)
-    side = round(20 * style().scale)
-    place = QRect(area.left() + 2 * UNIT, area.center().y() - side // 2, side, side)
-    icon(row.icon, _colour(row)).paint(painter, place)
+    side = _icon_side()
     name, small = style().font(), _small()
-    left = place.right() + 3 * UNIT
-    width = area.right() - left - UNIT
-    lines = [(row.title, name, theme.text)]
-    if row.help:
-        lines.append((row.help, small, theme.dim))
+    width = _words_width(area.width())
+    left = area.right() - UNIT - width
+    lines = [(row.title, name, theme.text), *((line, small, theme.dim) for line in help_lines(row, width))]
     top = area.top() + (area.height() - sum(QFontMetrics(font).height() for _text, font, _colour in lines)) // 2
+    place = QRect(area.left() + 2 * UNIT, top + (QFontMetrics(name).height() - side) // 2, side, side)
+    icon(row.icon, _colour(row)).paint(painter, place)
     for text, font, colour in lines:
         metrics = QFontMetrics(font)
         painter.setFont(font)

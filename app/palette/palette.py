@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QModelIndex, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QDrag, QKeyEvent
+from PySide6.QtGui import QDrag, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QVBoxLayout, QWidget
 
 from app.gallery.templates import bundled_templates
@@ -76,6 +76,12 @@ class RowList(QListView):
             self.left_at_top.emit()
         else:
             super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width may take other lines of help."""
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.scheduleDelayedItemsLayout()
 
     def _choose(self, index: QModelIndex) -> None:
         row = self._rows.row_at(index)

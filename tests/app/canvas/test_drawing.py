@@ -4,9 +4,10 @@ import pytest
 from PySide6.QtCore import QPointF
 from pytestqt.qtbot import QtBot
 
-from app.canvas.card import shape_of, two_lines
+from app.canvas.card import shape_of
 from app.canvas.facts import facts_of
 from app.canvas.look import fonts
+from app.theme.lines import two_lines
 from engine.document.model import Edge, Workflow
 from engine.document.node_operations import SetConfig, SetTitle
 from engine.document.operations import SetLayout

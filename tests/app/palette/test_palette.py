@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.palette.drawing import drag_picture
+from app.palette.drawing import drag_picture, help_lines
 from app.palette.model import NODE_MIME, TEMPLATE_MIME
 from app.palette.palette import Palette
 from app.palette.rows import Row, RowKind
@@ -169,6 +169,24 @@ def test_a_row_says_its_help_in_the_tool_tip_and_to_a_screen_reader(palette: Pal
     index = palette.list.model().index(titles(palette).index("LLM"), 0)
     assert "Asks a language model once." in index.data(Qt.ItemDataRole.ToolTipRole)
     assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "LLM: Asks a language model once."
+
+
+def test_help_takes_the_lines_that_it_needs_and_two_at_the_most(palette: Palette, qtbot: QtBot) -> None:
+    row = Row(RowKind.NODE, "Input", "input", "A value that is given to the workflow when it starts.")
+    [first, second] = help_lines(row, 180)
+    assert f"{first} {second}" == row.help
+    assert help_lines(row, 600) == [row.help]
+    assert help_lines(row, 90)[1].endswith("…")
+    assert help_lines(Row(RowKind.NODE, "Input"), 180) == []
+
+    def height(title: str) -> int:
+        return palette.list.visualRect(palette.list.model().index(titles(palette).index(title), 0)).height()
+
+    assert height("Input") > height("Output")
+    palette.resize(700, 900)
+    qtbot.waitUntil(lambda: height("Input") == height("Output"))
+    palette.resize(216, 900)
+    qtbot.waitUntil(lambda: height("Input") > height("Output"))
 
 
 def test_a_drag_can_only_copy_and_offers_both_kinds(palette: Palette) -> None:
