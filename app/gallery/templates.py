@@ -15,6 +15,7 @@ from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.errors import EngineError
 
+GONE: Final = "The folder of templates is missing. Install Loopwright again to have them; all else works without."
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -54,7 +55,7 @@ def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[
     try:
         folder = folder or templates_folder()
         if not folder.is_dir():
-            return [], [f"{folder}: The folder of templates is missing."]
+            return [], [f"{folder}: {GONE}"]
         files = sorted(folder.glob(f"*{FILE_SUFFIX}"))
     except (EngineError, OSError) as error:
         return [], [str(error)]

@@ -1,0 +1,64 @@
+"""The program without its templates: gone before the start, or while it runs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from app.gallery import templates as gallery_templates
+from app.theme.widgets import HintBar
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.document.operations import SetDescription
+from tests.app.window.conftest import SELF_REFINE, MakeWindow, saved
+
+
+def opened(window: MainWindow, path: Path) -> Document:
+    document = window.documents.open_file(path)
+    assert document is not None
+    return document
+
+
+@pytest.fixture
+def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of templates of the test's own."""
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    shutil.copy(SELF_REFINE, folder)
+    monkeypatch.setattr(gallery_templates, "templates_folder", lambda: folder)
+    return folder
+
+
+def test_where_the_folder_of_templates_is_gone_the_program_says_so_and_works(
+    templates: Path, make_window: MakeWindow, tmp_path: Path
+) -> None:
+    path = saved(tmp_path)
+    shutil.rmtree(templates)
+
+    window = make_window()
+
+    (said,) = (bar.text for bar in window.gallery.findChildren(HintBar) if bar.isVisible())
+    assert said.startswith(f"{templates}: The folder of templates is missing. Install Loopwright again")
+    assert opened(window, path).session.workflow.name == "Small"
+
+
+def test_a_template_that_goes_while_the_program_runs_is_told_and_the_work_stays(
+    templates: Path, make_window: MakeWindow, tmp_path: Path
+) -> None:
+    window = make_window()
+    document = opened(window, saved(tmp_path))
+    document.session.do(SetDescription("Something else."))
+    window.tabs.show_start()
+    shutil.rmtree(templates)
+
+    (card,) = window.gallery.cards
+    QTest.mouseClick(card.button, Qt.MouseButton.LeftButton)
+
+    assert "self-refine.loop.json" in window.status.refusal.full_text
+    assert "there is no such file or folder" in window.status.refusal.full_text
+    assert window.documents.all == [document]
+    assert document.session.is_modified
