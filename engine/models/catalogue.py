@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.models.base import Model, ModelError
+from engine.models.base import Model, ModelError, ModelErrorKind
 from engine.models.keys import Keys, KeyStoreError
-from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX, check_model_name
+from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX, check_model_name
 from engine.models.providers import PROVIDERS, Provider
 
 if TYPE_CHECKING:
@@ -69,26 +69,32 @@ class KnownModel:
 class Models:
     """The models of one run: asked for by name, made once, closed together.
 
-    A scripted model remembers what it has said, so each run has a `Models` of its own. The built-in model's process is
-    shared by all of them and ends with the last.
+    A scripted or recorded model remembers what it has said, so each run has a `Models` of its own. The built-in model's
+    process is shared by all of them and ends with the last.
+
+    Args:
+        keys: Where keys come from.
+        recorded: Makes the model that plays a run of that id, or of that file, once more; None where there is no
+            history. Handed in, because models know no store.
     """
 
-    def __init__(self, keys: Keys | None = None) -> None:
+    def __init__(self, keys: Keys | None = None, recorded: Callable[[str], Model] | None = None) -> None:
         self.keys = keys or Keys()
+        self._recorded = recorded
         self._models: dict[tuple[str, str | None], Model] = {}
 
     def get(self, name: str, api_base: str | None = None) -> Model:
         """Return the model of that name.
 
         Args:
-            name: `embedded:smollm2-135m`, `scripted:FILE` or litellm's name (`openai/gpt-4o-mini`).
+            name: `embedded:smollm2-135m`, `scripted:FILE`, `recorded:RUN` or litellm's name (`openai/gpt-4o-mini`).
             api_base: The address of its server, for models that are called over the network; the others ignore it.
 
         Raises:
-            ModelError: No model can have that name (`NOT_FOUND`), or a script cannot be read.
+            ModelError: No model can have that name (`NOT_FOUND`), or a script or a recorded run cannot be read.
         """
         check_model_name(name)
-        if name == EMBEDDED_MODEL or name.startswith(SCRIPTED_PREFIX):
+        if name == EMBEDDED_MODEL or name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)):
             api_base = None
         key = (name, api_base)
         if key not in self._models:
@@ -109,9 +115,20 @@ class Models:
             from engine.models.scripted import ScriptedModel
 
             return ScriptedModel(Path(name.removeprefix(SCRIPTED_PREFIX)))
+        if name.startswith(RECORDED_PREFIX):
+            return self._make_recorded(name.removeprefix(RECORDED_PREFIX))
         from engine.models.litellm_adapter import LiteLLMModel
 
         return LiteLLMModel(name, api_base=api_base, keys=self.keys)
+
+    def _make_recorded(self, run: str) -> Model:
+        if self._recorded is None:
+            raise ModelError(
+                ModelErrorKind.UNAVAILABLE,
+                f"The run {run[:200]!r} cannot be played: there is no history here.",
+                "Give the models a history, as `loopwright run` does.",
+            )
+        return self._recorded(run)
 
 
 class _SharedEmbedded:
@@ -162,6 +179,9 @@ def known_models(keys: Keys) -> list[KnownModel]:
         KnownModel("openai/MODEL", "Any server that speaks like OpenAI's", "", None, "Give its address as api_base."),
         KnownModel(
             f"{SCRIPTED_PREFIX}FILE", "Scripted", "its replies come from a file", True, "See docs/scripted-model.md."
+        ),
+        KnownModel(
+            f"{RECORDED_PREFIX}RUN", "Recorded", "its replies come from an earlier run", True, "See docs/history.md."
         ),
     ]
 

@@ -11,6 +11,7 @@ from engine.models.base import ModelError, ModelErrorKind
 
 EMBEDDED_MODEL = "embedded:smollm2-135m"
 SCRIPTED_PREFIX = "scripted:"
+RECORDED_PREFIX = "recorded:"
 
 LITELLM_PREFIXES = frozenset(
     """
@@ -70,7 +71,8 @@ def check_model_name(name: str) -> None:
     """
     if not name.strip():
         raise ModelError(ModelErrorKind.NOT_FOUND, "The name of the model is empty.", _HOW_TO_WRITE)
-    if name == EMBEDDED_MODEL or (name.startswith(SCRIPTED_PREFIX) and name != SCRIPTED_PREFIX):
+    prefix, colon, rest = name.partition(":")
+    if name == EMBEDDED_MODEL or (prefix + colon in {SCRIPTED_PREFIX, RECORDED_PREFIX} and rest):
         return
     prefix, slash, model = name.partition("/")
     if slash and model and prefix in LITELLM_PREFIXES:
@@ -89,6 +91,8 @@ def _guess(name: str) -> str:
     lower = name.lower()
     if lower.startswith("scripted"):
         return f"{SCRIPTED_PREFIX}FILE"
+    if lower.startswith("recorded"):
+        return f"{RECORDED_PREFIX}RUN"
     if lower.startswith("embedded") or "smollm" in lower:
         return EMBEDDED_MODEL
     if "/" in name:

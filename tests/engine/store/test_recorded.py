@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import RunOptions, loads, start
+from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Reply, Request, Usage
+from engine.models.catalogue import Models
+from engine.models.keys import Keys
+from engine.nodes.spec import ModelCall
+from engine.runner.result import RunResult
+from engine.store.memory import MemoryStore
+from engine.store.recorded import RECORDED_NOTE, recorded_models
+from engine.store.run_file import head_of, run_to_json
+from tests.engine.cli.kit import Events, drafts, refine, write
+from tests.engine.store.told import head
+
+COSTLY = {"price": {"input_usd_per_million_tokens": 1e6, "output_usd_per_million_tokens": 1e6}}
+
+
+def catalogue(store: MemoryStore) -> Models:
+    return Models(Keys({}), recorded_models(lambda: store))
+
+
+async def run(store: MemoryStore, model: str, document: dict[str, Any] | None = None, **options: Any) -> RunResult:
+    models = catalogue(store)
+    try:
+        workflow = loads(json.dumps(document or refine(2)))
+        return await start(workflow, None, RunOptions(model=model, models=models, store=store, **options)).result()
+    finally:
+        await models.close()
+
+
+async def recorded(store: MemoryStore, folder: Path) -> RunResult:
+    replies = [{"text": text, "usage": {"input_tokens": 3, "output_tokens": 4}} for text in ("One.", "Two.")]
+    return await run(store, f"scripted:{write(folder, {**drafts(*replies), **COSTLY}, 'script.json')}")
+
+
+async def test_a_run_is_played_once_more_with_its_usage_and_for_nothing(tmp_path: Path):
+    store = MemoryStore()
+    first = await recorded(store, tmp_path)
+    assert first.cost_usd == 14
+    second = await run(store, f"recorded:{first.run_id[:6]}")
+    assert second.outputs == first.outputs == {"answer": "Two."}
+    assert [each.result for each in second.loops["loop"].iterations] == ["One.", "Two."]
+    assert (second.usage, second.cost_usd) == (Usage(6, 8), 0)
+
+
+async def test_a_file_is_played_like_a_run_and_without_any_history(tmp_path: Path):
+    store = MemoryStore()
+    first = await recorded(store, tmp_path)
+    file = tmp_path / "run.json"
+    file.write_text("".join(run_to_json(head_of(store, first.run_id), store.events(first.run_id))))
+    second = await run(MemoryStore(), f"recorded:{file}")
+    assert second.outputs == first.outputs
+
+
+async def test_it_plays_within_a_budget_of_nothing(tmp_path: Path):
+    store = MemoryStore()
+    first = await recorded(store, tmp_path)
+    assert (await run(store, f"recorded:{first.run_id}", budget_usd=0.0)).outputs == first.outputs
+
+
+async def test_a_call_that_the_run_never_made_is_one_sentence(tmp_path: Path):
+    store = MemoryStore()
+    first = await recorded(store, tmp_path)
+    longer = await run(store, f"recorded:{first.run_id}", refine(3))
+    assert longer.status == "failed"
+    assert longer.node == "loop[2].draft"
+    assert longer.error.endswith(f"The recorded run '{first.run_id}' has no reply at loop[2].draft.")
+    assert longer.remedy == "Play it with the document and the inputs that it ran with."
+
+
+async def test_replies_come_in_their_order_and_those_of_a_loop_that_began_anew_count_no_more():
+    event, store = Events(), MemoryStore()
+
+    def answered(*texts: str) -> Any:
+        calls = tuple(ModelCall("m", Request(()), Reply(text, Finish.LENGTH), 1.0, 0.1) for text in texts)
+        return event.node("loop[0].draft", Usage(), calls=calls)
+
+    begun = {"index": 0, "total": 2, "input_preview": ""}
+    events = [
+        event("RunStarted", workflow="", inputs={}, models=()),
+        event("LoopIterationStarted", "loop", **begun),
+        answered("stale", "stale", "stale"),
+        event("LoopIterationStarted", "loop", **begun),
+        answered("one", "two"),
+    ]
+    store.import_run(head(), events)
+    model = catalogue(store).get("recorded:r")
+    received: list[str] = []
+    request = Request((Message("user", "?"),), path="loop[0].draft")
+    replies = [await model.complete(request, received.append) for _ in range(2)]
+    assert [(reply.text, reply.finish, reply.cost_usd) for reply in replies] == [
+        ("one", Finish.LENGTH, 0.0),
+        ("two", Finish.LENGTH, 0.0),
+    ]
+    assert received == ["one", "two"]
+    assert (model.name, model.note) == ("recorded:r", RECORDED_NOTE)
+    with pytest.raises(ModelError, match=r"has only 2 replies at loop\[0\]\.draft") as raised:
+        await model.complete(request)
+    assert raised.value.kind is ModelErrorKind.NOT_FOUND
+
+
+@pytest.mark.parametrize("name", ["recorded:none", "recorded:no/such.json", "recorded:"])
+def test_a_run_that_is_not_there_is_a_model_that_is_not_there(name: str):
+    with pytest.raises(ModelError) as raised:
+        catalogue(MemoryStore()).get(name)
+    assert raised.value.kind is ModelErrorKind.NOT_FOUND
+
+
+def test_without_a_history_there_is_nothing_to_play():
+    with pytest.raises(ModelError, match="there is no history here"):
+        Models(Keys({})).get("recorded:abc")
