@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QTextCursor
-from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editors.base import name_widget
 from app.inspector.editors.texts import GrowingEdit
@@ -24,17 +24,23 @@ _LONGEST_LINE: Final = 2_000
 class LongText(QWidget):
     """A text to read.
 
+    Args:
+        name: Its accessible name.
+        fills: Whether it takes all the room that there is, and not only what the text needs.
+
     Attributes:
         view: Shows it, or its beginning.
         more: Shows the rest; hidden where there is none.
     """
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None, *, fills: bool = False) -> None:
         super().__init__(parent)
         self.text = ""
         self._place = 0
         self._wants_all = False
-        self.view = GrowingEdit(least=1, most=14)
+        self.view = GrowingEdit(least=1, most=1 if fills else 14)
+        if fills:
+            self.view.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
         self.view.setReadOnly(True)
         name_widget(self.view, name)
         self.more = QToolButton()

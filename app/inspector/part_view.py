@@ -21,18 +21,21 @@ _NOTHING: Any = object()
 class PartView(QWidget):
     """Shows one part.
 
+    Args:
+        fills: Whether the text takes all the room that there is.
+
     Attributes:
         copy: Copies the whole text, also what is not shown yet.
         content: The text.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, fills: bool = False) -> None:
         super().__init__(parent)
         self._value: Any = _NOTHING
         self.heading = PlainLabel(look="fieldname", wrap=True)
         self._facts = PlainLabel(look="dim small", wrap=True)
         self.copy = QToolButton()
-        self.content = LongText("")
+        self.content = LongText("", fills=fills)
         line = QHBoxLayout()
         line.setSpacing(UNIT)
         line.addWidget(self.heading, 1)

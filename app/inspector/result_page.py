@@ -147,11 +147,11 @@ class ResultPage(QWidget):
 
     def _draw(self) -> None:
         size = round(16 * style().scale)
-        colour = _COLOURS[self._state](style().theme)
+        colour = STATE_COLOURS[self._state](style().theme)
         self._mark.setPixmap(icon(STATE_ICONS[self._state], colour).pixmap(size, size))
 
 
-_COLOURS: dict[NodeState, Callable[[Theme], str]] = {
+STATE_COLOURS: dict[NodeState, Callable[[Theme], str]] = {
     NodeState.WAITING: lambda theme: theme.dim,
     NodeState.RUNNING: lambda theme: theme.accent,
     NodeState.DONE: lambda theme: theme.good,

@@ -1,0 +1,101 @@
+"""The way to the loop that is shown, each part of it a button."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+
+from app.history.crumbs import Crumb
+from app.theme.icons import ThemedIcon
+from app.theme.style import style
+from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel, plain_tool_tip
+
+_WIDEST: Final = 160
+"""The widest part, in pixels at the usual size of texts; a longer title ends in `…`."""
+
+
+class Breadcrumb(QWidget):
+    """Shows where one is.
+
+    Signals:
+        loop_wanted: Show that loop.
+        iteration_wanted: Show that loop, and look at its iteration of that index.
+    """
+
+    loop_wanted = Signal(str)
+    iteration_wanted = Signal(str, int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._crumbs: list[Crumb] = []
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(UNIT)
+        self.buttons: list[QToolButton] = []
+        style().changed.connect(self._build)
+
+    def show_crumbs(self, crumbs: list[Crumb]) -> None:
+        """Show a way."""
+        if crumbs != self._crumbs:
+            self._crumbs = crumbs
+            self._build()
+
+    def _build(self) -> None:
+        had_focus = next((place for place, button in enumerate(self.buttons) if button.hasFocus()), None)
+        while self._row.count():
+            widget = self._row.takeAt(0).widget()
+            widget.hide()
+            widget.deleteLater()
+        self.buttons = []
+        for place, crumb in enumerate(self._crumbs):
+            if place:
+                sign = "·" if crumb.is_deeper and self._crumbs[place - 1].is_deeper else "›"
+                self._row.addWidget(PlainLabel(sign, look="dim"))
+            self._row.addWidget(self._part(crumb))
+        if had_focus is not None and had_focus < len(self.buttons):
+            self.buttons[had_focus].setFocus()
+
+    def _part(self, crumb: Crumb) -> QWidget:
+        is_only = crumb.is_here and not crumb.others
+        widest = round(_WIDEST * style().scale)
+        if is_only:
+            label = PlainLabel(look="title")
+            label.setText(label.fontMetrics().elidedText(crumb.text, Qt.TextElideMode.ElideRight, widest))
+            label.setAccessibleName(f"Loop: {crumb.text}")
+            return label
+        button = QToolButton()
+        self.buttons.append(button)
+        button.setText(button.fontMetrics().elidedText(crumb.text, Qt.TextElideMode.ElideRight, widest))
+        button.setToolTip(plain_tool_tip(crumb.text) if button.text() != crumb.text else "")
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        if crumb.is_deeper:
+            button.setAccessibleName(f"Into the loop {crumb.text}")
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            ThemedIcon(button, "mdi6.subdirectory-arrow-right", "dim")
+        else:
+            button.setAccessibleName(f"Loop: {crumb.text}" if crumb.index is None else f"Out to {crumb.text}")
+        if crumb.others:
+            self._add_menu(button, crumb)
+        elif crumb.index is not None:
+            loop, index = crumb.loop_id, crumb.index
+            button.clicked.connect(lambda _checked=False: self.iteration_wanted.emit(loop, index))
+        else:
+            button.clicked.connect(lambda _checked=False: self.loop_wanted.emit(crumb.loop_id))
+        return button
+
+    def _add_menu(self, button: QToolButton, crumb: Crumb) -> None:
+        """Offer the loops beside this one."""
+        menu = QMenu(button)
+        for loop_id, title in crumb.others:
+            action = menu.addAction(title.replace("&", "&&"))
+            action.setCheckable(True)
+            action.setChecked(loop_id == crumb.loop_id)
+            action.triggered.connect(lambda _checked=False, loop_id=loop_id: self.loop_wanted.emit(loop_id))
+        button.setMenu(menu)
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setLayoutDirection(Qt.LayoutDirection.RightToLeft)  # the arrow stands behind the name
+        ThemedIcon(button, "mdi6.chevron-down", "dim")

@@ -1,0 +1,259 @@
+"""*Iterations*: what each iteration of a loop did, in a table, a chart and in full. It moves the whole window.
+
+It shows the run that its session has, whether it goes on or lies in the history.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
+
+from app.history.breadcrumb import Breadcrumb
+from app.history.chart import Chart
+from app.history.crumbs import crumbs
+from app.history.detail import IterationDetail
+from app.history.legend import Legend
+from app.history.looked_at import LookedAt
+from app.history.series import Figures, Kind
+from app.history.similarities import Similarities
+from app.history.slider import IterationSlider
+from app.history.stopping import threshold
+from app.history.table import IterationTable
+from app.history.table_model import IterationModel
+from app.runs.picture import RunPicture
+from app.session import Session
+from app.theme.icons import ThemedIcon
+from app.theme.style import style
+from app.theme.tokens import UNIT
+from app.theme.widgets import ElidedLabel, PlainLabel
+
+_SHARES: Final = (52, 48)
+"""How table and details share the room at first, in hundredths."""
+_CHART_FROM: Final = 200
+"""Less high than this, in pixels at the usual size of texts, the panel leaves its chart out."""
+
+
+class IterationsPanel(QWidget):
+    """The iterations of the selected loop of one document, or of its first.
+
+    Signals:
+        compare_wanted: Compare what is at that place (`loop[2]`, `loop[2].critique`) with something else.
+        fork_wanted: Go on from that place as a new run.
+        export_wanted: Export the run.
+        layout_changed: A person shared the room out anew, or chose what the chart draws.
+    """
+
+    compare_wanted = Signal(str)
+    fork_wanted = Signal(str)
+    export_wanted = Signal()
+    layout_changed = Signal()
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._picture: RunPicture | None = None
+        self._looked_at = LookedAt(session)
+        self._is_behind = True
+        self.similarities = Similarities(self)
+        self.figures = Figures(self.similarities)
+        self.model = IterationModel(self.similarities, self)
+        self.breadcrumb = Breadcrumb(self)
+        self.slider = IterationSlider(self)
+        self.latest = QPushButton("Latest", self)
+        self.export = QPushButton("Export…", self)
+        self.legend = Legend(self)
+        self.readout = ElidedLabel("", self, look="dim small")
+        self.chart = Chart(self.figures, self)
+        self.table = IterationTable(self.model, self)
+        self.why = ElidedLabel("", self, look="small")
+        self.detail = IterationDetail(session, self)
+        self.empty = PlainLabel("", self, look="dim", wrap=True)
+        self.split = QSplitter(Qt.Orientation.Horizontal, self)
+        self._header = QWidget(self)
+        self._arrange()
+        self._connect()
+        self.refresh()
+
+    def _arrange(self) -> None:
+        self.latest.setAccessibleName("Follow the run again")
+        self.latest.setToolTip("Follow the run again (Esc)")
+        self.export.setToolTip("Write the run to a file")
+        ThemedIcon(self.export, "mdi6.export-variant", "dim")
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        header = QHBoxLayout(self._header)
+        header.setContentsMargins(0, 0, 0, 0)
+        header.setSpacing(3 * UNIT)
+        header.addWidget(self.breadcrumb)
+        header.addWidget(self.slider, 1)
+        header.addWidget(self.latest)
+        header.addWidget(self.export)
+        above = QHBoxLayout()
+        above.setSpacing(2 * UNIT)
+        above.addWidget(self.legend)
+        above.addWidget(self.readout, 1)
+        left = QWidget(self)
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 3 * UNIT, 0)
+        column.setSpacing(UNIT)
+        column.addLayout(above)
+        column.addWidget(self.chart, 2)
+        column.addWidget(self.table, 3)
+        column.addWidget(self.why)
+        self.table.setMinimumHeight(14 * UNIT)
+        self.split.addWidget(left)
+        self.split.addWidget(self.detail)
+        self.split.setChildrenCollapsible(False)
+        self.split.setHandleWidth(1)
+        for place, share in enumerate(_SHARES):
+            self.split.setStretchFactor(place, share)
+        self.split.setSizes([10 * share for share in _SHARES])
+        page = QVBoxLayout(self)
+        page.setContentsMargins(3 * UNIT, UNIT, 3 * UNIT, 2 * UNIT)
+        page.setSpacing(2 * UNIT)
+        page.addWidget(self._header)
+        page.addWidget(self.split, 1)
+        page.addWidget(self.empty, 1)
+
+    def _connect(self) -> None:
+        session = self._session
+        for widget in (self.slider, self.chart, self.table):
+            widget.chosen.connect(self._look_at)
+            widget.latest_wanted.connect(session.look_at_latest)
+        for widget in (self.chart, self.table):
+            widget.stepped.connect(self.step)
+        self.latest.clicked.connect(session.look_at_latest)
+        self.export.clicked.connect(self.export_wanted)
+        self.detail.compare_wanted.connect(self.compare_wanted)
+        self.detail.fork_wanted.connect(self.fork_wanted)
+        self.breadcrumb.loop_wanted.connect(self.show_loop)
+        self.breadcrumb.iteration_wanted.connect(self._go_out)
+        self.chart.hovered.connect(lambda _index: self._show_readout())
+        self.legend.changed.connect(self._choose_kinds)
+        self.split.splitterMoved.connect(lambda *_: self.layout_changed.emit())
+        self.similarities.found.connect(self._take_similarities)
+        session.run_updated.connect(self._note_update)
+        session.selection_changed.connect(self._follow_selection)
+        for signal in (session.run_started, session.run_ended, session.view_changed):
+            signal.connect(self.refresh)
+
+    @property
+    def loop_id(self) -> str:
+        """The loop whose iterations are shown; empty where the run has none."""
+        return self._looked_at.loop_id
+
+    def show_loop(self, loop_id: str) -> None:
+        """Show the iterations of a loop."""
+        self._looked_at.choose(loop_id)
+        self.refresh()
+
+    def step(self, distance: int) -> bool:
+        """Look at an iteration before or after the present one; false where there is no loop that has run."""
+        latest = self._looked_at.loop.current
+        if latest < 0:
+            return False
+        wanted = self._looked_at.index + distance
+        self._session.look_at(self.loop_id, max(wanted, 0) if wanted <= latest else None)
+        return True
+
+    def layout_state(self) -> dict[str, Any]:
+        """How a person has arranged the panel, as JSON."""
+        return {"split": self.split.sizes(), "series": [str(kind) for kind in self.legend.chosen]}
+
+    def restore_layout(self, state: object) -> None:
+        """Arrange the panel as `layout_state` said; what cannot be understood is left out."""
+        if not isinstance(state, dict):
+            return
+        sizes, series = state.get("split"), state.get("series")
+        if isinstance(sizes, list) and len(sizes) == len(_SHARES) and all(type(size) is int for size in sizes):
+            self.split.setSizes(sizes)
+        if isinstance(series, list):
+            self.legend.choose([kind for kind in Kind if kind in series])
+            self.chart.show_kinds(self.legend.chosen)
+
+    def refresh(self) -> None:
+        """Show the loop and the iteration that are looked at now; a panel out of sight waits until it is seen."""
+        self._is_behind = not self.isVisible()
+        if self._session.picture is not self._picture:
+            self._picture = self._session.picture
+            self.similarities.forget()
+        has_run = self._looked_at.loop.current >= 0
+        for widget in (self._header, self.split):
+            widget.setVisible(has_run)
+        self.empty.setVisible(not has_run)
+        if not has_run:
+            self.empty.setText(self._looked_at.nothing())
+        elif not self._is_behind:
+            self._show()
+
+    def _show(self) -> None:
+        there, session = self._looked_at, self._session
+        assert session.picture is not None
+        assert session.run_workflow is not None
+        loop, index, is_over = there.loop, there.index, there.is_over
+        self.breadcrumb.show_crumbs(crumbs(session.run_workflow, session.picture, session.chosen, there.loop_id))
+        self.latest.setEnabled(bool(session.chosen))
+        self.slider.show_loop(loop, index)
+        self.similarities.look_at(there.path, loop)
+        has_more = loop is not self.model.loop or len(self.figures) != len(loop.iterations)
+        self.model.show_loop(loop, is_over=is_over)
+        if has_more:
+            self.table.fit()
+        self.table.show_chosen(index)
+        self.figures.take(loop)
+        self.legend.offer(self.figures)
+        self.chart.show_kinds(self.legend.chosen)
+        self.chart.show_loop(index, 0 if is_over else loop.total, threshold(there.config))
+        self._show_words()
+
+    def _show_words(self) -> None:
+        """Show what depends on similarities that may have to be worked out."""
+        there = self._looked_at
+        loop, index, last = there.loop, there.index, len(there.loop.iterations) - 1
+        self._show_readout()
+        self.why.set_full_text(there.why(self.similarities.of(loop, last) if last >= 0 else None))
+        self.detail.show_iteration(there, self.similarities.of(loop, index) if index <= last else None)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Take up what came meanwhile."""
+        super().showEvent(event)
+        if self._is_behind:
+            self.refresh()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A low panel leaves the chart out."""
+        super().resizeEvent(event)
+        is_roomy = event.size().height() >= _CHART_FROM * style().scale
+        for widget in (self.chart, self.legend, self.readout):
+            widget.setVisible(is_roomy)
+
+    def _note_update(self, touched: set[str]) -> None:
+        if self._looked_at.is_touched(touched):
+            self.refresh()
+
+    def _follow_selection(self) -> None:
+        self._looked_at.follow_selection()
+        self.refresh()
+
+    def _choose_kinds(self) -> None:
+        self.chart.show_kinds(self.legend.chosen)
+        self._show_readout()
+        self.layout_changed.emit()
+
+    def _take_similarities(self, first: int, last: int) -> None:
+        self.figures.take_similarities(first, last)
+        self.chart.update()
+        self._show_words()
+
+    def _show_readout(self) -> None:
+        self.readout.set_full_text(self.chart.readout(self.chart.focus_index))
+
+    def _go_out(self, loop_id: str, index: int) -> None:
+        self._looked_at.choose(loop_id)
+        self._session.look_at(loop_id, index)
+        self.refresh()
+
+    def _look_at(self, index: int) -> None:
+        self._session.look_at(self.loop_id, index)

@@ -1,0 +1,145 @@
+"""What the chart of a loop draws: a figure an iteration, its words, and the scale that it is drawn on. No Qt here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from app.history.similarities import Similarities
+from app.runs.picture import NO_LOOP, LoopPicture
+from app.theme.tokens import Theme
+from engine.cli.words import money, seconds
+from engine.nodes.spec import Category
+from engine.runner.events import LoopIterationCompleted
+from engine.store.stopping import percent
+
+
+class Kind(StrEnum):
+    """What is drawn."""
+
+    SIMILARITY = "similarity"
+    SCORE = "score"
+    COST = "cost"
+    TOKENS = "tokens"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of the chart.
+
+    Attributes:
+        title: Its name.
+        colour: Its colour, of a theme.
+        corners: The corners of its points, so that colour is not all that tells lines apart; 0 for a round one.
+        words: A value for people.
+        of: The value of an iteration; None where it has none.
+    """
+
+    title: str
+    colour: Callable[[Theme], str]
+    corners: int
+    words: Callable[[float], str]
+    of: Callable[[LoopIterationCompleted], float | None]
+
+
+SERIES: Final = {
+    Kind.SIMILARITY: Series("Similarity", lambda theme: theme.accent, 0, percent, lambda it: it.similarity),
+    Kind.SCORE: Series("Score", lambda theme: theme.good, 3, lambda value: f"{value:g}", lambda it: it.score),
+    Kind.COST: Series("Cost", lambda theme: theme.warning, 4, money, lambda it: it.cost_usd),
+    Kind.TOKENS: Series(
+        "Tokens",
+        lambda theme: theme.category[Category.IO],
+        5,
+        lambda value: f"{value:,.0f}",
+        lambda it: float(it.usage.total_tokens),
+    ),
+    Kind.TIME: Series("Time", lambda theme: theme.category[Category.TOOLS], 6, seconds, lambda it: it.duration_s),
+}
+
+
+class Figures:
+    """The figures of one run of a loop, read from its iterations once.
+
+    Args:
+        similarities: Knows those that the run has not recorded.
+    """
+
+    def __init__(self, similarities: Similarities) -> None:
+        self._similarities = similarities
+        self.loop = NO_LOOP
+        self._values: dict[Kind, list[float | None]] = {kind: [] for kind in Kind}
+
+    def __len__(self) -> int:
+        return len(self._values[Kind.TIME])
+
+    def of(self, kind: Kind) -> Sequence[float | None]:
+        """The figures of one kind, an iteration each."""
+        return self._values[kind]
+
+    def has(self, kind: Kind) -> bool:
+        """Whether there is anything to draw; a loop without a model call has no tokens and costs nothing."""
+        if kind in {Kind.COST, Kind.TOKENS}:
+            return any(self._values[Kind.TOKENS]) or any(self._values[Kind.COST])
+        return kind in {Kind.SIMILARITY, Kind.TIME} or any(value is not None for value in self._values[kind])
+
+    def take(self, loop: LoopPicture) -> None:
+        """Read what is new."""
+        known = len(self)
+        if loop is not self.loop or known > len(loop.iterations):
+            self.loop, known = loop, 0
+            self._values = {kind: [] for kind in Kind}
+        for iteration in loop.iterations[known:]:
+            for kind, series in SERIES.items():
+                self._values[kind].append(series.of(iteration))
+        self.take_similarities(known, len(loop.iterations) - 1)
+
+    def take_similarities(self, first: int, last: int) -> None:
+        """Read the similarities of some iterations again: they have been worked out."""
+        for index in range(first, min(last, len(self) - 1) + 1):
+            self._values[Kind.SIMILARITY][index] = self._similarities.of(self.loop, index)
+
+    def words(self, kind: Kind, index: int) -> str:
+        """One figure for people; empty where there is none."""
+        value = self._values[kind][index] if 0 <= index < len(self) else None
+        return SERIES[kind].words(value) if value is not None else ""
+
+
+def scale(kind: Kind, values: Sequence[float | None], threshold: float | None = None) -> tuple[float, float]:
+    """The least and the greatest value of the axis: round numbers around all figures.
+
+    Args:
+        kind: What is drawn.
+        values: Its figures.
+        threshold: A similarity that is drawn too.
+    """
+    known = [value for value in values if value is not None]
+    if kind is Kind.SIMILARITY:
+        least = min([*known, threshold if threshold is not None else 1.0])
+        return (0.9 if least >= 0.92 else 0.5 if least >= 0.55 else 0.0), 1.0
+    least, greatest = min([0.0, *known]), max([0.0, *known])
+    return (-_round_up(-least) if least < 0 else 0.0), _round_up(greatest) or (0.0 if least < 0 else 1.0)
+
+
+def _round_up(value: float) -> float:
+    """The next number of 1, 2, 2.5 or 5 times a power of ten."""
+    if value <= 0 or not math.isfinite(value):
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((factor * power for factor in (1, 2, 2.5, 5) if value <= factor * power * (1 + 1e-9)), 10 * power)
+
+
+def ticks(count: int, most: int) -> list[int]:
+    """Numbers of iterations to write below the axis, from 1 on.
+
+    Args:
+        count: The number of the last iteration.
+        most: How many there is room for.
+    """
+    if count <= max(most, 1):
+        return list(range(1, count + 1))
+    step = max(round(_round_up(count / max(most, 1))), 1)
+    return [1, *(number for number in range(step, count + 1, step) if number - 1 > step / 2)]

@@ -1,0 +1,193 @@
+"""The iterations of one run of a loop as rows of a table. Cells are made when they are drawn, and kept nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from app.history.similarities import Similarities
+from app.history.words import beginning, cost, token_count, verdict
+from app.runs.picture import NO_LOOP, LoopPicture
+from app.theme.widgets import plain_tool_tip
+from engine.cli.words import seconds
+from engine.runner.events import LoopIterationCompleted
+from engine.store.stopping import percent
+
+_Index = QModelIndex | QPersistentModelIndex
+_ROOT: Final = QModelIndex()
+_LONG: Final = 1000
+"""The most characters of a value in a tool tip."""
+
+RETURNED_ROLE: Final = Qt.ItemDataRole.UserRole
+UNDER_WAY_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+
+
+class Column(IntEnum):
+    """The columns, from left to right."""
+
+    NUMBER = 0
+    RESULT = 1
+    VERDICT = 2
+    SCORE = 3
+    SIMILAR = 4
+    TOKENS = 5
+    COST = 6
+    TIME = 7
+
+
+HEADINGS: Final = {
+    Column.NUMBER: ("#", "Iteration"),
+    Column.RESULT: ("Result", "First words of the result"),
+    Column.VERDICT: ("Verdict", "What was decided after it, and why"),
+    Column.SCORE: ("Score", "Score"),
+    Column.SIMILAR: ("Similar", "How much of the result is as in the iteration before"),
+    Column.TOKENS: ("Tokens", "Tokens used, in and out"),
+    Column.COST: ("Cost", "US dollars spent"),
+    Column.TIME: ("Time", "How long it took"),
+}
+NUMBERS: Final = frozenset({Column.SCORE, Column.SIMILAR, Column.TOKENS, Column.COST, Column.TIME})
+"""Columns of figures, set to the right."""
+
+
+class IterationModel(QAbstractTableModel):
+    """The rows.
+
+    Args:
+        similarities: Knows those that the run has not recorded.
+        parent: Its parent.
+
+    Attributes:
+        loop: The run of a loop that is shown.
+        longest: The number of characters of the longest text of each column of figures, and of the verdict; 0 where
+            all of its cells are empty.
+    """
+
+    def __init__(self, similarities: Similarities, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._similarities = similarities
+        self.loop = NO_LOOP
+        self.longest: dict[Column, int] = {}
+        self._rows = 0
+        self._done = 0
+        self._returned: int | None = None
+        self._is_over = False
+        self._texts: dict[Column, Callable[[LoopIterationCompleted], str]] = {
+            Column.NUMBER: lambda iteration: str(iteration.index + 1),
+            Column.RESULT: lambda iteration: beginning(iteration.result),
+            Column.VERDICT: verdict,
+            Column.SCORE: lambda iteration: f"{iteration.score:g}" if iteration.score is not None else "",
+            Column.SIMILAR: self._similar,
+            Column.TOKENS: lambda iteration: token_count(iteration.usage),
+            Column.COST: cost,
+            Column.TIME: lambda iteration: seconds(iteration.duration_s),
+        }
+        similarities.found.connect(self._note_similarities)
+
+    def show_loop(self, loop: LoopPicture, *, is_over: bool) -> None:
+        """Show a run of a loop, or what has come to it; rows that are there already cost nothing.
+
+        Args:
+            loop: The run of the loop.
+            is_over: Whether nothing more can come to it.
+        """
+        rows, done = max(loop.current + 1, len(loop.iterations)), len(loop.iterations)
+        if loop is not self.loop or rows < self._rows:
+            self.beginResetModel()
+            self.loop, self._rows, self._done, self._is_over = loop, rows, done, is_over
+            self._returned = loop.returned
+            self.longest = {}
+            self._measure(0, done)
+            self.endResetModel()
+            return
+        before, was_done, was_returned = self._rows, self._done, self._returned
+        self._done, self._returned = done, loop.returned
+        self._measure(was_done, done)
+        if rows > before:
+            self.beginInsertRows(_ROOT, before, rows - 1)
+            self._rows = rows
+            self.endInsertRows()
+        if is_over != self._is_over or done > was_done:
+            self._is_over = is_over
+            self._tell(was_done, before - 1)
+        if was_returned != loop.returned:
+            for row in (was_returned, loop.returned):
+                if row is not None:
+                    self._tell(row, row)
+
+    def rowCount(self, parent: _Index = _ROOT) -> int:
+        """One for each iteration that has begun."""
+        return 0 if parent.isValid() else self._rows
+
+    def columnCount(self, parent: _Index = _ROOT) -> int:
+        """All of them, whether they are shown or not."""
+        return 0 if parent.isValid() else len(Column)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """The headings."""
+        if orientation is Qt.Orientation.Vertical:
+            return None
+        short, full = HEADINGS[Column(section)]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return short
+        if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
+            return full
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            side = Qt.AlignmentFlag.AlignRight if Column(section) in NUMBERS else Qt.AlignmentFlag.AlignLeft
+            return side | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """What a cell shows."""
+        row, column = index.row(), Column(index.column())
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self.text(row, column)
+        if role == RETURNED_ROLE:
+            return row == self._returned
+        if role == UNDER_WAY_ROLE:
+            return row >= self._done
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            returned = ", returned" if row == self._returned and column is Column.NUMBER else ""
+            return f"{HEADINGS[column][1]}: {self.text(row, column) or 'none'}{returned}"
+        if role == Qt.ItemDataRole.ToolTipRole and row < self._done:
+            return self._tip(self.loop.iterations[row], column)
+        return None
+
+    def text(self, row: int, column: Column) -> str:
+        """The text of a cell."""
+        if row < self._done:
+            return self._texts[column](self.loop.iterations[row])
+        if column is Column.NUMBER:
+            return str(row + 1)
+        if column is Column.RESULT:
+            return "Not finished" if self._is_over else "Under way…"
+        return ""
+
+    def _similar(self, iteration: LoopIterationCompleted) -> str:
+        if iteration.index == 0:
+            return "–"
+        share = self._similarities.of(self.loop, iteration.index)
+        return percent(share) if share is not None else "…" if self._similarities.is_busy else "?"
+
+    def _tip(self, iteration: LoopIterationCompleted, column: Column) -> str | None:
+        if column is Column.RESULT:
+            return plain_tool_tip(beginning(iteration.result, _LONG))
+        if column is Column.VERDICT:
+            return plain_tool_tip(f"{iteration.branch or ''}\n{(iteration.reason or '')[:_LONG]}".strip())
+        return None
+
+    def _measure(self, first: int, end: int) -> None:
+        for column in (Column.VERDICT, Column.SCORE, Column.TOKENS, Column.COST, Column.TIME):
+            text, longest = self._texts[column], self.longest.get(column, 0)
+            for iteration in self.loop.iterations[first:end]:
+                longest = max(longest, len(text(iteration)))
+            self.longest[column] = longest
+
+    def _note_similarities(self, first: int, last: int) -> None:
+        self._tell(first, min(last, self._rows - 1), Column.SIMILAR, Column.SIMILAR)
+
+    def _tell(self, first: int, last: int, left: Column = Column.NUMBER, right: Column = Column.TIME) -> None:
+        if first <= last:
+            self.dataChanged.emit(self.index(first, left), self.index(last, right))
