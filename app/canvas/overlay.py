@@ -33,7 +33,7 @@ TURN: Final = 24
 _MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.WAITING: ("mdi6.clock-outline", "dim", "waiting"),
     NodeState.RUNNING: ("", "accent", ""),
-    NodeState.DONE: ("mdi6.check", "good", ""),
+    NodeState.DONE: ("mdi6.check-bold", "good", ""),
     NodeState.SKIPPED: ("mdi6.debug-step-over", "dim", "skipped"),
     NodeState.CACHED: ("mdi6.history", "good", "cached"),
     NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),

@@ -1,0 +1,53 @@
+"""The marks of a run on a card stand out at every zoom, in both themes and at every size of texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from PySide6.QtCore import QPointF, QRectF
+
+from app.canvas.look import growth
+from app.canvas.overlay import MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
+from app.runs.picture import NodeState
+from app.theme.style import style
+from app.theme.tokens import FONT_SIZE_SMALL
+from tests.app.canvas.conftest import Hand
+from tests.app.theme.test_contrast import MARK as LEAST_CONTRAST
+from tests.app.theme.test_contrast import contrast
+
+LEAST_INK = 0.08
+"""How much of the room for a mark it must fill with what stands out: thinner strokes fade into their ground."""
+
+
+@pytest.fixture(autouse=True)
+def usual_look() -> object:
+    yield
+    style().choose("dark", 1.0)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize(("scale", "zoom"), [(1.0, 0.5), (1.0, 0.7), (1.0, 1.0), (1.5, 0.5), (1.5, 1.0)])
+@pytest.mark.parametrize("state", [NodeState.DONE, NodeState.FAILED])
+def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zoom: float, state: NodeState) -> None:
+    style().choose(theme, scale)
+    hand.canvas.zoom_to(zoom)
+    item = hand.item("draft")
+    hand.canvas.center_on("draft")
+    item.state = StateItem(item)
+    item.state.show_state(CardState(state))
+    grown = growth(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
+    width = item.state._pill.width() * grown
+    corner = item.pos() + QPointF(item.shape_.width - 8 - width + 8 * grown, -MARK / 2 * grown)
+    image = hand.canvas.viewer.viewport().grab().toImage()
+
+    def colours(rect: QRectF) -> Counter[str]:
+        seen = hand.canvas.viewer.mapFromScene(rect).boundingRect()
+        places = ((x, y) for x in range(seen.left(), seen.right()) for y in range(seen.top(), seen.bottom()))
+        return Counter(image.pixelColor(x, y).name() for x, y in places)
+
+    above = corner + QPointF(2 * grown, (MARK - PILL_HEIGHT) / 2 * grown + 2.5 * grown)
+    [(ground, _)] = colours(QRectF(above, above + QPointF(6 * grown, 2 * grown))).most_common(1)
+    mark = colours(QRectF(corner.x(), corner.y(), MARK * grown, MARK * grown))
+    strong = sum(count for colour, count in mark.items() if contrast(colour, ground) >= LEAST_CONTRAST)
+    assert strong / mark.total() >= LEAST_INK
