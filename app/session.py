@@ -261,7 +261,7 @@ class Session(QObject):
             self.refused.emit(str(error))
             return False
         self.changed.emit(before, self.workflow)
-        self.select(self.selection)
+        self.select(_followed(self.selection, before, self.workflow))
         self._timer.start()
         if was_modified != self.is_modified or name != self.name:
             self.saved_state_changed.emit()
@@ -311,3 +311,16 @@ class Session(QObject):
         assert self.run is not None
         self.run.deleteLater()
         self.run = None
+
+
+def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> list[str]:
+    """The selected nodes after a step; one to which a rename or its undo gave another id stays selected."""
+    there = after.nodes_by_id
+    if len(before.nodes) != len(after.nodes) or all(node_id in there for node_id in selection):
+        return list(selection)
+    renamed = {
+        old.id: new.id
+        for old, new in zip(before.nodes, after.nodes, strict=True)
+        if old.id not in there and new.id not in before.nodes_by_id and old.type == new.type
+    }
+    return [renamed.get(node_id, node_id) for node_id in selection]

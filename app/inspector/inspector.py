@@ -246,7 +246,6 @@ class Inspector(QWidget):
         try:
             if self._session.do(RenameNode(old, new)):
                 self._node_id = page.target.node_id = self.result.node_id = new
-                self._session.select([new])
         finally:
             self._is_renaming = False
         page.show_values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from app.inspector.words import cost_words, token_words, value_text
+from app.inspector.words import cost_words, token_words, usage_words, value_text
 from app.runs.picture import LoopPicture, NodePicture, NodeState
 from engine.cli.words import money, seconds, stop_sentence
 from engine.nodes.spec import ModelCall
@@ -53,8 +53,9 @@ def parts_of(execution: NodePicture) -> list[Part]:
         parts.append(Part("stream", heading, execution.text))
     replies = {call.reply.text for call in execution.calls}
     for port, value in execution.outputs.items():
-        if not (isinstance(value, str) and value in replies):  # it stands there already, as the reply
-            parts.append(Part(f"out:{port}", f"Gave: {port}", value))
+        if isinstance(value, str) and value in replies:  # it stands there already, as the reply
+            continue
+        parts.append(Part(f"out:{port}", f"Gave: {port}", usage_words(value) or value))
     parts.extend(Part(f"in:{port}", f"Got: {port}", value) for port, value in execution.inputs.items())
     return parts
 

@@ -51,6 +51,18 @@ def token_words(usage: Usage) -> str:
     return count if usage.exact else f"about {count}"
 
 
+def usage_words(value: Value) -> str:
+    """What a model node gives as its usage, in words; empty for any other value."""
+    if not isinstance(value, dict) or value.keys() != {"input_tokens", "output_tokens", "exact", "cost_usd"}:
+        return ""
+    match value:
+        case {"input_tokens": int(given), "output_tokens": int(made), "exact": bool(exact), "cost_usd": cost}:
+            price = cost_words(cost if isinstance(cost, int | float) else None)
+            return f"{token_words(Usage(given, made, exact=exact))} · {price}"
+        case _:
+            return ""
+
+
 def cost_words(cost_usd: float | None) -> str:
     """What it cost; a local model's calls are free."""
     return "free, local" if cost_usd == 0 else money(cost_usd)

@@ -45,7 +45,8 @@ class DefaultModel(QWidget):
         self.box.lineEdit().setPlaceholderText(f"{default_model_name()} (where nothing is chosen)")
         self.box.opening.connect(self._offer)
         self.box.lineEdit().textEdited.connect(self._take_up)
-        self.box.textActivated.connect(self._take_up)
+        self.box.lineEdit().editingFinished.connect(self._remember)
+        self.box.textActivated.connect(self._choose)
         self.note = Note()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -72,6 +73,16 @@ class DefaultModel(QWidget):
         else:
             self._preferences.set(default_model=name)
             self._remark()
+
+    def _choose(self, text: str) -> None:
+        self._take_up(text)
+        self._remember()
+
+    def _remember(self) -> None:
+        """A name that was typed to its end, or chosen, is offered from now on, also when another one counts."""
+        name = self._preferences.choices.default_model
+        if name is not None and name == self.box.currentText().strip():
+            self._preferences.remember_model(name)
 
     def _follow(self, names: frozenset[str]) -> None:
         if "default_model" in names:

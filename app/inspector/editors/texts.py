@@ -37,6 +37,8 @@ class GrowingEdit(QPlainTextEdit):
         self.setUndoRedoEnabled(False)
         self.setTabChangesFocus(True)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        # Every text is wrapped; Qt shows the bar all the same for a moment when the other one comes.
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.textChanged.connect(self._changed)
 

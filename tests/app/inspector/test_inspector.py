@@ -25,9 +25,10 @@ from app.inspector.inspector import RESULT, SETUP
 from app.inspector.node_page import NodePage
 from app.inspector.workflow_page import WorkflowPage
 from app.theme.style import style
+from app.window.replace import Replace
 from engine.document.fragments import copy_fragment
 from engine.document.model import Node, Workflow
-from engine.document.node_operations import AddNode, RemoveNode, SetConfig, SetTitle
+from engine.document.node_operations import AddNode, RemoveNode, RenameNode, SetConfig, SetTitle
 from engine.document.operation import Batch
 from engine.document.operations import SetLayout, SetSettings
 from engine.nodes.registry import builtin_registry
@@ -172,6 +173,37 @@ def test_an_id_is_checked_as_it_is_typed_and_renames_with_enter(open_inspector: 
     edit.setFocus()
     QTest.keyClicks(edit, "x")
     assert "x" in bench.config("plan")["prompt"]
+
+
+def test_a_renamed_node_stays_selected_when_that_is_taken_back_and_done_again(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("critique", "draft")
+    bench.select("draft")
+    assert bench.session.do(RenameNode("draft", "plan"))
+    assert bench.session.selection == ("plan",)
+
+    bench.session.undo()
+    assert bench.session.selection == ("draft",)
+    assert bench.page.header.id_line.text() == "draft"
+    bench.session.redo()
+    assert bench.session.selection == ("plan",)
+    assert bench.page.header.id_line.text() == "plan"
+    edit = bench.editor("prompt").edit
+    edit.setFocus()
+    QTest.keyClicks(edit, "x")
+    assert "x" in bench.config("plan")["prompt"]
+
+
+def test_a_node_that_another_takes_the_place_of_is_not_followed(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    bench.select("critique")
+    nodes = bench.session.workflow.nodes_by_id
+    other = nodes["critique"].model_copy(update={"id": "task", "type": "transform", "config": {}})
+    renamed = bench.session.workflow.model_copy(
+        update={"nodes": tuple(other if n.id == "critique" else n for n in nodes.values() if n.id != "task")}
+    )
+    assert bench.session.do(Replace("Read anew", renamed))
+    assert bench.session.selection == ()
 
 
 def test_an_id_is_renamed_on_leaving_and_given_up_with_escape(open_inspector: OpenInspector) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -14,7 +16,7 @@ from app.inspector.inspector import RESULT
 from app.inspector.long_text import FIRST, LongText, shown
 from app.inspector.result_page import NO_RUN
 from app.inspector.result_parts import first_words, iteration_line, loop_sentence
-from app.inspector.words import cost_words, state_words, value_text
+from app.inspector.words import cost_words, state_words, usage_words, value_text
 from app.runs.picture import LoopPicture, NodePicture, NodeState
 from engine.document.builder import Builder
 from engine.document.node_operations import SetEnabled
@@ -249,6 +251,40 @@ def test_an_iteration_in_a_line() -> None:
     assert iteration_line(ended, is_returned=False) == "2 · continue · score 0.5 · 41% similar · free · 2.0 s"
     priced = dataclasses.replace(ended, branch=None, score=None, similarity=None, cost_usd=None)
     assert iteration_line(priced, is_returned=True) == "2 · returned · $? · 2.0 s"
+
+
+def test_usage_is_told_in_words(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = at_result(open_inspector, "draft")
+    bench.run(refine_script, task="a note")
+    usage = texts(bench)["Gave: usage"]
+    assert re.fullmatch(r"about \d+ in · \d+ out · (under )?\$0\.\d+", usage)
+    assert usage_words({"input_tokens": 1200, "output_tokens": 1, "exact": True, "cost_usd": 0}) == (
+        "1,200 in · 1 out · free, local"
+    )
+    assert usage_words({"input_tokens": 2, "output_tokens": 1, "exact": True, "cost_usd": None}) == "2 in · 1 out · $?"
+    assert usage_words({"input_tokens": "2", "output_tokens": 1, "exact": True, "cost_usd": None}) == ""
+    assert usage_words({"input_tokens": 2}) == ""
+
+
+@pytest.mark.parametrize("text", ["x" * 3000, "https://example.org/" + "a/b-c" * 60, "Donaudampfschiff" * 40])
+def test_a_text_without_a_space_is_wrapped_and_not_scrolled_sideways(
+    open_inspector: OpenInspector, write_script: WriteScript, text: str
+) -> None:
+    bench = ask_once(open_inspector, write_script(draft=text))
+    bench.inspector.resize(320, 900)
+    view = bench.inspector.result.parts["call:1:reply"].content.view
+    bench.qtbot.waitUntil(lambda: view.viewport().width() < 320)
+    assert not view.horizontalScrollBar().isVisible()
+    bench.qtbot.waitUntil(lambda: view.horizontalScrollBar().maximum() == 0)
+    layout = view.document().firstBlock().layout()
+    widest = max(layout.lineAt(line).naturalTextWidth() for line in range(layout.lineCount()))
+    assert widest <= view.viewport().width(), "all of it can be read"
+
+
+def test_a_value_that_is_no_text_is_indented() -> None:
+    assert value_text({"score": 0.5, "why": ["short", "é"]}) == (
+        '{\n  "score": 0.5,\n  "why": [\n    "short",\n    "é"\n  ]\n}'
+    )
 
 
 def test_a_reply_that_was_cut_off_says_so(open_inspector: OpenInspector, write_script: WriteScript) -> None:

@@ -159,6 +159,23 @@ def test_the_default_model_is_typed_checked_and_taken_back(dialog: SettingsDialo
     assert chooser.note.isVisible()
 
 
+def test_a_model_that_was_chosen_is_offered_from_now_on(dialog: SettingsDialog, preferences: Preferences) -> None:
+    chooser = dialog.default_model
+    line = chooser.box.lineEdit()
+    _retype(line, "openai/gpt-4o")
+    assert preferences.recent_models == (), "somebody may still be typing"
+    QTest.keyClick(line, Key.Key_Return)
+    assert preferences.recent_models == ("openai/gpt-4o",)
+
+    _retype(line, "gpt-4o")
+    QTest.keyClick(line, Key.Key_Return)
+    assert preferences.recent_models == ("openai/gpt-4o",), "there is no such model"
+    chooser.box.showPopup()
+    chooser.box.hidePopup()
+    chooser.box.textActivated.emit("groq/x")
+    assert preferences.recent_models == ("groq/x", "openai/gpt-4o")
+
+
 def test_the_list_of_models_is_up_to_date_when_it_opens(dialog: SettingsDialog, preferences: Preferences) -> None:
     box = dialog.default_model.box
     preferences.set(local_models=("ollama_chat/llama3.2",))

@@ -439,3 +439,47 @@ def test_the_title_of_a_document_follows_its_name(window: MainWindow, self_refin
     assert window.windowTitle() == "Better & better[*] – Loopwright"
     assert window.isWindowModified()
     assert self_refine.session.do(SetTitle("draft", "D"))
+
+
+def test_a_refusal_of_a_document_that_is_not_shown_names_it(window: MainWindow, tmp_path: Path) -> None:
+    first = opened(window, saved(tmp_path))
+    window.documents.new()
+
+    first.session.refused.emit("It cannot be.")
+
+    assert window.status.refusal.full_text == "“Small”: It cannot be."
+
+
+def test_a_save_that_fails_behind_another_tab_is_told_and_waits_over_its_document(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    document = opened(window, saved(tmp_path))
+    change(document)
+    monkeypatch.setattr(files.os, "access", lambda *_: False)
+    window.documents.save(document)
+    window.documents.new()
+    over(document, qtbot)
+
+    assert window.status.refusal.full_text.startswith("“Small”: ")
+    assert "it is write-protected" in window.status.refusal.full_text
+    monkeypatch.undo()
+    window.documents.shown.emit(document)
+    press(document.bars, "Save again")
+    over(document, qtbot)
+    assert document.bars.text("save") == ""
+    assert not document.session.is_modified
+
+
+def test_settings_that_cannot_be_read_are_told_in_the_window(make_window: MakeWindow, preferences: Preferences) -> None:
+    preferences.notice = "The settings are damaged."
+
+    assert make_window().status.refusal.full_text == "The settings are damaged."
+
+
+def test_what_is_told_in_the_status_line_goes_after_a_while(window: MainWindow, qtbot: QtBot) -> None:
+    window.status._shown.setInterval(0)
+    window.status._fading.setDuration(0)
+
+    window.documents.refused.emit("It cannot be.")
+
+    qtbot.waitUntil(lambda: window.status.refusal.full_text == "")

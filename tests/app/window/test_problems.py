@@ -9,6 +9,7 @@ from app.window.main_window import MainWindow
 from app.window.problems_panel import MOST_ROWS, ProblemRow
 from engine.document.builder import Builder
 from engine.document.node_operations import RemoveNode, SetConfig
+from engine.document.operations import SetSettings
 from engine.document.problems import Problem
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import press
@@ -84,6 +85,24 @@ def test_a_problem_of_the_document_shows_the_document(self_refine: Document) -> 
     self_refine.go_to(Problem("x", "x"))
 
     assert self_refine.session.selection == ()
+
+
+def test_a_problem_of_a_setting_of_the_document_goes_to_its_field(
+    window: MainWindow, self_refine: Document, qtbot: QtBot
+) -> None:
+    with qtbot.waitSignal(self_refine.session.analysed):
+        self_refine.session.do(SetSettings(("budget_usd",), "much"))
+    window.drawer.unfold("problems")
+    (found,) = (row for row in self_refine.problems.rows if row.problem.field == "settings.budget_usd")
+    qtbot.waitUntil(found.isVisible)
+    self_refine.session.select(["draft"])
+
+    QTest.mouseClick(found, Qt.MouseButton.LeftButton)
+
+    assert self_refine.session.selection == ()
+    focused = self_refine.inspector.focusWidget()
+    assert focused is not None
+    assert "udget" in focused.accessibleName()
 
 
 def test_rows_are_not_built_anew_where_nothing_changed(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
