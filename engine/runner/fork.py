@@ -1,0 +1,228 @@
+"""Which part of a run's past holds before a place from which it is to be run anew.
+
+What hangs on the place is run anew: in its own graph the nodes that it leads to, in the loops around it the iterations
+after it and whatever those loops lead to. Everything else stays as it was, parallel branches too. The events that stay
+are copied, in order and numbered anew, with what was paid for them taken off: a fork pays for what it does itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from engine.models.base import Usage
+from engine.nodes.spec import AnySpec, Outputs
+from engine.plan.graph import GraphPlan, NodePlan, Plan
+from engine.runner.events import (
+    AnyEvent,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeAnswered,
+    NodeCompleted,
+    NodeSkipped,
+    NodeStarted,
+    NodeWaiting,
+)
+from engine.runner.places import Place, PlaceError, Step, parse_place
+from engine.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPoint:
+    """A place in a plan.
+
+    Attributes:
+        place: The place; None: nothing is run anew but what had not come to its end.
+        graphs: The graph of each of its steps, outermost first.
+        after: For each step, the ids of the nodes of that graph that its node leads to.
+        keeps_node: Whether the node at the place keeps what it gave, and only what hangs on it is run anew.
+    """
+
+    place: Place | None
+    graphs: tuple[GraphPlan, ...] = ()
+    after: tuple[frozenset[str], ...] = ()
+    keeps_node: bool = False
+
+    def holds(self, steps: Sequence[Step]) -> bool:
+        """Whether what a node gave, or an iteration that ended, comes before the place."""
+        if self.place is None:
+            return True
+        for step, wanted, after in zip(steps, self.place.steps, self.after, strict=False):
+            if step.node != wanted.node:
+                return step.node not in after
+            if wanted.index is None:
+                return self.keeps_node
+            if step.index != wanted.index:
+                return step.index is not None and step.index < wanted.index
+        return False
+
+    def has_begun(self, steps: Sequence[Step]) -> bool:
+        """Whether an iteration's beginning comes before the place: it does where the place lies in the iteration."""
+        inside = self.place is not None and tuple(steps) == self.place.steps[: len(steps)]
+        return len(steps) < len(self.place.steps) if inside and self.place is not None else self.holds(steps)
+
+
+def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> ForkPoint:
+    """Find a place in a plan.
+
+    Raises:
+        PlaceError: The plan has no such node, or no loop where the place says one is.
+    """
+    if place is None:
+        return ForkPoint(None)
+    graphs: list[GraphPlan] = []
+    after: list[frozenset[str]] = []
+    graph = plan.graph
+    for step in place.steps:
+        node = next((node for node in graph.nodes if node.id == step.node), None)
+        if node is None:
+            ids = ", ".join(node.id for node in graph.nodes)
+            raise PlaceError(f'There is no node "{step.node}" at that place ({place}).', f"There are: {ids}.")
+        if step.index is not None and node.loop is None:
+            raise PlaceError(f'"{step.node}" is no loop, and has no iterations ({place}).', f"Write {step.node}.")
+        graphs.append(graph)
+        after.append(_led_to(graph, node))
+        if node.loop is not None:
+            graph = node.loop.body
+    return ForkPoint(place, tuple(graphs), tuple(after), keeps_node)
+
+
+def _led_to(graph: GraphPlan, start: NodePlan) -> frozenset[str]:
+    """Ids of the nodes that a node leads to, itself not among them."""
+    found: set[int] = set()
+    open_ends = [start]
+    while open_ends:
+        for position in open_ends.pop().followers:
+            if position not in found:
+                found.add(position)
+                open_ends.append(graph.nodes[position])
+    return frozenset(graph.nodes[position].id for position in found)
+
+
+def past_before(
+    past: Iterable[AnyEvent], plan: Plan, point: ForkPoint, run_id: str, first_seq: int = 1
+) -> list[AnyEvent]:
+    """The events of a run that hold before a place, as the past of another run.
+
+    Args:
+        past: The run's events.
+        plan: The plan of the other run; what its graphs do not have is left out.
+        point: The place in it.
+        run_id: The other run.
+        first_seq: The number of the first event.
+    """
+    kept = (event for event in latest(past) if _stays(event, plan, point))
+    return [
+        replace(_unpaid(event), run_id=run_id, seq=seq)  # pyright: ignore[reportArgumentType] - each stays its own type
+        for seq, event in enumerate(kept, first_seq)
+    ]
+
+
+def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
+    """Of each node's executions the last, if it came to its end, and of each loop its last attempt."""
+    found: dict[tuple[str, ...], AnyEvent] = {}
+    finished: set[str] = set()
+    begun: set[str] = set()
+    for event in past:
+        path = event.path
+        if isinstance(event, LoopIterationStarted):
+            if event.index == 0 and path in begun:
+                for key in [key for key in found if key[1].startswith(f"{path}[")]:
+                    del found[key]
+                for index in [key for key in found if key[1] == path and key[0].startswith("iteration")]:
+                    del found[index]
+            begun.add(path)
+            found[f"iteration started {event.index}", path] = event
+        elif isinstance(event, LoopIterationCompleted):
+            found[f"iteration completed {event.index}", path] = event
+        elif isinstance(event, (NodeStarted, NodeCompleted, NodeSkipped, LoopCompleted, NodeWaiting, NodeAnswered)):
+            found.pop((event.type, path), None)
+            found[event.type, path] = event
+            if isinstance(event, NodeStarted):
+                finished.discard(path)
+                found.pop((NodeCompleted.type, path), None)
+            elif isinstance(event, (NodeCompleted, NodeSkipped)):
+                finished.add(path)
+    loops = begun | {event.path for event in found.values() if isinstance(event, LoopCompleted)}
+    return [
+        event
+        for event in found.values()
+        if isinstance(event, (LoopIterationStarted, LoopIterationCompleted))
+        or event.path in finished
+        or (isinstance(event, NodeStarted) and event.path in loops)
+    ]
+
+
+def _stays(event: AnyEvent, plan: Plan, point: ForkPoint) -> bool:
+    if isinstance(event, (LoopIterationStarted, LoopIterationCompleted)):
+        steps = parse_place(f"{event.path}[{event.index}]").steps
+        if not _is_in(plan.graph, steps):
+            return False
+        return point.has_begun(steps) if isinstance(event, LoopIterationStarted) else point.holds(steps)
+    steps = parse_place(event.path).steps
+    if not _is_in(plan.graph, steps, getattr(event, "node_type", None)):
+        return False
+    if point.holds(steps):
+        return True
+    leads_there = point.place is not None and _leads_to(steps, point.place)
+    return isinstance(event, NodeStarted) and leads_there
+
+
+def _is_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None) -> bool:
+    """Whether a plan still has what the event is about, of the same type."""
+    for number, step in enumerate(steps):
+        node = next((node for node in graph.nodes if node.id == step.node), None)
+        if node is None or (step.index is not None and node.loop is None):
+            return False
+        if node.loop is not None:
+            graph = node.loop.body
+        if number == len(steps) - 1 and node_type is not None:
+            return node.spec.type == node_type
+    return True
+
+
+def _leads_to(steps: Sequence[Step], place: Place) -> bool:
+    """Whether these steps are those of a loop around the place."""
+    around = place.steps[: len(steps)]
+    return (
+        tuple(steps[:-1]) == around[:-1]
+        and steps[-1].node == around[-1].node
+        and around[-1].index is not None
+        and steps[-1].index is None
+    )
+
+
+def _unpaid(event: AnyEvent) -> AnyEvent:
+    if isinstance(event, NodeCompleted):
+        return replace(event, cached=True, usage=None, cost_usd=0.0)
+    if isinstance(event, LoopIterationCompleted):
+        return replace(event, usage=Usage(), cost_usd=0.0)
+    return replace(event, cost_usd=0.0) if isinstance(event, LoopCompleted) else event
+
+
+def with_given_output(
+    past: Iterable[AnyEvent], place: Place, spec: AnySpec, config: object, value: Value
+) -> list[AnyEvent]:
+    """The events, with what a node gave replaced by what a person gives instead.
+
+    Raises:
+        PlaceError: The node gave nothing there.
+    """
+    path, is_there = str(place), False
+    changed: list[AnyEvent] = []
+    for event in past:
+        if isinstance(event, NodeCompleted) and event.path == path:
+            is_there = True
+            changed.append(replace(event, outputs=_edited(spec, config, event.outputs, value)))
+        else:
+            changed.append(event)
+    if not is_there:
+        raise PlaceError(f"The node at {path} gave nothing in that run.", "Choose a place where it came to its end.")
+    return changed
+
+
+def _edited(spec: AnySpec, config: object, outputs: Outputs, value: Value) -> Outputs:
+    """The outputs with another value at the first port that is live."""
+    port = next((port.name for port in spec.all_outputs(config) if port.name in outputs), "output")
+    return {**outputs, port: value}

@@ -1,0 +1,279 @@
+"""Going on with runs that are kept: a run that broke off, and forks of any run from any place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from engine.document.files import dumps, loads
+from engine.document.model import Workflow
+from engine.document.node_operations import SetConfig
+from engine.errors import EngineError
+from engine.nodes.registry import Registry
+from engine.plan.build import build
+from engine.plan.graph import NodePlan, Plan
+from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
+from engine.runner.events import AnyEvent, RunStarted
+from engine.runner.fork import fork_point, past_before, with_given_output
+from engine.runner.journal import RunHead
+from engine.runner.options import RunOptions, options_with_kept
+from engine.runner.places import Place, PlaceError, parse_place
+from engine.runner.replay import Replay
+from engine.runner.run import Run
+from engine.store.base import RunStatus, RunSummary, Store, StoreError
+from engine.store.reuse import Reuse, reuse
+from engine.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCall:
+    """A model call that was under way when a run broke off: its outcome is unknown, and it may have been billed."""
+
+    path: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a fork does differently.
+
+    Attributes:
+        settings: By node id, config fields and their values.
+        value: With `has_value`, what stands at the place: what the iteration starts from, or what the node gave.
+        has_value: Whether there is such a value.
+        model: The model for every node.
+        max_iterations: The most iterations of the innermost loop around the place.
+        document: Another document than the one that ran.
+    """
+
+    settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict[str, Mapping[str, Value]])
+    value: Value = None
+    has_value: bool = False
+    model: str | None = None
+    max_iterations: int | None = None
+    document: Workflow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPlan:
+    """A fork before it is run.
+
+    Attributes:
+        parent: The run that it is forked from.
+        at: The place, as it was given.
+        workflow: The document that it runs.
+        changes: What it does differently.
+        reused: What stays as it was, in words.
+        anew: What is run anew, in words.
+        iterations_anew: The most iterations that the outermost loop around the place makes anew.
+        estimate_usd: What it may cost, by what the parent's iterations cost; None where that cannot be told.
+        warnings: What a person should know before.
+    """
+
+    parent: RunSummary
+    at: str
+    workflow: Workflow
+    changes: Changes
+    reused: tuple[str, ...]
+    anew: tuple[str, ...]
+    iterations_anew: int
+    estimate_usd: float | None
+    warnings: tuple[str, ...]
+
+
+def unknown_calls(store: Store, run_id: str) -> tuple[UnknownCall, ...]:
+    """The model calls of a run of which nobody knows whether they came to their end."""
+    replay = Replay(store.events(run_id))
+    return tuple(UnknownCall(path, model) for path, model in replay.unknown_calls.items())
+
+
+def resume(
+    store: Store,
+    run_id: str,
+    options: RunOptions | None = None,
+    *,
+    retry_in_flight: bool = False,
+    on_event: Callable[[AnyEvent], None] | None = None,
+) -> Run:
+    """Go on with a run that broke off, failed, was stopped or ran out of budget, in the event loop that is running.
+
+    It keeps its id and its history and goes on at what had not come to its end. Finished model calls are not made
+    again.
+
+    Args:
+        store: Where it is kept.
+        run_id: The run.
+        options: What is different from how it ran: a model, a budget; what the run may touch is always taken from here.
+        retry_in_flight: Whether calls of unknown outcome may be made again.
+        on_event: Called with every further event, in a thread of its own.
+
+    Raises:
+        StoreError: There is no such run, it has come to its end, or another process is at work on it.
+        EngineError: A call of unknown outcome would be made again, or the document does not run any more.
+    """
+    run = store.find(run_id)
+    if run.status is RunStatus.COMPLETED:
+        raise StoreError(f"The run {run.run_id} has come to its end.", "Fork it from one of its iterations instead.")
+    journal = store.reopen(run.run_id)
+    try:
+        past = list(store.events(run.run_id))
+        started = _started(past, run)
+        if not retry_in_flight:
+            _refuse_unknown(run, Replay(past).unknown_calls)
+        given = options_with_kept(replace(options or RunOptions(), store=store), store.options(run.run_id))
+        ready = prepare(loads(store.document(run.run_id), source=f"run {run.run_id}"), started.inputs, given)
+    except BaseException:
+        journal.close()
+        raise
+    return Run(ready, Beginning(run.run_id, journal, past), on_event)
+
+
+def resume_with(
+    store: Store,
+    run_id: str,
+    document: Workflow,
+    options: RunOptions | None = None,
+    *,
+    on_event: Callable[[AnyEvent], None] | None = None,
+) -> Run:
+    """Go on with a run as another document: a new run that takes over whatever had come to its end.
+
+    A run has one document, so this is a fork, with the first as its parent. Raises what `fork` raises.
+    """
+    run = store.find(run_id)
+    plan = ForkPlan(run, "", document, Changes(document=document), (), (), 0, None, ())
+    return fork(store, plan, options, on_event=on_event)
+
+
+def plan_fork(
+    store: Store, run_id: str, at: str, changes: Changes | None = None, registry: Registry | None = None
+) -> ForkPlan:
+    """Look what a fork would be: what it reuses, what it does anew, what that may cost. Nothing is run.
+
+    Args:
+        store: Where the parent is kept.
+        run_id: The parent.
+        at: The place from which on it is run anew: `loop[2]`, `loop[2].critique`, `draft`.
+        changes: What it does differently.
+        registry: The node types; None for the built-in ones.
+
+    Raises:
+        StoreError: There is no such run.
+        PlaceError: There is no such place in it.
+        EngineError: The document does not run with these changes.
+    """
+    changes = changes or Changes()
+    parent, place = store.find(run_id), parse_place(at)
+    workflow = _changed(changes.document or loads(store.document(parent.run_id)), place, changes)
+    cap = _cap(store, parent)
+    plan = build(workflow, registry, max_iterations_cap=cap)
+    past = list(store.events(parent.run_id))
+    keeps = _keeps_node(place, changes)
+    point = fork_point(plan, place, keeps_node=keeps)
+    found: Reuse = reuse(past, point, changes.settings, model_changed=changes.model is not None)
+    if keeps:
+        node = _node_at(plan, place)
+        with_given_output(past_before(past, plan, point, "", 0), place, node.spec, node.config, changes.value)
+    return ForkPlan(
+        parent,
+        str(place),
+        workflow,
+        changes,
+        found.reused,
+        found.anew,
+        found.iterations_anew,
+        found.estimate_usd,
+        found.warnings,
+    )
+
+
+def fork(
+    store: Store,
+    plan: ForkPlan,
+    options: RunOptions | None = None,
+    *,
+    on_event: Callable[[AnyEvent], None] | None = None,
+) -> Run:
+    """Start a fork in the event loop that is running: the same outputs before the place, then anew.
+
+    Args:
+        store: Where its parent is kept, and it is too.
+        plan: What `plan_fork` found.
+        options: What is different from how the parent ran; what the run may touch is always taken from here.
+        on_event: Called with every further event, in a thread of its own.
+
+    Raises:
+        EngineError: The document does not run, or a model is not there.
+    """
+    parent, changes = plan.parent, plan.changes
+    past = list(store.events(parent.run_id))
+    started = _started(past, parent)
+    given = replace(options or RunOptions(), store=store)
+    if changes.model is not None:
+        given = replace(given, model=changes.model)
+    ready = prepare(plan.workflow, started.inputs, options_with_kept(given, store.options(parent.run_id)))
+    place = parse_place(plan.at) if plan.at else None
+    keeps = place is not None and _keeps_node(place, changes)
+    run_id = new_run_id()
+    point = fork_point(ready.plan, place, keeps_node=keeps)
+    before = past_before(past, ready.plan, point, run_id)
+    if place is not None and keeps:
+        node = _node_at(ready.plan, place)
+        before = with_given_output(before, place, node.spec, node.config, changes.value)
+    edits = {where: value for where, value in started.edits.items() if point.holds(parse_place(where).steps)}
+    if changes.has_value:
+        edits[plan.at] = changes.value
+    name, models = plan.workflow.name, ready.model_names
+    first = RunStarted(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
+    source = ready.options.source or parent.source
+    head = RunHead(run_id, dumps(plan.workflow), head_options(ready), source, parent.run_id, plan.at)
+    return Run(ready, begin_kept(ready.options, head, [first, *before]), on_event)
+
+
+def _started(past: Sequence[AnyEvent], run: RunSummary) -> RunStarted:
+    first = past[0] if past else None
+    if not isinstance(first, RunStarted):
+        raise StoreError(f"The history of the run {run.run_id} has no beginning.", "Start it anew from its document.")
+    return first
+
+
+def _refuse_unknown(run: RunSummary, unknown: Mapping[str, str]) -> None:
+    if not unknown:
+        return
+    calls = ", ".join(f"{path} ({model})" for path, model in unknown.items())
+    what = "a model call whose outcome is" if len(unknown) == 1 else "model calls whose outcomes are"
+    raise EngineError(
+        f"The run {run.run_id} broke off during {what} unknown, and which may have been billed: {calls}.",
+        "Say that such calls may be made again (--retry-in-flight) to go on.",
+    )
+
+
+def _keeps_node(place: Place, changes: Changes) -> bool:
+    return changes.has_value and place.last.index is None
+
+
+def _node_at(plan: Plan, place: Place) -> NodePlan:
+    graph = plan.graph
+    for step in place.steps[:-1]:
+        loop = next(node.loop for node in graph.nodes if node.id == step.node)
+        assert loop is not None, "fork_point has found the place"
+        graph = loop.body
+    return next(node for node in graph.nodes if node.id == place.last.node)
+
+
+def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:
+    """The document with the changes made in it."""
+    for node_id, fields in changes.settings.items():
+        for name, value in fields.items():
+            workflow, _ = SetConfig(node_id, (name,), value).apply(workflow)
+    if changes.max_iterations is not None:
+        loops = [step.node for step in place.steps if step.index is not None]
+        if not loops:
+            raise PlaceError(f"{place} lies in no loop, so there is no count to change.", "Leave the count out.")
+        workflow, _ = SetConfig(loops[-1], ("max_iterations",), changes.max_iterations).apply(workflow)
+    return workflow
+
+
+def _cap(store: Store, parent: RunSummary) -> int:
+    return options_with_kept(RunOptions(), store.options(parent.run_id)).max_iterations_cap

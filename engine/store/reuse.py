@@ -1,0 +1,161 @@
+"""What a fork reuses and what it does anew, in words, and what that may cost: told before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.plan.graph import GraphPlan, NodePlan
+from engine.runner.events import AnyEvent, LoopIterationCompleted, LoopIterationStarted, NodeCompleted
+from engine.runner.fork import ForkPoint, latest
+from engine.runner.places import PlaceError
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """What a fork comes to; see `ForkPlan` for the fields."""
+
+    reused: tuple[str, ...]
+    anew: tuple[str, ...]
+    iterations_anew: int
+    estimate_usd: float | None
+    warnings: tuple[str, ...]
+
+
+def reuse(
+    past: Iterable[AnyEvent], point: ForkPoint, settings: Mapping[str, Mapping[str, Any]], *, model_changed: bool
+) -> Reuse:
+    """Hold a fork's place against what its parent told.
+
+    Raises:
+        PlaceError: The parent never came to that place, or the loop would not get there any more.
+    """
+    told = latest(past)
+    _Iterations(told).refuse_unreached(point)
+    anew_ids = _anew_ids(point)
+    warnings = tuple(
+        f'The change to "{node}" has no effect: nothing of it is run anew.' for node in settings if node not in anew_ids
+    )
+    estimate = None if model_changed else _estimate(told, point)
+    return Reuse(tuple(_reused(point)), tuple(_anew(point)), _iterations_left(point), estimate, warnings)
+
+
+class _Iterations:
+    """How far each loop of a run came."""
+
+    def __init__(self, told: Iterable[AnyEvent]) -> None:
+        self._begun: dict[str, int] = {}
+        self._ended: dict[str, int] = {}
+        for event in told:
+            if isinstance(event, LoopIterationStarted):
+                self._begun[event.path] = max(self._begun.get(event.path, 0), event.index + 1)
+            elif isinstance(event, LoopIterationCompleted):
+                self._ended[event.path] = max(self._ended.get(event.path, 0), event.index + 1)
+
+    def refuse_unreached(self, point: ForkPoint) -> None:
+        assert point.place is not None
+        for depth, (loop, index) in enumerate(point.place.iterations()):
+            is_last = depth == len(point.place.steps) - 1
+            most = self._ended.get(loop, 0) if is_last else self._begun.get(loop, 0) - 1
+            if index > most:
+                raise PlaceError(
+                    f"The run never came to {point.place}.",
+                    f"The last place there is {loop}[{most}]." if most >= 0 else f'"{loop}" made no iteration.',
+                )
+            count = _loop(point, depth).max_iterations
+            if index >= count:
+                raise PlaceError(
+                    f'The loop "{loop}" makes at most {count} iterations, and would not come to {point.place}.',
+                    f"Let it make at least {index + 1}.",
+                )
+
+
+def _loop(point: ForkPoint, depth: int) -> Any:
+    assert point.place is not None
+    node = _node(point.graphs[depth], point.place.steps[depth].node)
+    assert node.loop is not None, "only loops have iterations"
+    return node.loop
+
+
+def _node(graph: GraphPlan, node_id: str) -> NodePlan:
+    return next(node for node in graph.nodes if node.id == node_id)
+
+
+def _anew_ids(point: ForkPoint) -> set[str]:
+    """Ids of all nodes of which anything may be run anew."""
+    assert point.place is not None
+    found: set[str] = set()
+    for graph, step, after in zip(point.graphs, point.place.steps, point.after, strict=True):
+        found.add(step.node)
+        found |= after
+        for node in graph.nodes:
+            if node.loop is not None and (node.id == step.node or node.id in after):
+                found |= _all_ids(node.loop.body)
+    return found
+
+
+def _all_ids(graph: GraphPlan) -> set[str]:
+    inner = (_all_ids(node.loop.body) for node in graph.nodes if node.loop is not None)
+    return {node.id for node in graph.nodes}.union(*inner)
+
+
+def _reused(point: ForkPoint) -> Iterable[str]:
+    assert point.place is not None
+    for graph, step, after in zip(point.graphs, point.place.steps, point.after, strict=True):
+        others = [node.title for node in graph.nodes if node.id != step.node and node.id not in after]
+        if others:
+            yield ", ".join(f"“{title}”" for title in others)
+        if step.index:
+            yield f"{_counted(1, step.index)} of “{_node(graph, step.node).title}”"
+    if point.keeps_node:
+        yield f"“{_node(point.graphs[-1], point.place.last.node).title}”, with the value given by hand"
+
+
+def _anew(point: ForkPoint) -> Iterable[str]:
+    assert point.place is not None
+    last = len(point.place.steps) - 1
+    for depth in range(last, -1, -1):
+        graph, step, after = point.graphs[depth], point.place.steps[depth], point.after[depth]
+        if step.index is not None:
+            first, most = step.index + (1 if depth == last else 2), _loop(point, depth).max_iterations
+            if first <= most:
+                yield f"{_counted(first, most)} of “{_node(graph, step.node).title}”, at most"
+        elif not point.keeps_node:
+            yield f"“{_node(graph, step.node).title}”"
+        titles = [node.title for node in graph.nodes if node.id in after and node.exit_of is None]
+        if titles:
+            yield ", ".join(f"“{title}”" for title in titles)
+
+
+def _counted(first: int, last: int) -> str:
+    return f"iteration {first}" if first == last else f"iterations {first} to {last}"
+
+
+def _iterations_left(point: ForkPoint) -> int:
+    assert point.place is not None
+    index = point.place.steps[0].index
+    return 0 if index is None else _loop(point, 0).max_iterations - index
+
+
+def _estimate(told: Iterable[AnyEvent], point: ForkPoint) -> float | None:
+    """By what the parent paid: an iteration's mean cost for each that may come, and what followed the place."""
+    assert point.place is not None
+    first, after = point.place.steps[0], point.after[0]
+    iterations: list[float | None] = []
+    following: list[float | None] = []
+    for event in told:
+        if isinstance(event, LoopIterationCompleted) and event.path == first.node:
+            iterations.append(event.cost_usd)
+        elif isinstance(event, NodeCompleted):
+            is_place = event.path == first.node and first.index is None and not point.keeps_node
+            if event.path in after or is_place:
+                following.append(event.cost_usd)
+    if any(cost is None for cost in (*iterations, *following)):
+        return None
+    total = sum(cost or 0.0 for cost in following)
+    if first.index is None:
+        return total
+    if not iterations:
+        return None
+    return total + sum(cost or 0.0 for cost in iterations) / len(iterations) * _iterations_left(point)

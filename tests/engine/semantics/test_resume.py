@@ -1,0 +1,151 @@
+"""A run that broke off goes on: the same end, and no finished call is made twice. Forks: the same up to the place."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from engine import RunResult, Workflow, loads
+from engine.runner.beginning import Beginning, prepare
+from engine.runner.events import (
+    AnyEvent,
+    LoopIterationCompleted,
+    NodeCalled,
+    NodeCalling,
+    NodeCompleted,
+    NodeFailed,
+    RunStarted,
+)
+from engine.runner.fork import fork_point, past_before
+from engine.runner.places import parse_place
+from engine.runner.replay import Replay
+from engine.runner.run import Run
+from tests.engine.semantics.kept import ListJournal, ListKeeper
+from tests.engine.semantics.kit import Played, begin, finish, options
+from tests.engine.semantics.models import FakeModels, FunctionModel
+from tests.engine.semantics.random_workflows import good_documents
+from tests.engine.semantics.test_random_workflows import _CHOICES, _PERMITTED, _models
+from tests.engine.semantics.virtual_time import virtually
+
+
+async def play_kept(workflow: Workflow, models: FakeModels) -> tuple[Played, list[AnyEvent]]:
+    """Run a workflow that is kept; what was kept is given too."""
+    keeper = ListKeeper()
+    run, _ = begin(workflow, models, {}, max_iterations_cap=3, store=keeper)
+    return await finish(run, models), keeper.journal.events
+
+
+async def go_on(workflow: Workflow, past: list[AnyEvent], models: FakeModels, *, fork: str = "") -> Played:
+    """Go on with a run from what it had told; `fork`: as another run of that id."""
+    started = past[0]
+    assert isinstance(started, RunStarted)
+    ready = prepare(workflow, started.inputs, options(models, max_iterations_cap=3))
+    run = Run(ready, Beginning(started.run_id, ListJournal(), past, bool(fork)))
+    seen = [event async for event in run.events()]
+    return Played(await run.result(), seen, models.model, models)
+
+
+def without_times(result: RunResult) -> dict[str, Any]:
+    """The result without what differs from run to run."""
+    told = result.to_json()
+    for key in ("run_id", "duration_s"):
+        told.pop(key)
+    for loop in told["loops"].values():
+        for iteration in loop["iterations"]:
+            iteration.pop("duration_s")
+    return told
+
+
+def has_failed(past: list[AnyEvent]) -> bool:
+    """Whether a node had failed, which is tried again, and paid again, when its run goes on."""
+    return any(isinstance(event, NodeFailed) for event in past)
+
+
+def calls_by_path(model: FunctionModel) -> Counter[str]:
+    return Counter(call.path for call in model.calls)
+
+
+@_PERMITTED
+@given(document=good_documents(), choices=_CHOICES, known_price=st.booleans(), data=st.data())
+def test_a_run_that_broke_off_anywhere_comes_to_the_same_end(
+    document: dict[str, Any], choices: list[int], known_price: bool, data: st.DataObject
+) -> None:
+    workflow = loads(json.dumps(document))
+    whole, kept = virtually(play_kept(workflow, _models(choices, known_price=known_price)))
+    cut = data.draw(st.integers(1, len(kept) - 1), label="cut")
+    past = kept[:cut]
+    assume(not has_failed(past))
+    under_way = Counter(Replay(past).unknown_calls.keys())
+    event("a call was under way" if under_way else "between calls")
+
+    again = virtually(go_on(workflow, past, _models(choices, known_price=known_price)))
+
+    assert without_times(again.result) == without_times(whole.result)
+    made_before = Counter(event.path for event in past if isinstance(event, NodeCalling))
+    assert made_before + calls_by_path(again.model) == calls_by_path(whole.model) + under_way
+
+
+@_PERMITTED
+@given(document=good_documents(), choices=_CHOICES, data=st.data())
+def test_a_run_that_breaks_off_twice_comes_to_the_same_end_too(
+    document: dict[str, Any], choices: list[int], data: st.DataObject
+) -> None:
+    workflow = loads(json.dumps(document))
+    whole, kept = virtually(play_kept(workflow, _models(choices, known_price=True)))
+    past = kept[: data.draw(st.integers(1, len(kept) - 1), label="first cut")]
+    once = virtually(go_on(workflow, past, _models(choices, known_price=True)))
+    more = [event for event in once.events if event.type != "node.streaming"]
+    past = more[: data.draw(st.integers(len(past), len(more) - 1), label="second cut")]
+    assume(not has_failed(past))
+
+    twice = virtually(go_on(workflow, past, _models(choices, known_price=True)))
+
+    assert without_times(twice.result) == without_times(whole.result)
+    assert [event.seq for event in twice.events] == sorted({event.seq for event in twice.events})
+
+
+@_PERMITTED
+@given(document=good_documents(), choices=_CHOICES, data=st.data())
+def test_a_fork_that_changes_nothing_comes_to_the_same_end_and_pays_only_for_what_comes_after(
+    document: dict[str, Any], choices: list[int], data: st.DataObject
+) -> None:
+    document["settings"] = {}
+    for node in document["nodes"]:
+        node["config"].pop("budget_usd", None)
+    workflow = loads(json.dumps(document))
+    whole, kept = virtually(play_kept(workflow, _models(choices, known_price=True)))
+    places = [event.path for event in kept if isinstance(event, NodeCompleted)]
+    places += [f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)]
+    assume(places)
+    place = parse_place(data.draw(st.sampled_from(places), label="place"))
+    plan = prepare(workflow, {}, options(_models(choices, known_price=True), max_iterations_cap=3)).plan
+    point = fork_point(plan, place)
+    first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place))
+    past = [first, *past_before(kept, plan, point, "other")]
+
+    other = virtually(go_on(workflow, past, _models(choices, known_price=True), fork="other"))
+
+    assert [event.seq for event in other.events] == list(range(len(other.events)))
+    assert {event.run_id for event in other.events} == {"other"}
+    expected, found = without_times(whole.result), without_times(other.result)
+    for told in (expected, found):  # what a fork pays is its own
+        for key in ("usage", "cost_usd"):
+            told.pop(key)
+        for loop in told["loops"].values():
+            loop.pop("cost_usd")
+            for iteration in loop["iterations"]:
+                iteration.pop("usage")
+                iteration.pop("cost_usd")
+    assert found == expected
+    assert calls_by_path(other.model) <= calls_by_path(whole.model)
+    reused = {event.path for event in past if isinstance(event, NodeCompleted)}
+    assert not reused & set(calls_by_path(other.model))
+    if not place.last.index:
+        assert str(place) not in reused
+    paid = [event.call.reply.usage.output_tokens for event in other.events if isinstance(event, NodeCalled)]
+    assert other.result.usage.output_tokens == sum(paid)
