@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QProgressBar, QPushButton, QSizePolicy, QWidget
 
@@ -16,12 +16,19 @@ from app.window.run_facts import Budget, model_words, progress
 
 
 class ActionButton(QPushButton):
-    """A button that does what an action does, and says what it says."""
+    """A button that does what an action does, and says what it says.
+
+    Attributes:
+        successor: What has the keyboard where this button had it and cannot be pressed any more.
+    """
 
     def __init__(self, action: QAction, parent: QWidget, *, primary: bool = False) -> None:
         super().__init__(parent)
         self.action = action
+        self.successor: QWidget | None = None
         self.setProperty("primary", primary)
+        # A click leaves the keyboard where one works; otherwise a disabled Run would hand it to whatever comes next.
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.clicked.connect(lambda _checked=False: action.trigger())
         action.changed.connect(self._follow)
         self._follow()
@@ -30,6 +37,9 @@ class ActionButton(QPushButton):
         action = self.action
         self.setText(action.iconText())
         self.setIcon(action.icon())
+        if self.hasFocus() and not action.isEnabled() and self.successor is not None:
+            # When all actions are what they are to be: this one may be the first of several that change.
+            QTimer.singleShot(0, self.successor, self.successor.setFocus)
         self.setEnabled(action.isEnabled())
         self.setAccessibleName(action.text())
         keys = action.shortcut().toString()
@@ -66,6 +76,7 @@ class RunBar(QWidget):
         ThemedIcon(actions["run"], "mdi6.play", "on_accent")
         self.pause = ActionButton(actions["pause"], self)
         self.stop = ActionButton(actions["stop"], self)
+        self.run.successor, self.stop.successor, self.pause.successor = self.stop, self.run, self.run
         self.step = self._step_button(actions)
         self.progress = QProgressBar(self)
         self.progress.setTextVisible(False)
@@ -86,6 +97,7 @@ class RunBar(QWidget):
 
     def _step_button(self, actions: dict[str, QAction]) -> QPushButton:
         button = QPushButton("Step   ", self)  # room for the arrow of its menu
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setAccessibleName("Step")
         button.setToolTip("Go on by one node or one iteration")
         ThemedIcon(button, "mdi6.debug-step-over")
@@ -163,6 +175,7 @@ class RunBar(QWidget):
         if session is not None:
             state = "not saved" if session.is_modified or session.path is None else "saved"
             state = "saving…" if session.is_saving else state
+            state = "as it ran" if session.is_past else state
         self.saved.setText(state)
 
     def _show_run(self) -> None:
@@ -176,7 +189,7 @@ class RunBar(QWidget):
         self.progress.setVisible(running)
         self.waits.setVisible(running and picture is not None and bool(picture.questions))
         self.model.setVisible(session is not None)
-        self.step.setEnabled(session is not None)
+        self.step.setEnabled(session is not None and (running or not session.is_past))
         if running and session is not None and picture is not None and session.run_workflow is not None:
             done, total = progress(picture, session.run_workflow)
             self.progress.setRange(0, total)

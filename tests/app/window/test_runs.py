@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.runs.picture import NodeState
@@ -444,3 +444,30 @@ def test_a_second_run_does_not_begin_beside_the_first(
     window.runs.run(document)
 
     assert document.session.run is first
+
+
+def test_a_click_on_run_leaves_the_keyboard_on_the_canvas(
+    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+) -> None:
+    script(SLOW)
+    self_refine.canvas.setFocus()
+
+    for button in (window.run_bar.run, window.run_bar.stop):
+        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+        QApplication.processEvents()
+        assert self_refine.canvas.isAncestorOf(window.focusWidget())
+    ended(self_refine, qtbot)
+
+
+def test_run_hands_the_keyboard_to_stop_and_back(
+    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+) -> None:
+    script(SLOW)
+    window.run_bar.run.setFocus()
+
+    QTest.keyClick(window.run_bar.run, Qt.Key.Key_Space)
+    qtbot.waitUntil(window.run_bar.stop.hasFocus)
+    QTest.keyClick(window.run_bar.stop, Qt.Key.Key_Space)
+    ended(self_refine, qtbot)
+
+    qtbot.waitUntil(window.run_bar.run.hasFocus)
