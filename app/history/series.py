@@ -11,9 +11,9 @@ from typing import Final
 from app.history.similarities import Similarities
 from app.runs.picture import NO_LOOP, LoopPicture
 from app.theme.tokens import Theme
-from engine.cli.words import money, seconds
 from engine.nodes.spec import Category
 from engine.runner.events import LoopIterationCompleted
+from engine.runner.words import money, seconds
 from engine.store.stopping import percent
 
 

@@ -12,8 +12,8 @@ from app.history.similarities import Similarities
 from app.history.words import beginning, cost, token_count, verdict
 from app.runs.picture import NO_LOOP, LoopPicture
 from app.theme.widgets import plain_tool_tip
-from engine.cli.words import seconds
 from engine.runner.events import LoopIterationCompleted
+from engine.runner.words import seconds
 from engine.store.stopping import percent
 
 _Index = QModelIndex | QPersistentModelIndex

@@ -6,9 +6,9 @@ import json
 from typing import Final
 
 from app.inspector.units import from_units
-from engine.cli.words import money, seconds
 from engine.models.base import Usage
 from engine.runner.events import LoopIterationCompleted
+from engine.runner.words import money, seconds
 from engine.store.stopping import percent
 from engine.values import Value
 

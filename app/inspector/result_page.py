@@ -16,8 +16,8 @@ from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT, Theme
 from app.theme.widgets import PlainLabel
-from engine.cli.words import seconds
 from engine.document.problems import Problem, Severity
+from engine.runner.words import seconds
 
 NO_RUN = "Nothing has run yet. Press Run, and what came of it stands here."
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from app.inspector.words import cost_words, token_words, usage_words, value_text
 from app.runs.picture import LoopPicture, NodePicture, NodeState
-from engine.cli.words import money, seconds, stop_sentence
 from engine.nodes.spec import ModelCall
 from engine.runner.events import LoopIterationCompleted
+from engine.runner.words import money, seconds, stop_sentence
 from engine.values import Value, compact_json
 
 _ROLES: Final = {

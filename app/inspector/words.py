@@ -6,8 +6,8 @@ import json
 from typing import Final
 
 from app.runs.picture import NodePicture, NodeState
-from engine.cli.words import money, seconds
 from engine.models.base import Usage
+from engine.runner.words import money, seconds
 from engine.values import Value
 
 _INDENTED: Final = 20_000

@@ -12,7 +12,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.window.iteration_slider import IterationSlider
 from app.window.log_lines import iteration_facts
-from engine.cli.words import stop_sentence
+from engine.runner.words import stop_sentence
 from engine.values import to_text
 
 PREVIEW: Final = 4000

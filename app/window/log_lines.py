@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from engine.cli.output import one_line
-from engine.cli.words import money, seconds, stop_sentence, tokens
+from engine.document.wording import one_line
 from engine.runner.events import (
     AnyEvent,
     BudgetWarning,
@@ -29,6 +28,7 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.runner.words import money, seconds, stop_sentence, tokens
 from engine.values import to_text
 
 PREVIEW: Final = 120

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.window.run_facts import question_line
-from engine.cli.words import money, seconds
+from engine.runner.words import money, seconds
 
 
 class Notifier(QObject):

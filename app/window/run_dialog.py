@@ -26,9 +26,9 @@ from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.window.choosers import Asker
-from engine.cli.inputs import MAX_FILE_BYTES, Declared
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
+from engine.runner.declared import MAX_FILE_BYTES, Declared
 from engine.values import Value, to_text
 
 _KINDS: Final = {

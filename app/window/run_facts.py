@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.runs.picture import NodeState, RunPicture
-from engine.cli.words import money, seconds, tokens
 from engine.document.model import Workflow
 from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX
+from engine.runner.words import money, seconds, tokens
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _UNDER_WAY: Final = frozenset({NodeState.RUNNING, NodeState.WAITING, NodeState.ASKING})

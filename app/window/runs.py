@@ -13,10 +13,10 @@ from app.window.choosers import Asker, ask
 from app.window.document import Document
 from app.window.run_dialog import RunDialog, RunWish, known_values
 from app.window.run_options import run_options
-from engine.cli.inputs import declared_inputs
 from engine.document.problems import has_errors
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
+from engine.runner.declared import declared_inputs
 from engine.values import Value
 
 _Role = QMessageBox.ButtonRole

@@ -7,72 +7,22 @@ import math
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pydantic import ValidationError
-
-from engine.cli.output import one_line
 from engine.document.model import Workflow
 from engine.document.wording import shown
-from engine.nodes.input import InputConfig
 from engine.nodes.spec import PortType
+from engine.runner.declared import MAX_FILE_BYTES, Declared, declared_inputs
 from engine.runner.parameters import InputError
-from engine.values import Value, to_text
+from engine.values import Value
 
-MAX_FILE_BYTES: Final = 10_000_000
 _TYPES: Final = {
     PortType.NUMBER: ("a number", "42 or 0.5"),
     PortType.BOOLEAN: ("true or false", "true"),
     PortType.LIST: ("a list in JSON", '["a", "b"]'),
     PortType.JSON: ("JSON", '{"a": 1}; a text stands in double quotes'),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """An input that a workflow declares.
-
-    Attributes:
-        name: What `-i` calls it.
-        type: What kind of value it takes.
-        default: What a run takes that gives no value; None where one must be given.
-        description: A line for the person who fills it in.
-    """
-
-    name: str
-    type: PortType
-    default: Value
-    description: str
-
-    def __str__(self) -> str:
-        usual = "required" if self.default is None else f"default {one_line(json.dumps(to_text(self.default)), 50)}"
-        return f"{shown(self.name, 60)} ({self.type}, {usual})"
-
-    def to_json(self) -> dict[str, Any]:
-        """It as a JSON object."""
-        return {
-            "name": self.name,
-            "type": str(self.type),
-            "required": self.default is None,
-            "default": self.default,
-            "description": self.description,
-        }
-
-
-def declared_inputs(workflow: Workflow) -> list[Declared]:
-    """The inputs that a workflow declares; of a document with problems those that can be read."""
-    found: list[Declared] = []
-    for node in workflow.nodes:
-        if node.type != "input":
-            continue
-        try:
-            config = InputConfig.model_validate(node.config)
-        except ValidationError:
-            continue
-        found.append(Declared(config.name or node.id, config.type, config.default, config.description))
-    return found
 
 
 def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:

@@ -7,10 +7,11 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Self
 
-from engine.cli.output import Screen, harmless
+from engine.cli.output import Screen
 from engine.cli.progress import LoopProgress, NodeAtWork, Progress
 from engine.cli.views import NoteOf, event_line, model_line
-from engine.cli.words import money, seconds, tokens
+from engine.document.wording import harmless
+from engine.runner.words import money, seconds, tokens
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -62,7 +62,7 @@ def _find(registry: Registry, node_type: str) -> AnySpec:
 
 def _show(screen: Screen, spec: AnySpec) -> None:
     from engine.cli.node_facts import fields, port_notes, usual_ports
-    from engine.cli.output import one_line
+    from engine.document.wording import one_line
 
     screen.line(f"{spec.title} ({spec.type}, {spec.category})", style="bold")
     screen.line(spec.help)

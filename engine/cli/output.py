@@ -9,35 +9,15 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
+from engine.document.wording import harmless
+
 if TYPE_CHECKING:
     from rich.console import Console
-
-_HARMFUL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, the start of every escape sequence among them; tab and newline stay
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
-    "\u2028\u2029\ud800-\udfff]"  # line breaks of another kind; half characters, which no encoding can write
-)
-
-
-def harmless(text: str) -> str:
-    """The text with everything that could steer a terminal as an escape that can be read: backslash, x, 1b."""
-    return _HARMFUL.sub(
-        lambda found: found[0].encode("unicode_escape").decode("ascii"),
-        text.replace("\r\n", "\n"),
-    )
-
-
-def one_line(text: str, width: int) -> str:
-    """The text harmless and on one line, its end left out where it is longer than `width` characters (at least 4)."""
-    # Only the beginning is looked at: the text may have a megabyte.
-    line = " ".join(harmless(text[: width * 4]).split())
-    return line if len(line) <= width and len(text) <= width * 4 else f"{line[: width - 3]}..."
 
 
 class Screen:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import Screen
-from engine.cli.words import money, seconds, tokens, written
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
+from engine.runner.words import money, seconds, tokens, written
 
 if TYPE_CHECKING:
     from engine import RunResult

@@ -16,10 +16,10 @@ def templates_command(
 
     Example: loopwright templates
     """
-    from engine.cli.inputs import declared_inputs
     from engine.cli.output import out, write_json
     from engine.cli.sources import template_files, template_name
     from engine.document.files import load
+    from engine.runner.declared import declared_inputs
 
     found = [(template_name(file), file, load(file)) for file in template_files()]
     if as_json:

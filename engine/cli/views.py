@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Protocol, Self
 
-from engine.cli.output import Screen, one_line, write_json
+from engine.cli.output import Screen, write_json
 from engine.cli.progress import Progress, without_indices
-from engine.cli.words import money, seconds, stop_sentence, tokens
+from engine.document.wording import one_line
 from engine.runner.events import (
     AnyEvent,
     BudgetWarning,
@@ -22,6 +22,7 @@ from engine.runner.events import (
     NodeRetrying,
     RunStarted,
 )
+from engine.runner.words import money, seconds, stop_sentence, tokens
 
 PREVIEW_CHARACTERS = 100
 _COMPARED_CHARACTERS = 10_000

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.cli.words import money, seconds, stop_sentence, tokens, written
 from engine.models.base import Usage
+from engine.runner.words import money, seconds, stop_sentence, tokens, written
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,39 @@
+"""Foreign texts as they are shown."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.document.wording import harmless, one_line
+
+
+def test_sequences_that_steer_a_terminal_are_shown_and_not_obeyed():
+    assert harmless("a\x1b]0;title\x07b\x9b2J\rc\x00") == "a\\x1b]0;title\\x07b\\x9b2J\\rc\\x00"
+
+
+def test_signs_that_turn_the_direction_of_writing_are_shown():
+    assert harmless("user\u202egnp.exe") == "user\\u202egnp.exe"
+
+
+def test_half_characters_are_shown():
+    assert harmless("\ud83d!") == "\\ud83d!"
+
+
+def test_ordinary_text_stays_as_it_is():
+    text = "Ünï\tcode 👩‍🔬 \n [bold]not markup[/bold] :smile:"
+    assert harmless(text) == text
+    assert harmless("a\r\nb") == "a\nb"
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_no_text_leaves_a_control_character_or_fails_to_encode(text: str):
+    shown = harmless(text)
+    assert not [sign for sign in shown if (ord(sign) < 32 and sign not in "\t\n") or 127 <= ord(sign) < 160]
+    shown.encode("utf-8")
+
+
+def test_a_long_text_on_one_line_says_that_it_goes_on():
+    assert one_line("a  b\nc", 10) == "a b c"
+    assert one_line("word " * 50, 20) == "word word word wo..."
+    assert one_line(" " * 1000 + "x", 10) == "..."
