@@ -162,10 +162,8 @@ class IterationsPanel(QWidget):
         """How a person has arranged the panel, as JSON."""
         return {"split": self.split.sizes(), "series": [str(kind) for kind in self.legend.chosen]}
 
-    def restore_layout(self, state: object) -> None:
+    def restore_layout(self, state: dict[str, Any]) -> None:
         """Arrange the panel as `layout_state` said; what cannot be understood is left out."""
-        if not isinstance(state, dict):
-            return
         sizes, series = state.get("split"), state.get("series")
         if isinstance(sizes, list) and len(sizes) == len(_SHARES) and all(type(size) is int for size in sizes):
             self.split.setSizes(sizes)

@@ -10,11 +10,11 @@ from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.history.iterations_panel import IterationsPanel
 from app.session import Session
 from app.window.autosave import Autosave
 from app.window.bars import Bars
 from app.window.disk_watch import DiskWatch
-from app.window.iterations_panel import IterationsPanel
 from app.window.log_lines import node_of
 from app.window.log_panel import LogPanel
 from app.window.parts import Parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayou
 from app.bridge import EngineThread
 from app.gallery.gallery import Gallery
 from app.palette.palette import Palette
-from app.session import Session
 from app.settings.models_list import model_names
 from app.settings.preferences import Preferences
 from app.theme.style import style
@@ -23,6 +22,7 @@ from app.window.commands import Commands
 from app.window.document import Document
 from app.window.documents import Documents
 from app.window.drawer import Drawer
+from app.window.drawer_room import DrawerRoom
 from app.window.menus import Menus
 from app.window.notifier import Notifier
 from app.window.parts import Parts, real_parts
@@ -35,12 +35,10 @@ from app.window.runs import Runs
 from app.window.status_line import StatusLine
 from app.window.tabs import Tabs
 from app.window.taskbar import Taskbar
-from app.window.window_state import open_files, remember, restore
-from engine.models.model_names import SCRIPTED_PREFIX
+from app.window.window_state import open_files, remember, restore, share_layout
 from engine.nodes.registry import builtin_registry
 
 SIDES: Final = (216, 900, 320)
-DRAWER_HEIGHT: Final = 220
 
 
 class MainWindow(QMainWindow):
@@ -78,6 +76,7 @@ class MainWindow(QMainWindow):
         self.preferences = preferences
         self.asker = asker or DialogAsker()
         self.actions_by_name = make_actions(self)
+        self.iterations_layout: dict[str, Any] = {}
         folder = data_folder or usual_folder()
         self.documents = Documents(
             self, engine, preferences, self.asker, parts or real_parts(), folder, lambda: model_names(preferences)
@@ -102,8 +101,6 @@ class MainWindow(QMainWindow):
         restore(self)
         self._follow_preferences(frozenset({"recent_files"}))
         self.show_current()
-        if preferences.notice:
-            self.status.refuse(preferences.notice)
 
     @property
     def current(self) -> Document | None:
@@ -119,6 +116,7 @@ class MainWindow(QMainWindow):
         self.middle = QSplitter(Qt.Orientation.Vertical)
         self.middle.addWidget(self.tabs)
         self.middle.addWidget(self.drawer)
+        self.drawer_room = DrawerRoom(self.middle, self.drawer)
         self.sides = QSplitter(Qt.Orientation.Horizontal)
         for widget in (self.palette_panel, self.middle, self.inspectors):
             self.sides.addWidget(widget)
@@ -159,7 +157,7 @@ class MainWindow(QMainWindow):
         self.status.problems_clicked.connect(lambda: self.drawer.toggle("problems"))
         self.status.question_clicked.connect(self._show_question)
         self.runs.problems_in_the_way.connect(lambda _document: self.drawer.unfold("problems"))
-        self.drawer.unfolded.connect(self._give_drawer_room)
+        self.drawer.unfolded.connect(lambda _name: self.commands.refresh())
         self.preferences.changed.connect(self._follow_preferences)
         self.preferences.refused.connect(self.status.refuse)
 
@@ -168,6 +166,7 @@ class MainWindow(QMainWindow):
         self.taskbar.follow(session)
         self.inspectors.addWidget(document.inspector)
         self.drawer.add(document.panels)
+        share_layout(self, document.iterations)
         document.canvas.files_dropped.connect(self.documents.open_files)
         document.canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
         document.canvas.setup_wanted.connect(lambda: self.commands.set_up(document))
@@ -180,7 +179,6 @@ class MainWindow(QMainWindow):
         for signal in (session.run_started, session.run_ended):
             signal.connect(lambda: self._run_changed(document))
         session.run_updated.connect(lambda _touched: self._show_facts())
-        session.run_started.connect(lambda: self._remember_models(session))
         session.run_ended.connect(lambda: self.notifier.tell_end(session))
         document.log.questions.changed.connect(lambda: self._note_question(document))
         self.tabs.add(document)
@@ -249,13 +247,6 @@ class MainWindow(QMainWindow):
         self.run_bar.show_budget(budget_of(shown, choices.budget_usd, choices.budget_tokens, session.picture))
         self.commands.refresh()
 
-    def _remember_models(self, session: Session) -> None:
-        """What a run calls is offered first from now on."""
-        used = models_of(session.workflow, usual_model(self.preferences))
-        for name in reversed(used):
-            if not name.startswith(SCRIPTED_PREFIX):
-                self.preferences.remember_model(name)
-
     def _run_changed(self, document: Document) -> None:
         self.tabs.name(document)
         document.tell_end()
@@ -294,15 +285,6 @@ class MainWindow(QMainWindow):
     def _tell_unsaved(self, document: Document, text: str) -> None:
         if document is not self.current:  # over the document that is shown, its bar says it
             self._refuse(document, text)
-
-    def _give_drawer_room(self, name: str) -> None:
-        self.commands.refresh()
-        total = sum(self.middle.sizes())
-        if name and self.middle.sizes()[1] < DRAWER_HEIGHT:
-            self.middle.setSizes([max(total - DRAWER_HEIGHT, 200), DRAWER_HEIGHT])
-        elif not name:  # a splitter does not give the room back by itself
-            row = self.drawer.maximumHeight()
-            self.middle.setSizes([total - row, row])
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files."""

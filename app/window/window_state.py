@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from app.window.document import from_text, to_text
 
 if TYPE_CHECKING:
+    from app.history.iterations_panel import IterationsPanel
     from app.settings.preferences import Preferences
     from app.window.main_window import MainWindow
 
@@ -24,6 +25,8 @@ def remember(window: MainWindow) -> None:
         "palette": window.actions_by_name["show_palette"].isChecked(),
         "inspector": window.actions_by_name["show_inspector"].isChecked(),
         "drawer": window.drawer.open_panel,
+        "drawer_heights": window.drawer_room.chosen,
+        "iterations": window.iterations_layout,
     }
     window.preferences.set(window_state=json.dumps(state), window_geometry=to_text(window.saveGeometry()))
     window.preferences.save()
@@ -39,8 +42,24 @@ def restore(window: MainWindow) -> None:
         window.sides.restoreState(from_text(stored["sides"]))
     for name in ("palette", "inspector"):
         window.actions_by_name[f"show_{name}"].setChecked(stored.get(name) is not False)
+    window.drawer_room.restore(stored.get("drawer_heights"))
+    layout = stored.get("iterations")
+    window.iterations_layout = layout if isinstance(layout, dict) else {}
     if stored.get("drawer") in window.drawer.buttons:
         window.drawer.unfold(stored["drawer"])
+
+
+def share_layout(window: MainWindow, panel: IterationsPanel) -> None:
+    """Have the Iterations panels of all documents arranged alike, as a person arranged one of them last."""
+
+    def take() -> None:
+        window.iterations_layout = panel.layout_state()
+        for document in window.documents.all:
+            if document.iterations is not panel:
+                document.iterations.restore_layout(window.iterations_layout)
+
+    panel.restore_layout(window.iterations_layout)
+    panel.layout_changed.connect(take)
 
 
 def open_files(preferences: Preferences) -> list[Path]:

@@ -23,10 +23,10 @@ def ran(window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot)
 def test_after_the_run_the_last_iteration_and_the_reason_are_shown(ran: Document) -> None:
     panel = ran.iterations
 
-    assert panel.line.text().startswith("Iteration 3 of 3 · ")
-    assert "this is the result" in panel.line.text()
-    assert "Stopped after 3 of 3 iterations: the count was reached." in panel.line.text()
-    assert panel.result.toPlainText() == "draft 2"
+    assert panel.detail.title.text() == "Iteration 3"
+    assert not panel.detail.returned.isHidden()
+    assert panel.why.full_text == "Stopped after 3 of 3: the count was reached."
+    assert panel.detail.text.content.view.text() == "draft 2"
     assert not panel.latest.isEnabled()
 
 
@@ -37,8 +37,8 @@ def test_a_click_on_a_dot_moves_the_whole_window(ran: Document) -> None:
     QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=place)
 
     assert ran.session.chosen == {"loop": 0}
-    assert ran.iterations.result.toPlainText() == "draft 0"
-    assert ran.iterations.line.text().startswith("Iteration 1 of 3")
+    assert ran.iterations.detail.text.content.view.text() == "draft 0"
+    assert ran.iterations.detail.title.text() == "Iteration 1"
 
 
 def test_a_drag_over_the_dots_follows(ran: Document) -> None:
@@ -100,5 +100,5 @@ def test_latest_follows_the_run_again(ran: Document) -> None:
 
 def test_without_a_run_the_panel_says_what_it_is_for(self_refine: Document) -> None:
     assert not self_refine.iterations.empty.isHidden()
-    assert self_refine.iterations.slider.isHidden()
+    assert not self_refine.iterations.slider.isVisible()
     assert not self_refine.iterations.step(1)
