@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayou
 from app.bridge import EngineThread
 from app.gallery.gallery import Gallery
 from app.palette.palette import Palette
+from app.session import Session
 from app.settings.models_list import model_names
 from app.settings.preferences import Preferences
 from app.theme.style import style
@@ -36,6 +37,7 @@ from app.window.status_line import StatusLine
 from app.window.tabs import Tabs
 from app.window.taskbar import Taskbar
 from app.window.window_state import open_files, remember, restore, share_layout
+from engine.models.model_names import SCRIPTED_PREFIX
 from engine.nodes.registry import builtin_registry
 
 SIDES: Final = (216, 900, 320)
@@ -101,6 +103,8 @@ class MainWindow(QMainWindow):
         restore(self)
         self._follow_preferences(frozenset({"recent_files"}))
         self.show_current()
+        if preferences.notice:
+            self.status.refuse(preferences.notice)
 
     @property
     def current(self) -> Document | None:
@@ -179,6 +183,7 @@ class MainWindow(QMainWindow):
         for signal in (session.run_started, session.run_ended):
             signal.connect(lambda: self._run_changed(document))
         session.run_updated.connect(lambda _touched: self._show_facts())
+        session.run_started.connect(lambda: self._remember_models(session))
         session.run_ended.connect(lambda: self.notifier.tell_end(session))
         document.log.questions.changed.connect(lambda: self._note_question(document))
         self.tabs.add(document)
@@ -246,6 +251,13 @@ class MainWindow(QMainWindow):
         shown = session.run_workflow if running else session.workflow
         self.run_bar.show_budget(budget_of(shown, choices.budget_usd, choices.budget_tokens, session.picture))
         self.commands.refresh()
+
+    def _remember_models(self, session: Session) -> None:
+        """What a run calls is offered first from now on."""
+        used = models_of(session.workflow, usual_model(self.preferences))
+        for name in reversed(used):
+            if not name.startswith(SCRIPTED_PREFIX):
+                self.preferences.remember_model(name)
 
     def _run_changed(self, document: Document) -> None:
         self.tabs.name(document)
