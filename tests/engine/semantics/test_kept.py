@@ -1,0 +1,151 @@
+"""A run that is kept waits for its keeper where it must, tells nothing that is not safe, and goes on without it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from engine import EngineError
+from engine.runner.events import (
+    AnyEvent,
+    NodeCalled,
+    NodeCalling,
+    NodeCompleted,
+    NodeStreaming,
+    RunCompleted,
+    RunNotKept,
+    RunStarted,
+)
+from engine.runner.journal import RunHead
+from tests.engine.semantics.documents import around, llm, transform
+from tests.engine.semantics.kept import ListJournal, ListKeeper
+from tests.engine.semantics.kit import begin, finish, play, settle
+from tests.engine.semantics.models import Gate
+
+LOOP = around(llm("draft"), llm("polish"), edges="loop -> draft -> polish -> exit", max_iterations=2)
+
+
+async def test_everything_but_pieces_of_replies_is_kept_in_order() -> None:
+    keeper = ListKeeper()
+
+    played = await play(LOOP, "a text", store=keeper, source="letters.loop.json")
+
+    told = [event for event in played.events if not isinstance(event, NodeStreaming)]
+    assert keeper.journal.events == told
+    assert keeper.journal.closed
+    (head,) = keeper.heads
+    assert (head.run_id, head.source, head.parent) == (played.result.run_id, "letters.loop.json", "")
+    assert json.loads(head.document)["nodes"][0]["id"] == "text"
+    assert head.options["model"] is None
+
+
+async def test_a_model_call_is_noted_before_it_is_made_and_when_it_is_through() -> None:
+    played = await play(LOOP, "a text", store=ListKeeper())
+
+    calls = [event for event in played.events if isinstance(event, (NodeCalling, NodeCalled))]
+    assert [(type(event), event.path, event.number) for event in calls[:4]] == [
+        (NodeCalling, "loop[0].draft", 0),
+        (NodeCalled, "loop[0].draft", 0),
+        (NodeCalling, "loop[0].polish", 0),
+        (NodeCalled, "loop[0].polish", 0),
+    ]
+    completed = played.of(NodeCompleted, "loop[0].draft")[0]
+    assert completed.calls == (calls[1].call,)  # type: ignore[union-attr]
+
+
+async def test_no_call_is_made_before_its_note_is_safe() -> None:
+    journal = ListJournal(by_hand=True)
+    gate = Gate("loop[0].draft")
+    run, models = begin(LOOP, gate, store=ListKeeper(journal))
+    await settle()
+
+    assert isinstance(journal.events[-1], NodeCalling)
+    assert models.model.calls == []
+
+    journal.keep()
+    await asyncio.wait_for(gate.reached.wait(), 30)
+    assert models.model.paths == ["loop[0].draft"]
+    run.cancel()
+    await settle()
+    journal.keep()
+    assert (await run.result()).status == "cancelled"
+
+
+async def test_nothing_is_told_that_is_not_safe() -> None:
+    journal = ListJournal(by_hand=True)
+    seen: list[AnyEvent] = []
+    run, _ = begin(LOOP, "a text", store=ListKeeper(journal))
+
+    async def read() -> None:
+        async for event in run.events():
+            seen.append(event)  # noqa: PERF401 - it is looked at meanwhile
+
+    reader = asyncio.create_task(read())
+    await settle()
+    assert seen == []
+    assert run.events_since(0, 1000) == []
+
+    while not reader.done():
+        kept = len(journal.events)
+        journal.keep()
+        await settle()
+        stored = [event for event in seen if not isinstance(event, NodeStreaming)]
+        assert stored == journal.events[:kept]
+    assert isinstance(seen[-1], RunCompleted)
+    assert run.is_over
+
+
+async def test_a_run_is_over_only_when_its_end_is_safe() -> None:
+    journal = ListJournal(by_hand=True)
+    run, _ = begin(around(transform("same"), edges="loop -> same -> exit"), store=ListKeeper(journal))
+    await settle()
+
+    assert isinstance(journal.events[-1], RunCompleted)
+    assert not run.is_over
+    run.cancel()  # too late: it has ended, and only its keeper is waited for
+    journal.keep()
+    assert (await run.result()).status == "completed"
+    assert run.is_over
+
+
+async def test_where_keeping_fails_the_run_goes_on_and_says_so() -> None:
+    journal = ListJournal(by_hand=True)
+    run, models = begin(LOOP, "a text", store=ListKeeper(journal))
+    await settle()
+    written = len(journal.events)
+
+    journal.fail(EngineError("The disk is full.", "Make room."))
+    played = await finish(run, models)
+
+    assert played.result.status == "completed"
+    (lost,) = played.of(RunNotKept)
+    assert (lost.error, lost.remedy) == ("The disk is full.", "Make room.")
+    assert len(journal.events) == written
+    assert [event.seq for event in played.events] == list(range(len(played.events)))
+
+
+async def test_a_run_that_cannot_be_kept_at_all_runs_and_says_so() -> None:
+    class Full(ListKeeper):
+        def begin(self, head: RunHead) -> ListJournal:
+            raise EngineError(f"The history cannot keep {head.document[:1]}.", "Make room.")
+
+    played = await play(LOOP, "a text", store=Full())
+
+    assert [type(event) for event in played.events[:2]] == [RunStarted, RunNotKept]
+    assert played.result.status == "completed"
+
+
+async def test_a_run_of_quick_nodes_never_runs_far_ahead_of_its_keeper() -> None:
+    journal = ListJournal(by_hand=True)
+    body = [transform(f"t{number}") for number in range(20)]
+    edges = " -> ".join(["loop", *(node.id for node in body), "exit"])
+    run, models = begin(around(*body, edges=edges, max_iterations=30), store=ListKeeper(journal), max_iterations_cap=30)
+    await settle()
+
+    assert 256 <= len(journal.events) < 300
+
+    ended = asyncio.create_task(finish(run, models))
+    while not ended.done():
+        journal.keep()
+        await settle()
+    assert ended.result().result.status == "completed"
