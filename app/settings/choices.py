@@ -79,6 +79,22 @@ class Choices(BaseModel):
         description="For documents that have none of their own. Tokens in and out count together.",
         json_schema_extra={"page": "runs"},
     )
+    keep_runs: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        title="Runs that are kept",
+        description="Beyond that, the oldest go when a run has ended. Pinned ones stay.",
+        json_schema_extra={"page": "runs"},
+    )
+    keep_megabytes: int | None = Field(
+        default=2_000,
+        ge=1,
+        le=1_000_000,
+        title="Megabytes for the history",
+        description="Beyond that, the oldest runs go. Pinned ones stay.",
+        json_schema_extra={"page": "runs"},
+    )
     notify_when_done: bool = Field(
         default=True,
         title="Tell me when a run has ended",

@@ -74,6 +74,7 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
         ActionSpec("show_iterations", "Iterations", ("Alt+3",), checkable=True),
         ActionSpec("show_log", "Log", ("Alt+4",), checkable=True),
         ActionSpec("show_problems", "Problems", ("Alt+5",), checkable=True),
+        ActionSpec("show_runs", "Runs", ("Alt+6",), checkable=True),
         SEPARATOR,
         ActionSpec("next_tab", "Next document", ("Ctrl+Tab", "Ctrl+PgDown")),
         ActionSpec("previous_tab", "Previous document", ("Ctrl+Shift+Tab", "Ctrl+PgUp")),
@@ -90,6 +91,9 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
         ActionSpec("previous_iteration", "Look at the iteration before", ("Alt+Left",), "mdi6.chevron-left"),
         ActionSpec("next_iteration", "Look at the next iteration", ("Alt+Right",), "mdi6.chevron-right"),
         ActionSpec("latest_iteration", "Look at the latest iteration"),
+        SEPARATOR,
+        ActionSpec("compare", "Compare iterations…", ("Ctrl+Shift+D",), "mdi6.compare-horizontal"),
+        ActionSpec("fork", "Fork from this iteration…", ("Ctrl+Shift+F",), "mdi6.source-fork"),
     ),
     "&Help": (
         ActionSpec("command_palette", "Find an action…", ("Ctrl+K",), "mdi6.lightning-bolt-outline"),

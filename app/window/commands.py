@@ -62,6 +62,7 @@ class Commands(QObject):
             "show_iterations": partial(window.drawer.toggle, "iterations"),
             "show_log": partial(window.drawer.toggle, "log"),
             "show_problems": partial(window.drawer.toggle, "problems"),
+            "show_runs": partial(window.drawer.toggle, "runs"),
             "next_tab": partial(window.tabs.step, 1),
             "previous_tab": partial(window.tabs.step, -1),
             "run": self._with(runs.run),
@@ -73,6 +74,8 @@ class Commands(QObject):
             "previous_iteration": self._with(lambda document: document.iterations.step(-1)),
             "next_iteration": self._with(lambda document: document.iterations.step(1)),
             "latest_iteration": self._with(lambda document: document.session.look_at_latest()),
+            "compare": window.history.compare_current,
+            "fork": window.history.fork_current,
             "command_palette": self.open_command_palette,
             "shortcuts": self.show_shortcuts,
             "about": self._about,
@@ -202,22 +205,23 @@ class Commands(QObject):
 def _possible(session: Session | None) -> dict[str, bool]:
     has_document = session is not None
     running = session is not None and session.run is not None
+    may_run = session is not None and not session.is_past
     has_picture = session is not None and session.picture is not None and bool(session.picture.loops)
     return {
         **dict.fromkeys(("save_as", "export_png", "export_svg", "close", "find_node"), has_document),
         **dict.fromkeys(("show_iterations", "show_log", "show_problems", "show_palette"), has_document),
         "show_inspector": has_document,
-        "save": session is not None and (session.is_modified or session.path is None),
+        "save": session is not None and may_run and (session.is_modified or session.path is None),
         "revert": session is not None and session.path is not None and session.is_modified,
         "undo": session is not None and session.undo_title is not None,
         "redo": session is not None and session.redo_title is not None,
-        "run": has_document and not running,
-        "run_with": has_document and not running,
+        "run": may_run and not running,
+        "run_with": may_run and not running,
         "stop": running,
         "pause": running,
-        "step_node": has_document,
-        "step_iteration": has_document,
-        **dict.fromkeys(_ITERATION_ACTIONS, has_picture),
+        "step_node": may_run or running,
+        "step_iteration": may_run or running,
+        **dict.fromkeys((*_ITERATION_ACTIONS, "compare", "fork"), has_picture),
     }
 
 

@@ -97,6 +97,12 @@ class Document(QWidget):
         """The panels of the drawer."""
         return {"iterations": self.iterations, "log": self.log, "problems": self.problems}
 
+    def put_on_top(self, widget: QWidget) -> None:
+        """Show something over the canvas, above the messages."""
+        layout = self.layout()
+        assert isinstance(layout, QVBoxLayout)
+        layout.insertWidget(0, widget)
+
     def go_to(self, problem: Problem) -> None:
         """Show where a problem is: its node on the canvas, its field in the inspector."""
         node = problem.node

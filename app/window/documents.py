@@ -79,7 +79,15 @@ class Documents(QObject):
         except EngineError as error:
             self.refused.emit(str(error))
             return None
+        return self.open_copy(workflow)
+
+    def open_copy(self, workflow: Workflow) -> Document:
+        """Open a document that is not saved yet."""
         return self._add(Session(self._engine, workflow))
+
+    def open_past(self, session: Session) -> Document:
+        """Open a run of the history as a document that is looked at."""
+        return self._add(session)
 
     def open_files(self, files: Sequence[Path]) -> None:
         """Open files; one that is open already is shown."""

@@ -1,7 +1,8 @@
-"""The panels under the documents: Iterations, Log, Problems. Folded away until one is asked for."""
+"""The panels under the documents: Iterations, Log, Problems, Runs. Folded away until one is asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
@@ -12,7 +13,9 @@ from app.theme.tokens import UNIT
 
 _ANY_HEIGHT: Final = 16_777_215
 
-PANELS: Final = ("iterations", "log", "problems")
+PANELS: Final = ("iterations", "log", "problems", "runs")
+OF_THE_WINDOW: Final = frozenset({"runs"})
+"""The panels that are the same whatever document is shown, and are there also where none is."""
 
 
 class Drawer(QWidget):
@@ -29,6 +32,7 @@ class Drawer(QWidget):
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.open_panel = ""
+        self._there = OF_THE_WINDOW
         self._pages: dict[str, QStackedWidget] = {name: QStackedWidget(self) for name in PANELS}
         self.stack = QStackedWidget(self)
         for page in self._pages.values():
@@ -62,15 +66,17 @@ class Drawer(QWidget):
         column.addWidget(self.stack, 1)
         self.fold()
 
-    def add(self, panels: dict[str, QWidget]) -> None:
-        """Take in the panels of a document."""
+    def add(self, panels: Mapping[str, QWidget]) -> None:
+        """Take in the panels of a document, or of the window."""
         for name, panel in panels.items():
             self._pages[name].addWidget(panel)
 
-    def show_panels(self, panels: dict[str, QWidget]) -> None:
-        """Show the panels of another document."""
+    def show_panels(self, panels: Mapping[str, QWidget]) -> None:
+        """Show the panels of another document; none where none is shown."""
         for name, panel in panels.items():
             self._pages[name].setCurrentWidget(panel)
+        self._there = OF_THE_WINDOW | panels.keys()
+        self._arrange()
 
     def unfold(self, name: str) -> None:
         """Open a panel."""
@@ -102,10 +108,12 @@ class Drawer(QWidget):
         self.buttons["log"].setAccessibleName(f"Log: {questions} waiting for you" if questions else "Log")
 
     def _arrange(self) -> None:
-        self.stack.setVisible(bool(self.open_panel))
-        self._fold.setVisible(bool(self.open_panel))
+        is_open = self.open_panel in self._there
+        self.stack.setVisible(is_open)
+        self._fold.setVisible(is_open)
         for name, button in self.buttons.items():
             button.setChecked(name == self.open_panel)
+            button.setVisible(name in self._there)
         # The row's own height: the layout as a whole learns only later that the panel below it is hidden.
-        self.setMaximumHeight(_ANY_HEIGHT if self.open_panel else self._row.sizeHint().height())
-        self.unfolded.emit(self.open_panel)
+        self.setMaximumHeight(_ANY_HEIGHT if is_open else self._row.sizeHint().height())
+        self.unfolded.emit(self.open_panel if is_open else "")

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListView, QPushBu
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.window.log_lines import LogLine, LogWriter
+from app.window.log_lines import LogLine, LogWriter, titles_of
 from app.window.log_questions import Questions
 from engine.runner.events import AnyEvent
 
@@ -153,9 +153,10 @@ class LogPanel(QWidget):
             return
         self.model.append(lines)
         known = {self.filter.itemData(place) for place in range(self.filter.count())}
+        titles = titles_of(self._session.run_workflow)
         for node in dict.fromkeys(line.node for line in lines):
             if node not in known:
-                self.filter.addItem(node, node)
+                self.filter.addItem(titles.get(node, node), node)
 
     def _note_scroll(self, value: int) -> None:
         self._follows = value >= self.view.verticalScrollBar().maximum()
@@ -165,9 +166,9 @@ class LogPanel(QWidget):
             self.view.scrollToBottom()
 
     def _follow(self) -> None:
-        assert self._session.run is not None
-        self._writer = LogWriter()
-        self._session.run.events.connect(self.take)
+        self._writer = LogWriter(titles_of(self._session.run_workflow))
+        if self._session.run is not None:  # a run of the history is handed over by whoever read it
+            self._session.run.events.connect(self.take)
 
     def _note_refusal(self, text: str) -> None:
         import time

@@ -17,6 +17,7 @@ from app.settings.models_list import model_names
 from app.settings.preferences import Preferences
 from app.theme.style import style
 from app.window.actions import make_actions
+from app.window.bars import Bars
 from app.window.choosers import Asker, DialogAsker
 from app.window.closing import Closing
 from app.window.commands import Commands
@@ -24,6 +25,7 @@ from app.window.document import Document
 from app.window.documents import Documents
 from app.window.drawer import Drawer
 from app.window.drawer_room import DrawerRoom
+from app.window.history import History
 from app.window.menus import Menus
 from app.window.notifier import Notifier
 from app.window.parts import Parts, real_parts
@@ -52,6 +54,7 @@ class MainWindow(QMainWindow):
         asker: Asks for files; the system's dialogs unless given.
         parts: Makes canvases and inspectors; the real ones unless given.
         data_folder: Where unsaved work is kept; the user's data folder unless given.
+        store: The file of the history; the usual one unless given. It is opened by `history.access.open`.
 
     Signals:
         finished: It was closed for good.
@@ -69,6 +72,7 @@ class MainWindow(QMainWindow):
         asker: Asker | None = None,
         parts: Parts | None = None,
         data_folder: Path | None = None,
+        store: Path | None = None,
     ) -> None:
         super().__init__()
         self.setWindowTitle("Loopwright")
@@ -83,7 +87,8 @@ class MainWindow(QMainWindow):
         self.documents = Documents(
             self, engine, preferences, self.asker, parts or real_parts(), folder, lambda: model_names(preferences)
         )
-        self.runs = Runs(self, engine, preferences, self.asker)
+        self.history = History(self, store)
+        self.runs = Runs(self, engine, preferences, self.asker, self.history.access)
         self.notifier = Notifier(self, preferences, self.windowIcon())
         self.taskbar = Taskbar(self)
         self.gallery = Gallery()
@@ -93,6 +98,8 @@ class MainWindow(QMainWindow):
         self.tabs = Tabs(self.gallery)
         self.inspectors = QStackedWidget()
         self.drawer = Drawer()
+        self.drawer.add({"runs": self.history.panel})
+        self.notices = Bars()
         self.run_bar = RunBar(self.actions_by_name)
         self.status = StatusLine()
         self.menus = Menus(self, self.actions_by_name, self.documents.open_file)
@@ -137,6 +144,7 @@ class MainWindow(QMainWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.run_bar)
+        column.addWidget(self.notices)
         column.addWidget(self.sides, 1)
         column.addWidget(self.status)
         self.setCentralWidget(central)
@@ -185,6 +193,7 @@ class MainWindow(QMainWindow):
         session.run_updated.connect(lambda _touched: self._show_facts())
         session.run_started.connect(lambda: self._remember_models(session))
         session.run_ended.connect(lambda: self.notifier.tell_end(session))
+        self.history.follow(document)
         document.log.questions.changed.connect(lambda: self._note_question(document))
         self.tabs.add(document)
         document.canvas.setFocus()
@@ -194,6 +203,7 @@ class MainWindow(QMainWindow):
     def _let_go(self, document: Document) -> None:
         self.tabs.remove(document)
         self.inspectors.removeWidget(document.inspector)
+        self.history.forget(document)
         self.remember_open()
         self.closing.let_go(document)
 
@@ -203,14 +213,13 @@ class MainWindow(QMainWindow):
         session = document.session if document is not None else None
         self.run_bar.show_session(session)
         self.status.show_session(session)
-        self.drawer.setVisible(document is not None)
         self.inspectors.setVisible(document is not None and self.actions_by_name["show_inspector"].isChecked())
         self.palette_panel.setVisible(document is not None and self.actions_by_name["show_palette"].isChecked())
         if document is not None:
             self.inspectors.setCurrentWidget(document.inspector)
-            self.drawer.show_panels(document.panels)
             self._count(document)
             self.drawer.mark_log(document.log.questions.count)
+        self.drawer.show_panels(document.panels if document is not None else {})
         self.menus.show_canvas(document.canvas.actions_by_name if document is not None else {})
         self.setWindowTitle(f"{session.name}[*] – Loopwright" if session is not None else "Loopwright")
         self.setWindowModified(session is not None and session.is_modified)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from app.bridge import EngineThread
@@ -11,7 +12,8 @@ from app.window.run_facts import limit_of, models_of
 from engine.document.model import Workflow
 from engine.models.catalogue import default_model_name
 from engine.models.model_names import SCRIPTED_PREFIX
-from engine.runner.options import RunOptions
+from engine.runner.journal import RunKeeper
+from engine.runner.options import Catalogue, RunOptions
 
 
 def usual_model(preferences: Preferences) -> str:
@@ -19,7 +21,14 @@ def usual_model(preferences: Preferences) -> str:
     return preferences.default_model or default_model_name()
 
 
-def run_options(workflow: Workflow, engine: EngineThread, preferences: Preferences, folder: Path | None) -> RunOptions:
+def run_options(
+    workflow: Workflow,
+    engine: EngineThread,
+    preferences: Preferences,
+    folder: Path | None,
+    store: RunKeeper | None = None,
+    source: str = "",
+) -> RunOptions:
     """The options of a run.
 
     Args:
@@ -27,16 +36,35 @@ def run_options(workflow: Workflow, engine: EngineThread, preferences: Preferenc
         engine: Has the models of the program.
         preferences: The person's settings.
         folder: The folder that the run may read and write; None for none.
+        store: Where it is kept; None for nowhere.
+        source: The document's file; empty where it never was saved.
     """
     default = usual_model(preferences)
     tokens = limit_of(workflow, "budget_tokens", preferences.budget_tokens)
-    # A scripted model remembers what it has said: each run reads its script anew.
-    is_scripted = any(name.startswith(SCRIPTED_PREFIX) for name in models_of(workflow, default))
     return RunOptions(
         default_model=default,
         budget_usd=limit_of(workflow, "budget_usd", preferences.budget_usd),
         budget_tokens=None if tokens is None else int(tokens),
         max_iterations_cap=preferences.max_iterations_cap,
         folder=folder,
-        models=None if is_scripted else AddressedModels(engine.models, preferences.servers),
+        models=_models(models_of(workflow, default), engine, preferences),
+        store=store,
+        source=source,
     )
+
+
+def options_of_past(models: Iterable[str], engine: EngineThread, preferences: Preferences) -> RunOptions:
+    """The options of a run that goes on, or of a fork: models and budgets are those that the history has kept.
+
+    Args:
+        models: The models that it may call.
+        engine: Has the models of the program.
+        preferences: The person's settings.
+    """
+    return RunOptions(max_iterations_cap=preferences.max_iterations_cap, models=_models(models, engine, preferences))
+
+
+def _models(names: Iterable[str], engine: EngineThread, preferences: Preferences) -> Catalogue | None:
+    # A scripted model remembers what it has said: each run reads its script anew.
+    is_scripted = any(name.startswith(SCRIPTED_PREFIX) for name in names)
+    return None if is_scripted else AddressedModels(engine.models, preferences.servers)

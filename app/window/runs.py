@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.bridge import EngineThread, LiveRun
+from app.history.store_access import StoreAccess
 from app.settings.preferences import Preferences
 from app.window.choosers import Asker, ask
 from app.window.document import Document
@@ -30,6 +31,7 @@ class Runs(QObject):
         engine: The engine's thread.
         preferences: The person's settings.
         asker: Asks for files.
+        history: The way to where runs are kept.
 
     Signals:
         problems_in_the_way: A document has errors and cannot run; they should be shown.
@@ -37,8 +39,11 @@ class Runs(QObject):
 
     problems_in_the_way = Signal(object)
 
-    def __init__(self, window: QWidget, engine: EngineThread, preferences: Preferences, asker: Asker) -> None:
+    def __init__(
+        self, window: QWidget, engine: EngineThread, preferences: Preferences, asker: Asker, history: StoreAccess
+    ) -> None:
         super().__init__(window)
+        self._history = history
         self._window = window
         self._engine = engine
         self._preferences = preferences
@@ -132,9 +137,16 @@ class Runs(QObject):
     def _start(self, document: Document, values: dict[str, Value], then: Callable[[], object], *, paused: bool) -> None:
         session = document.session
         folder = session.path.parent if session.path is not None and document.may_use_folder else None
-        options = run_options(session.workflow, self._engine, self._preferences, folder)
-        session.start_run(values, options, paused=paused)
-        then()
+
+        def start() -> None:
+            source = str(session.path) if session.path is not None else ""
+            store = self._history.store
+            options = run_options(session.workflow, self._engine, self._preferences, folder, store, source)
+            session.start_run(values, options, paused=paused)
+            then()
+
+        # Right after the program's start, the history may still be on its way.
+        self._history.when_settled(start)
 
 
 def ask_about_runs(
@@ -153,7 +165,7 @@ def ask_about_runs(
     ask(
         window,
         f"{names} {verb} still running.",
-        "It can go on to its end in the background; its result is then told, and not kept.",
+        "It can go on to its end in the background; its result is then told.",
         [
             ("Let it finish", _Role.AcceptRole, finish),
             ("Stop", _Role.DestructiveRole, stop),

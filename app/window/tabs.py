@@ -91,8 +91,11 @@ class Tabs(QTabWidget):
         dot = " •" if session.is_modified else ""
         self.setTabText(place, session.name.replace("&", "&&")[:60] + dot)
         where = str(session.path) if session.path is not None else "Not saved yet"
+        if session.is_past:
+            where = "A run of the history, as it ran"
         self.setTabToolTip(place, f"{where}{' (changed)' if session.is_modified else ''}")
-        self.setTabIcon(place, icon("mdi6.play", style().theme.accent) if session.run is not None else QIcon())
+        past = icon("mdi6.history", style().theme.dim) if session.is_past else QIcon()
+        self.setTabIcon(place, icon("mdi6.play", style().theme.accent) if session.run is not None else past)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """A click with the middle button closes."""

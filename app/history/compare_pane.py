@@ -1,0 +1,165 @@
+"""One side of a comparison: a text that is read and not written, with the words marked that only it has.
+
+A large text is put in piece by piece, so that the window goes on meanwhile.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QColor, QSyntaxHighlighter, QTextCharFormat, QTextCursor, QTextDocument, QTextOption
+from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
+
+from app.history.compare_changes import Range
+from app.theme.style import style
+
+PIECE: Final = 20_000
+"""How many characters are put in at once: some milliseconds."""
+
+
+class Marks(QSyntaxHighlighter):
+    """Marks words by colour and by a line: through what is gone, under what is new."""
+
+    def __init__(self, document: QTextDocument, *, is_left: bool) -> None:
+        super().__init__(document)
+        self._is_left = is_left
+        self._ranges: list[Range] = []
+        self._starts: list[int] = []
+        self._look = QTextCharFormat()
+        self.dress()
+
+    def mark(self, ranges: list[Range]) -> None:
+        """Mark these places of the text that is put in from now on."""
+        self._ranges = ranges
+        self._starts = [start for start, _ in ranges]
+
+    def dress(self) -> None:
+        """Take on the colours of the theme."""
+        theme, look = style().theme, QTextCharFormat()
+        look.setForeground(QColor(theme.bad if self._is_left else theme.good))
+        look.setBackground(QColor(theme.bad_soft if self._is_left else theme.good_soft))
+        look.setFontStrikeOut(self._is_left)
+        look.setFontUnderline(not self._is_left)
+        self._look = look
+
+    def highlightBlock(self, text: str) -> None:  # Qt's name
+        """Mark what of a line is marked."""
+        del text
+        block = self.currentBlock()
+        first, last = block.position(), block.position() + block.length()
+        at = max(bisect_right(self._starts, first) - 1, 0)
+        while at < len(self._ranges) and self._ranges[at][0] < last:
+            start, end = max(self._ranges[at][0], first), min(self._ranges[at][1], last)
+            if start < end:
+                self.setFormat(start - first, end - start, self._look)
+            at += 1
+
+
+class ComparePane(QPlainTextEdit):
+    """One side.
+
+    Signals:
+        filled: All of the text stands there.
+        moved: It was scrolled by a person; the place of the first character that is seen.
+    """
+
+    filled = Signal()
+    moved = Signal(int)
+
+    def __init__(self, name: str, *, is_left: bool, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)
+        self.setAccessibleName(name)
+        self.setTabChangesFocus(True)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self._marks = Marks(self.document(), is_left=is_left)
+        self._shown: tuple[str, list[Range]] = ("", [])
+        self._pending = ""
+        self._is_following = False
+        self._current: Range | None = None
+        self._filling = QTimer(self)
+        self._filling.setInterval(0)
+        self._filling.timeout.connect(self._put_in)
+        self.verticalScrollBar().valueChanged.connect(self._note_scroll)
+        style().changed.connect(self._dress)
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether all of the text stands there."""
+        return not self._pending
+
+    def show_text(self, text: str, ranges: list[Range]) -> None:
+        """Show a text from its beginning, with these places marked."""
+        self._is_following = True
+        self._shown = (text, ranges)
+        self.clear()
+        self._show_current(None)
+        self._marks.mark(ranges)
+        self._pending = text
+        self._put_in()
+        self._is_following = False
+
+    def go_to(self, place: Range) -> None:
+        """Show a change in the middle, and put the cursor at its start."""
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(min(place[0], self.document().characterCount() - 1))
+        self._is_following = True
+        self.setTextCursor(cursor)
+        self.centerCursor()
+        self._is_following = False
+        self._show_current(place)
+
+    def follow(self, place: int) -> None:
+        """Scroll so that this place is the first that is seen, without telling."""
+        block = self.document().findBlock(place)
+        if not block.isValid():
+            block = self.document().lastBlock()
+        line = block.layout().lineForTextPosition(place - block.position()) if block.isValid() else None
+        within = line.lineNumber() if line is not None and line.isValid() else 0
+        self._is_following = True
+        self.verticalScrollBar().setValue(block.firstLineNumber() + within)
+        self._is_following = False
+
+    def _put_in(self) -> None:
+        piece, self._pending = self._pending[:PIECE], self._pending[PIECE:]
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText(piece)
+        if self._pending:
+            self._filling.start()
+        else:
+            self._filling.stop()
+            self.filled.emit()
+
+    def _note_scroll(self) -> None:
+        if not self._is_following:
+            block = self.firstVisibleBlock()
+            lines = self.verticalScrollBar().value() - block.firstLineNumber()
+            layout = block.layout()
+            within = layout.lineAt(lines).textStart() if 0 < lines < layout.lineCount() else 0
+            self.moved.emit(block.position() + within)
+
+    def _show_current(self, place: Range | None) -> None:
+        """Draw the change that was gone to last in the colour of a selection."""
+        self._current = place
+        if place is None or place[0] == place[1]:
+            self.setExtraSelections([])
+            return
+        selection = QTextEdit.ExtraSelection()
+        selection.cursor = QTextCursor(self.document())
+        selection.cursor.setPosition(place[0])
+        selection.cursor.setPosition(place[1], QTextCursor.MoveMode.KeepAnchor)
+        selection.format.setBackground(QColor(style().theme.accent))
+        selection.format.setForeground(QColor(style().theme.on_accent))
+        self.setExtraSelections([selection])
+
+    def _dress(self) -> None:
+        self._marks.dress()
+        if len(self._shown[0]) > PIECE:  # all at once would take too long
+            self.show_text(*self._shown)
+            return
+        self._show_current(self._current)
+        self._marks.rehighlight()

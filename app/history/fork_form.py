@@ -1,0 +1,215 @@
+"""What a fork does differently: the value that it starts from, prompts, model, exit condition and count.
+
+The form knows the document as it ran and the place; what has been changed in it is told as the engine's `Changes`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QSpinBox, QVBoxLayout, QWidget
+
+from app.inspector.editors.choice import narrow_combo
+from app.inspector.editors.texts import GrowingEdit
+from app.inspector.fields import choice_help, fields_of
+from app.inspector.words import value_text
+from app.theme.tokens import UNIT
+from app.theme.widgets import Fold, PlainLabel, inset_number, plain_tool_tip
+from engine.document.model import Node
+from engine.nodes.loop import LoopConfig
+from engine.nodes.registry import builtin_registry
+from engine.plan.structure import Structure
+from engine.store.resume import Changes
+from engine.values import Value
+
+AS_IT_RAN: Final = "As it ran"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPlace:
+    """Where a fork begins.
+
+    Attributes:
+        path: The place (`loop[2]`, `loop[2].critique`, `critique`).
+        structure: The document as it ran, taken apart.
+        value: What the iteration started from, or what the node gave; None where it is not known.
+    """
+
+    path: str
+    structure: Structure
+    value: Value
+
+    @property
+    def is_iteration(self) -> bool:
+        """Whether it is an iteration, and not a node."""
+        return self.path.endswith("]")
+
+    @property
+    def loop(self) -> Node | None:
+        """The loop that the place lies in; None outside loops."""
+        name = self.path.rpartition("[")[0].rpartition(".")[2]
+        return self.structure.workflow.nodes_by_id.get(name)
+
+    @property
+    def prompted(self) -> list[Node]:
+        """The nodes with prompts that are done anew: those of the loop's body, or of the whole document."""
+        loop = self.loop
+        body = self.structure.bodies.get(loop.id) if loop is not None else None
+        nodes = self.structure.workflow.nodes
+        inside = nodes if body is None else [node for node in nodes if node.id in body.nodes]
+        return [node for node in inside if _prompts(node)]
+
+
+class ForkForm(QWidget):
+    """The form.
+
+    Args:
+        place: Where the fork begins.
+        model_names: Lists names of models.
+
+    Signals:
+        edited: A person changed something.
+    """
+
+    edited = Signal()
+
+    def __init__(
+        self, place: ForkPlace, model_names: Callable[[], Sequence[str]], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._place = place
+        self._model_names = model_names
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 4 * UNIT, 0)
+        self._column.setSpacing(2 * UNIT)
+        self.value = self._value_edit()
+        self.prompts: dict[tuple[str, str], GrowingEdit] = {}
+        for node in place.prompted:
+            self._add_prompts(node)
+        self.model = self._model_box()
+        self.exit_condition: QComboBox | None = None
+        self.most: QSpinBox | None = None
+        if place.loop is not None:
+            self._add_loop(place.loop)
+        self._column.addStretch(1)
+
+    def changes(self) -> Changes:
+        """What has been changed.
+
+        Raises:
+            ValueError: The value is to be JSON and cannot be read as such; the text says so to a person.
+        """
+        settings: dict[str, dict[str, Value]] = {}
+        for (node_id, name), edit in self.prompts.items():
+            old = _config(self._place.structure.workflow.nodes_by_id[node_id], name)
+            if edit.text() != old:
+                settings.setdefault(node_id, {})[name] = edit.text()
+        most, loop = None, self._place.loop
+        if loop is not None and self.exit_condition is not None and self.most is not None:
+            if self.exit_condition.currentData() != _config(loop, "exit_condition"):
+                settings.setdefault(loop.id, {})["exit_condition"] = self.exit_condition.currentData()
+            most = self.most.value() if self.most.value() != _config(loop, "max_iterations") else None
+        has_value, value = self._changed_value()
+        model = self.model.currentText().strip()
+        return Changes(settings, value, has_value, model if model not in {"", AS_IT_RAN} else None, most)
+
+    def _changed_value(self) -> tuple[bool, Value]:
+        text, old = self.value.toPlainText(), self._place.value
+        if text == _shown(old):
+            return False, None
+        if old is None or isinstance(old, str):
+            return True, text
+        try:
+            return True, json.loads(text)
+        except ValueError:
+            raise ValueError(
+                "The value that it starts from was JSON and cannot be read as JSON any more. Mend it, or undo."
+            ) from None
+
+    def _value_edit(self) -> QPlainTextEdit:
+        title = "It starts from" if self._place.is_iteration else "What the node gave"
+        edit = QPlainTextEdit()
+        edit.setTabChangesFocus(True)
+        edit.setMinimumHeight(30 * UNIT)
+        edit.setPlainText(_shown(self._place.value))
+        edit.textChanged.connect(self.edited)
+        self._add(title, edit)
+        return edit
+
+    def _add_prompts(self, node: Node) -> None:
+        inner = QWidget()
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(UNIT)
+        for name, title in _prompts(node):
+            edit = GrowingEdit(least=2, most=10)
+            edit.set_text(str(_config(node, name) or ""))
+            edit.setAccessibleName(f"{node.title or node.id}: {title}")
+            edit.typed.connect(lambda _text: self.edited.emit())
+            label = PlainLabel(title, look="dim small")
+            label.setBuddy(edit)
+            column.addWidget(label)
+            column.addWidget(edit)
+            self.prompts[node.id, name] = edit
+        self._column.addWidget(Fold(f"Prompts of {node.title or node.id}", inner, is_open=True))
+
+    def _model_box(self) -> QComboBox:
+        box = narrow_combo()
+        box.setEditable(True)
+        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        box.addItems([AS_IT_RAN, *self._model_names()])
+        box.lineEdit().setAccessibleName("Model")
+        box.currentTextChanged.connect(lambda _text: self.edited.emit())
+        self._add("Model", box)
+        return box
+
+    def _add_loop(self, loop: Node) -> None:
+        declared = fields_of(LoopConfig)["exit_condition"]
+        help_of = choice_help(declared)
+        combo = narrow_combo()
+        for choice in declared.choices:
+            combo.addItem(choice.replace("_", " "), choice)
+            combo.setItemData(combo.count() - 1, plain_tool_tip(help_of.get(choice, "")), Qt.ItemDataRole.ToolTipRole)
+        with QSignalBlocker(combo):
+            combo.setCurrentIndex(max(combo.findData(_config(loop, "exit_condition")), 0))
+        combo.currentIndexChanged.connect(lambda _at: self.edited.emit())
+        self._add("The loop stops when", combo)
+        most = QSpinBox()
+        most.setRange(1, 10_000)
+        inset_number(most)
+        most.setValue(int(_config(loop, "max_iterations") or 1))
+        most.valueChanged.connect(lambda _number: self.edited.emit())
+        self._add("Iterations at the most, those that are reused counted", most)
+        self.exit_condition, self.most = combo, most
+
+    def _add(self, title: str, widget: QWidget) -> None:
+        label = PlainLabel(title)
+        label.setBuddy(widget)
+        widget.setAccessibleName(title)
+        self._column.addWidget(label)
+        self._column.addWidget(widget)
+        self._column.addSpacing(UNIT)
+
+
+def _prompts(node: Node) -> list[tuple[str, str]]:
+    """The fields of a node that a model is told: name and title."""
+    spec = builtin_registry().find(node.type)
+    if spec is None or not node.enabled:
+        return []
+    fields = fields_of(spec.config)
+    return [(name, fields[name].title) for name in ("system", "prompt", "criteria") if name in fields]
+
+
+def _config(node: Node, name: str) -> Value:
+    """A setting of a node, or what it is where nothing is said."""
+    spec = builtin_registry().find(node.type)
+    usual = spec.config.model_fields[name].default if spec is not None else None
+    return node.config.get(name, usual)
+
+
+def _shown(value: Value) -> str:
+    return "" if value is None else value_text(value)

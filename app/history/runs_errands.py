@@ -1,0 +1,125 @@
+"""What is done with runs from their list: pinning, deleting, handing on as a file, taking in from one.
+
+All of it is done by the history in a thread; the end is told in a sentence where it is not seen anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QMenu, QMessageBox, QWidget
+
+from app.history.runs_files import FORMS, take_in_run, write_run
+from app.history.runs_words import name_of, short_id, title_of
+from app.history.store_access import StoreAccess
+from app.window.choosers import Asker, ask
+from engine.errors import EngineError
+from engine.store.base import RunSummary, Store
+
+_Role = QMessageBox.ButtonRole
+
+
+class Errands(QObject):
+    """Does it.
+
+    Args:
+        access: The way to the history.
+        asker: Asks for files.
+        parent: The widget over which questions are asked.
+
+    Signals:
+        told: Something is done or cannot be; the text, and whether it is `info` or `bad`.
+    """
+
+    told = Signal(str, str)
+
+    def __init__(self, access: StoreAccess, asker: Asker, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._access = access
+        self._asker = asker
+        self._widget = parent
+
+    def pin(self, runs: Sequence[RunSummary]) -> None:
+        """Pin runs; where all of them are, take the pins away."""
+        pinned = not all(run.pinned for run in runs)
+
+        def work(store: Store) -> None:
+            for run in runs:
+                store.pin(run.run_id, pinned=pinned)
+
+        self._access.ask(work, lambda _done: self._access.changed.emit(), self._fail)
+
+    def delete(self, runs: Sequence[RunSummary]) -> None:
+        """Ask whether these runs shall go, and delete them."""
+        if not runs:
+            return
+        what = f"the run “{title_of(runs[0])}”" if len(runs) == 1 else f"these {len(runs)} runs"
+        pinned = sum(run.pinned for run in runs)
+        more = f" {pinned} of them {'is' if pinned == 1 else 'are'} pinned." if pinned and len(runs) > 1 else ""
+        ids = [run.run_id for run in runs]
+        ask(
+            self._widget,
+            f"Delete {what}?",
+            f"All that was kept of it goes. This cannot be undone.{more}"
+            if len(runs) == 1
+            else f"All that was kept of them goes. This cannot be undone.{more}",
+            [
+                ("Delete", _Role.DestructiveRole, lambda: self._delete(ids)),
+                ("Cancel", _Role.RejectRole, lambda: None),
+            ],
+        )
+
+    def export(self, runs: Sequence[RunSummary], form: str) -> None:
+        """Ask where to, and write a run into a file.
+
+        Args:
+            runs: The run, alone.
+            form: `markdown`, `json` or `csv`.
+        """
+        if len(runs) != 1:
+            return
+        ending, filters = FORMS[form]
+        run = runs[0]
+        kept = "".join(letter if letter.isalnum() else "-" for letter in name_of(run).casefold()).strip("-")
+        suggestion = Path.home() / f"{kept[:60] or 'run'}-{short_id(run.run_id)}.{ending}"
+
+        def write(path: Path) -> None:
+            target = path if path.suffix else path.with_suffix(f".{ending}")
+            self._access.ask(
+                lambda store: write_run(store, run.run_id, form, target),
+                lambda _done: self.told.emit(f"The run is written to {target}.", "info"),
+                self._fail,
+            )
+
+        self._asker.save_file(self._widget, suggestion, filters, write)
+
+    def choose_form(self, runs: Sequence[RunSummary]) -> QMenu:
+        """Ask in which form, where the pointer is, and write a run into a file."""
+        menu = QMenu(self._widget)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for form, (_, words) in FORMS.items():
+            action = menu.addAction(f"Export as {words.partition(' ')[0]}…")
+            action.triggered.connect(lambda _checked=False, form=form: self.export(runs, form))
+        menu.popup(QCursor.pos())
+        return menu
+
+    def take_in(self) -> None:
+        """Ask for a file that a run was exported to as JSON, and take the run in."""
+
+        def taken(_run_id: str) -> None:
+            self.told.emit("The run was taken in.", "info")
+            self._access.changed.emit()
+
+        self._asker.open_text(
+            self._widget, lambda path: self._access.ask(lambda store: take_in_run(store, path), taken, self._fail)
+        )
+
+    def _delete(self, run_ids: list[str]) -> None:
+        self._access.ask(lambda store: store.delete(run_ids), lambda _done: self._access.changed.emit(), self._fail)
+
+    def _fail(self, error: EngineError) -> None:
+        self.told.emit(str(error), "bad")
+        self._access.changed.emit()  # some of it may be done all the same

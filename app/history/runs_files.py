@@ -1,0 +1,68 @@
+"""A run as a file: written whole or not at all, in one of three forms, and taken in again. No Qt here."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from engine.document.files import loads
+from engine.store.base import Store, StoreError
+from engine.store.export_csv import run_to_csv
+from engine.store.outline import RunOutline
+from engine.store.run_file import head_of, read_run_file, run_to_json
+
+FORMS: Final = {
+    "markdown": ("md", "Markdown (*.md)"),
+    "json": ("json", "JSON (*.json)"),
+    "csv": ("csv", "CSV (*.csv)"),
+}
+"""The forms in which a run is handed on: the ending of the file, and what the dialog calls it."""
+
+
+def write_run(store: Store, run_id: str, form: str, path: Path) -> None:
+    """Write a run to a file.
+
+    Args:
+        store: The history.
+        run_id: The run.
+        form: `markdown`, `json` or `csv`.
+        path: The file.
+
+    Raises:
+        StoreError: The run cannot be read, or the file cannot be written.
+    """
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+                file.writelines(_pieces(store, run_id, form))
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{path.name} cannot be written: {error.strerror or error}.", "Choose another folder or name."
+        ) from error
+
+
+def take_in_run(store: Store, path: Path) -> str:
+    """Take in a run that was written as JSON, and give its id.
+
+    Raises:
+        StoreError: The file holds no run, or it cannot be kept.
+    """
+    head, events = read_run_file(path)
+    return store.import_run(head, events)
+
+
+def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:
+    if form == "json":
+        return run_to_json(head_of(store, run_id), store.events(run_id))
+    outline = RunOutline(run_id, store.events(run_id))
+    if form == "csv":
+        return run_to_csv(outline)
+    from engine.store.export_markdown import run_to_markdown
+
+    return run_to_markdown(outline, loads(store.document(run_id), source="The document of that run"))

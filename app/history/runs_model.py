@@ -1,0 +1,242 @@
+"""The runs of the history as a table that grows while one scrolls, forks under the runs that they were forked from.
+
+It fetches nothing itself: it asks for more, and is given pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QBrush, QColor
+
+from app.history.runs_words import STATUS_ICONS, STATUS_WORDS, capital, fork_words, moment, name_of, reason_words
+from app.theme.style import icon, style
+from app.window.run_facts import model_words
+from engine.runner.words import money, seconds
+from engine.store.base import RunSummary
+
+COLUMNS: Final = ("Started", "Workflow", "State", "Iterations", "Why it stopped", "Cost", "Tokens", "Time", "Model")
+STATUS_COLUMN: Final = 2
+NUMBERS: Final = frozenset({3, 5, 6, 7})
+SUMMARY_ROLE: Final = Qt.ItemDataRole.UserRole
+_Index = QModelIndex | QPersistentModelIndex
+_NO_INDEX: Final = QModelIndex()
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One run in the table, with its forks below it."""
+
+    summary: RunSummary
+    parent: Row | None = None
+    children: list[Row] = field(default_factory=list["Row"])
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some runs, the newest first.
+
+    Attributes:
+        runs: The runs.
+        ancestors: The runs, not among them, that they were forked from, and those before these; by id.
+        is_last: Whether there are no more.
+    """
+
+    runs: Sequence[RunSummary]
+    ancestors: dict[str, RunSummary]
+    is_last: bool
+
+
+class RunsModel(QAbstractItemModel):
+    """The table.
+
+    Signals:
+        more_wanted: The end of what is there comes into view.
+    """
+
+    more_wanted = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: list[Row] = []
+        self._by_id: dict[str, Row] = {}
+        self._has_more = False
+        self._is_asked = False
+        self._fetched = 0
+        style().changed.connect(self._redraw)
+
+    @property
+    def fetched(self) -> int:
+        """How many runs were given in pages, those that were ancestors only not counted."""
+        return self._fetched
+
+    def summaries(self) -> Iterator[RunSummary]:
+        """All runs that are there."""
+        return (row.summary for row in self._by_id.values())
+
+    def summary(self, run_id: str) -> RunSummary | None:
+        """The run of that id; None where it is not there."""
+        row = self._by_id.get(run_id)
+        return row.summary if row is not None else None
+
+    def index_of(self, run_id: str) -> QModelIndex:
+        """Where a run stands; no valid index where it is not there."""
+        row = self._by_id.get(run_id)
+        return self._index(row) if row is not None else QModelIndex()
+
+    def show(self, page: Page) -> None:
+        """Show these runs and no others."""
+        self.beginResetModel()
+        self._rows, self._by_id, self._fetched = [], {}, 0
+        for row in self._made(page):
+            self._siblings(row.parent).append(row)
+        self._note(page)
+        self.endResetModel()
+
+    def append(self, page: Page) -> None:
+        """Add more runs at the end; forks of runs that are there go to these."""
+        for row in self._made(page):
+            siblings = self._siblings(row.parent)
+            above = self._index(row.parent) if row.parent is not None else QModelIndex()
+            self.beginInsertRows(above, len(siblings), len(siblings))
+            siblings.append(row)
+            self.endInsertRows()
+        self._note(page)
+
+    def update(self, runs: Iterable[RunSummary]) -> bool:
+        """Show what has changed of runs that are there; false where there is one among them that is not."""
+        for summary in runs:
+            row = self._by_id.get(summary.run_id)
+            if row is None:
+                return False
+            if row.summary != summary:
+                row.summary = summary
+                first = self._index(row)
+                self.dataChanged.emit(first, first.siblingAtColumn(len(COLUMNS) - 1))
+        return True
+
+    def _note(self, page: Page) -> None:
+        self._fetched += len(page.runs)
+        self._has_more, self._is_asked = not page.is_last, False
+
+    def _made(self, page: Page) -> Iterator[Row]:
+        """The rows of runs that are not there yet, each after the one that it stands under."""
+        for summary in page.runs:
+            line = [summary]
+            while line[-1].parent in page.ancestors and line[-1].parent not in self._by_id:
+                line.append(page.ancestors[line[-1].parent])
+            for one in reversed(line):
+                if one.run_id not in self._by_id:
+                    row = Row(one, self._by_id.get(one.parent))
+                    self._by_id[one.run_id] = row
+                    yield row
+
+    def _siblings(self, parent: Row | None) -> list[Row]:
+        return self._rows if parent is None else parent.children
+
+    def _index(self, row: Row) -> QModelIndex:
+        return self.createIndex(self._siblings(row.parent).index(row), 0, row)
+
+    def _redraw(self) -> None:
+        if self._rows:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self._rows) - 1, len(COLUMNS) - 1))
+
+    def rowCount(self, parent: _Index = _NO_INDEX) -> int:  # noqa: D102 - Qt's own, as are all below
+        if not parent.isValid():
+            return len(self._rows)
+        return len(parent.internalPointer().children) if parent.column() == 0 else 0
+
+    def columnCount(self, parent: _Index = _NO_INDEX) -> int:  # noqa: D102
+        del parent
+        return len(COLUMNS)
+
+    def index(self, row: int, column: int, parent: _Index = _NO_INDEX) -> QModelIndex:  # noqa: D102
+        siblings = parent.internalPointer().children if parent.isValid() else self._rows
+        return self.createIndex(row, column, siblings[row]) if 0 <= row < len(siblings) else QModelIndex()
+
+    def parent(self, index: _Index) -> QModelIndex:  # type: ignore[override]  # noqa: D102
+        above = index.internalPointer().parent if index.isValid() else None
+        return self._index(above) if above is not None else QModelIndex()
+
+    def canFetchMore(self, parent: _Index) -> bool:  # noqa: D102
+        return not parent.isValid() and self._has_more and not self._is_asked
+
+    def fetchMore(self, parent: _Index) -> None:  # noqa: D102
+        if self.canFetchMore(parent):
+            self._is_asked = True
+            self.more_wanted.emit()
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> object:  # noqa: D102
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return COLUMNS[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(section)
+        return None
+
+    def data(self, index: _Index, role: int = 0) -> object:  # noqa: D102
+        summary: RunSummary = index.internalPointer().summary
+        column = index.column()
+        if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}:
+            return cell(summary, column)
+        if role == SUMMARY_ROLE:
+            return summary
+        look = _LOOKS.get(role)
+        return look(summary, column) if look is not None else None
+
+
+_CELLS: Final[tuple[Callable[[RunSummary], str], ...]] = (
+    lambda run: capital(moment(run.started)),
+    lambda run: " · ".join(part for part in (name_of(run), fork_words(run)) if part),
+    lambda run: STATUS_WORDS[run.status],
+    lambda run: f"{run.iterations:,}" if run.iterations else "–",
+    lambda run: run.error or capital(reason_words(run.exit_reason)) or "–",
+    lambda run: money(run.cost_usd),
+    lambda run: f"{run.tokens:,}",
+    lambda run: seconds(run.duration_s) if run.duration_s is not None else "–",
+    lambda run: ", ".join(model_words(name) for name in run.models),
+)
+
+
+def cell(summary: RunSummary, column: int) -> str:
+    """What a cell says of a run."""
+    return " ".join(_CELLS[column](summary).split())
+
+
+def _tip(summary: RunSummary, column: int) -> str:
+    from app.theme.widgets import plain_tool_tip
+
+    full = {0: f"Run {summary.run_id}", 1: summary.source, 8: ", ".join(summary.models)}
+    return plain_tool_tip(full.get(column) or cell(summary, column))
+
+
+def _alignment(column: int) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column in NUMBERS else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter
+
+
+def _decoration(summary: RunSummary, column: int) -> object:
+    if column == STATUS_COLUMN:
+        name, role = STATUS_ICONS[summary.status]
+        return icon(name, getattr(style().theme, role))
+    if column == 1 and summary.pinned:
+        return icon("mdi6.pin", style().theme.accent)
+    return None
+
+
+def _colour(summary: RunSummary, column: int) -> object:
+    if column != STATUS_COLUMN:
+        return None
+    return QBrush(QColor(getattr(style().theme, STATUS_ICONS[summary.status][1])))
+
+
+_LOOKS: Final[dict[int, Callable[[RunSummary, int], object]]] = {
+    Qt.ItemDataRole.ToolTipRole: _tip,
+    Qt.ItemDataRole.TextAlignmentRole: lambda _run, column: _alignment(column),
+    Qt.ItemDataRole.DecorationRole: _decoration,
+    Qt.ItemDataRole.ForegroundRole: _colour,
+}

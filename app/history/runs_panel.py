@@ -1,0 +1,298 @@
+"""The panel *Runs*: every run that is kept, to find, open, compare, go on with, hand on and delete."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QAction, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from app.history.runs_errands import Errands
+from app.history.runs_model import Page, RunsModel
+from app.history.runs_reading import PAGE, News, Since, Wish, read_news, read_page
+from app.history.runs_view import RunsView
+from app.history.runs_words import STATUS_WORDS, may_resume, total_words
+from app.history.store_access import StoreAccess
+from app.theme.icons import ThemedIcon
+from app.theme.tokens import UNIT
+from app.theme.widgets import HintBar, PlainLabel
+from app.window.choosers import Asker
+from app.worker import Worker
+from engine.errors import EngineError
+from engine.store.base import RunStatus, RunSummary, Store, Totals
+
+POLL_MS: Final = 2000
+TYPING_MS: Final = 200
+_SINCE: Final = {"Any time": Since.ANY, "Today": Since.TODAY, "Last 7 days": Since.WEEK, "Last 30 days": Since.MONTH}
+
+
+class RunsPanel(QWidget):
+    """The panel.
+
+    Args:
+        access: The way to the history.
+        asker: Asks for files.
+
+    Signals:
+        open_wanted: A person wants to see a run; its id.
+        resume_wanted: A person wants a run to go on; what lists say of it.
+        compare_wanted: A person wants to compare two runs, or one with the one that it was forked from; their ids.
+
+    Attributes:
+        listed: The list shows what was asked for last.
+    """
+
+    open_wanted = Signal(str)
+    resume_wanted = Signal(object)
+    compare_wanted = Signal(str, str)
+    listed = Signal()
+
+    def __init__(self, access: StoreAccess, asker: Asker, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._access = access
+        self._worker = Worker(self)
+        self._totals: Totals | None = None
+        self._round = 0
+        self._is_reading = False
+        self.errands = Errands(access, asker, self)
+        self.model = RunsModel(self)
+        self.model.more_wanted.connect(self._read_more)
+        self.notice = HintBar("", "warning", self)
+        self.notice.hide()
+        self.actions_by_name = self._make_actions()
+        self.view = RunsView(self.model, list(self.actions_by_name.values())[:-1], self)
+        self.view.opened.connect(self.open_wanted)
+        self.view.selection_changed.connect(self._show_possible)
+        self.view.delete_wanted.connect(self.actions_by_name["delete"].trigger)
+        self.empty = PlainLabel("", self, look="dim", wrap=True)
+        self.total = PlainLabel("", self, look="dim small")
+        self._make_filters()
+        self._arrange()
+        self._poll = QTimer(self)
+        self._poll.setInterval(POLL_MS)
+        self._poll.timeout.connect(self._look_for_news)
+        self._typing = QTimer(self)
+        self._typing.setSingleShot(True)
+        self._typing.setInterval(TYPING_MS)
+        self._typing.timeout.connect(self.reload)
+        self.errands.told.connect(self._tell)
+        access.opened.connect(self._reload_if_shown)
+        access.failed.connect(lambda _text: self._show_empty())
+        access.changed.connect(self._reload_if_shown)
+        self._show_possible()
+        self._show_empty()
+
+    @property
+    def wish(self) -> Wish:
+        """Which runs are to be seen."""
+        status = self.status.currentData()
+        return Wish(
+            self.text.text().strip(),
+            frozenset({status}) if isinstance(status, RunStatus) else frozenset(),
+            self.since.currentData(),
+            status == "pinned",
+        )
+
+    def reload(self) -> None:
+        """Read the list anew; what is selected stays so."""
+        self._round += 1
+        this, wish = self._round, self.wish
+        size = max(PAGE, self.model.fetched)
+
+        def work(store: Store) -> tuple[Page, News]:
+            return read_page(store, wish, 0, (), size), read_news(store, wish, 1)
+
+        def answered(found: tuple[Page, News]) -> None:
+            if this == self._round:
+                self._show(*found)
+
+        self._access.ask(work, answered, self._fail, worker=self._worker)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Read the list, and look for news as long as it is seen."""
+        super().showEvent(event)
+        self.reload()
+        self._poll.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Nobody looks: leave the disk alone."""
+        super().hideEvent(event)
+        self._poll.stop()
+
+    def _make_actions(self) -> dict[str, QAction]:
+        specs = (
+            ("open", "Open", "mdi6.folder-open-outline", self._open),
+            ("resume", "Resume…", "mdi6.play", self._resume),
+            ("compare", "Compare", "mdi6.compare-horizontal", self._compare),
+            ("pin", "Pin", "mdi6.pin", lambda: self.errands.pin(self.view.selected)),
+            ("export_md", "Export as Markdown…", "", lambda: self.errands.export(self.view.selected, "markdown")),
+            ("export_json", "Export as JSON…", "", lambda: self.errands.export(self.view.selected, "json")),
+            ("export_csv", "Export as CSV…", "", lambda: self.errands.export(self.view.selected, "csv")),
+            ("delete", "Delete…", "mdi6.delete-outline", lambda: self.errands.delete(self.view.selected)),
+            ("import", "Import…", "mdi6.import", self.errands.take_in),
+        )
+        made: dict[str, QAction] = {}
+        for name, text, sign, act in specs:
+            action = QAction(text, self)
+            if sign:
+                ThemedIcon(action, sign)
+            action.triggered.connect(lambda _checked=False, act=act: act())
+            made[name] = action
+        return made
+
+    def _make_filters(self) -> None:
+        self.text = QLineEdit(self)
+        self.text.setPlaceholderText("Workflow")
+        self.text.setAccessibleName("Only runs of workflows with this in their name")
+        self.text.setClearButtonEnabled(True)
+        self.text.setMaximumWidth(60 * UNIT)
+        self.text.textChanged.connect(lambda _text: self._typing.start())
+        self.status = QComboBox(self)
+        self.status.setAccessibleName("Only runs in this state")
+        self.status.addItem("Any state", None)
+        for status, word in STATUS_WORDS.items():
+            self.status.addItem(word, status)
+        self.status.addItem("Pinned", "pinned")
+        self.since = QComboBox(self)
+        self.since.setAccessibleName("Only runs since")
+        for word, since in _SINCE.items():
+            self.since.addItem(word, since)
+        for box in (self.status, self.since):
+            box.currentIndexChanged.connect(lambda _at: self.reload())
+
+    def _arrange(self) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(2 * UNIT)
+        for widget in (self.text, self.status, self.since):
+            row.addWidget(widget)
+        row.addStretch(1)
+        self.buttons = {name: self._button(name) for name in ("open", "resume", "compare", "import")}
+        for name in ("open", "resume", "compare"):
+            row.addWidget(self.buttons[name])
+        self.more = QPushButton("More   ", self)  # room for the arrow of its menu
+        self.more.setAccessibleName("More to do with the selected runs")
+        menu = QMenu(self.more)
+        menu.addActions([self.actions_by_name[name] for name in ("pin", "export_md", "export_json", "export_csv")])
+        menu.addSeparator()
+        menu.addAction(self.actions_by_name["delete"])
+        self.more.setMenu(menu)
+        row.addWidget(self.more)
+        row.addWidget(self.buttons["import"])
+        column = QVBoxLayout(self)
+        column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
+        column.setSpacing(2 * UNIT)
+        column.addWidget(self.notice)
+        column.addLayout(row)
+        column.addWidget(self.view, 1)
+        column.addWidget(self.empty, 1)
+        column.addWidget(self.total)
+
+    def _button(self, name: str) -> QPushButton:
+        action = self.actions_by_name[name]
+        button = QPushButton(action.text(), self)
+        button.setAccessibleName(action.text().rstrip("…"))
+        button.clicked.connect(lambda _checked=False: action.trigger())
+        action.changed.connect(lambda: button.setEnabled(action.isEnabled()))
+        return button
+
+    def _read_more(self) -> None:
+        this, wish, offset = self._round, self.wish, self.model.fetched
+        known = {summary.run_id for summary in self.model.summaries()}
+
+        def answered(page: Page) -> None:
+            if this == self._round:
+                self.model.append(page)
+                self.listed.emit()
+
+        self._access.ask(lambda store: read_page(store, wish, offset, known), answered, self._fail, worker=self._worker)
+
+    def _look_for_news(self) -> None:
+        if self._worker.is_busy:
+            return
+        this, wish = self._round, self.wish
+
+        def answered(news: News) -> None:
+            if this != self._round:
+                return
+            same = self._totals is not None and news.totals.count == self._totals.count
+            if not self.model.update(news.runs) or not same:
+                self.reload()
+            else:
+                self._show_totals(news.totals)
+            self._show_possible()
+
+        self._access.ask(lambda store: read_news(store, wish), answered, self._fail, worker=self._worker)
+
+    def _show(self, page: Page, news: News) -> None:
+        selected = [summary.run_id for summary in self.view.selected]
+        place = self.view.verticalScrollBar().value()
+        self.model.show(page)
+        self.view.expandAll()
+        self.view.select(selected)
+        self.view.verticalScrollBar().setValue(place)
+        self._show_totals(news.totals)
+        self._show_empty()
+        self._show_possible()
+        self.listed.emit()
+
+    def _show_totals(self, totals: Totals) -> None:
+        self._totals = totals
+        self.total.setText(total_words(totals))
+
+    def _show_empty(self) -> None:
+        has_rows = self.model.rowCount() > 0
+        self.view.setVisible(has_rows)
+        self.total.setVisible(has_rows)
+        self.empty.setVisible(not has_rows)
+        if self._access.failure:
+            text = f"Runs are not being kept. {self._access.failure}"
+        elif self._access.store is None:
+            text = "The history is being opened…"
+        elif self.wish.is_all:
+            text = "No run is kept yet. Run a workflow, and it stands here, also after the program has ended."
+        else:
+            text = "No run fits. Choose another state or date, or clear the text."
+        self.empty.setText(text)
+
+    def _show_possible(self) -> None:
+        chosen, actions = self.view.selected, self.actions_by_name
+        one = len(chosen) == 1
+        actions["open"].setEnabled(one)
+        actions["resume"].setEnabled(one and may_resume(chosen[0]))
+        actions["compare"].setEnabled(len(chosen) == 2 or one)
+        for name in ("export_md", "export_json", "export_csv"):
+            actions[name].setEnabled(one)
+        actions["pin"].setEnabled(bool(chosen))
+        actions["pin"].setText("Unpin" if chosen and all(run.pinned for run in chosen) else "Pin")
+        is_idle = all(run.status is not RunStatus.RUNNING for run in chosen)
+        actions["delete"].setEnabled(bool(chosen) and is_idle)
+        actions["import"].setEnabled(self._access.store is not None)
+        self.more.setEnabled(bool(chosen))
+
+    def _open(self) -> None:
+        self.open_wanted.emit(self.view.selected[0].run_id)
+
+    def _resume(self) -> None:
+        self.resume_wanted.emit(self.view.selected[0])
+
+    def _compare(self) -> None:
+        chosen: list[RunSummary] = self.view.selected
+        if len(chosen) == 2:
+            older, newer = sorted(chosen, key=lambda run: run.started)
+        else:
+            older = newer = chosen[0]
+        self.compare_wanted.emit(older.run_id if older is not newer else newer.parent or newer.run_id, newer.run_id)
+
+    def _reload_if_shown(self) -> None:
+        if self.isVisible():
+            self.reload()
+        self._show_empty()
+        self._show_possible()
+
+    def _tell(self, text: str, kind: str) -> None:
+        self.notice.say(text, kind)
+        self.notice.show()
+
+    def _fail(self, error: EngineError) -> None:
+        self._tell(str(error), "bad")

@@ -1,0 +1,111 @@
+"""The table of the runs: a tree of fixed rows, with its menu and its keys. What is to be done is told by signals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QWidget
+
+from app.history.runs_model import COLUMNS, SUMMARY_ROLE, RunsModel
+from app.theme.style import style
+from app.theme.tokens import UNIT
+from engine.store.base import RunSummary
+
+WIDTHS: Final = (168, 0, 112, 84, 0, 84, 72, 72, 112)
+STRETCHED: Final = frozenset({1, 4})
+"""Workflow and why it stopped share what room there is."""
+
+
+class RunsView(QTreeView):
+    """The table.
+
+    Signals:
+        opened: A person wants to see that run; its id.
+        delete_wanted: The key for deleting was pressed.
+        selection_changed: Other runs are selected.
+    """
+
+    opened = Signal(str)
+    delete_wanted = Signal()
+    selection_changed = Signal()
+
+    def __init__(self, model: RunsModel, actions: list[QAction], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._actions = actions
+        self._runs = model
+        self.setModel(model)
+        self.setAccessibleName("Runs")
+        self.setUniformRowHeights(True)
+        self.setAllColumnsShowFocus(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)
+        self.setExpandsOnDoubleClick(False)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.header().setStretchLastSection(False)
+        self.header().setSectionsMovable(False)
+        self.header().setHighlightSections(False)
+        self.doubleClicked.connect(self._open)
+        model.rowsInserted.connect(self._open_parent)
+        style().changed.connect(self._dress)
+        self._dress()
+
+    @property
+    def selected(self) -> list[RunSummary]:
+        """The selected runs, from top to bottom."""
+        rows = sorted(self.selectionModel().selectedRows(), key=lambda index: self.visualRect(index).top())
+        return [index.data(SUMMARY_ROLE) for index in rows]
+
+    def select(self, run_ids: list[str]) -> None:
+        """Select these runs, as far as they are there."""
+        chosen = QItemSelection()
+        flags = QItemSelectionModel.SelectionFlag
+        for run_id in run_ids:
+            index = self._runs.index_of(run_id)
+            if index.isValid():
+                chosen.select(index, index)
+        self.selectionModel().select(chosen, flags.ClearAndSelect | flags.Rows)
+        if chosen.indexes():
+            self.selectionModel().setCurrentIndex(chosen.indexes()[0], flags.NoUpdate)
+
+    def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
+        """Tell it."""
+        super().selectionChanged(selected, deselected)
+        self.selection_changed.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter opens, Delete deletes."""
+        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            self._open(self.currentIndex())
+        elif event.key() == Qt.Key.Key_Delete:
+            self.delete_wanted.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """What can be done with the selected runs."""
+        if not self.selected:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addActions(self._actions)
+        menu.popup(event.globalPos())
+
+    def _open(self, index: QModelIndex | QPersistentModelIndex) -> None:
+        if index.isValid():
+            self.opened.emit(index.data(SUMMARY_ROLE).run_id)
+
+    def _open_parent(self, parent: QModelIndex, _first: int, _last: int) -> None:
+        if parent.isValid():
+            self.expand(parent)
+
+    def _dress(self) -> None:
+        for column in range(len(COLUMNS)):
+            stretches = column in STRETCHED
+            mode = QHeaderView.ResizeMode.Stretch if stretches else QHeaderView.ResizeMode.Interactive
+            self.header().setSectionResizeMode(column, mode)
+            if not stretches:
+                self.header().resizeSection(column, round(WIDTHS[column] * style().scale))
+        self.setIndentation(5 * UNIT)

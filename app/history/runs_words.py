@@ -1,0 +1,132 @@
+"""What lists say of a run, in words. No Qt here."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from time import time as clock_time
+from typing import Final
+
+from engine.store.base import RunStatus, RunSummary, Totals
+
+STATUS_WORDS: Final = {
+    RunStatus.RUNNING: "Running",
+    RunStatus.PAUSED: "Paused",
+    RunStatus.INTERRUPTED: "Interrupted",
+    RunStatus.COMPLETED: "Done",
+    RunStatus.FAILED: "Failed",
+    RunStatus.CANCELLED: "Stopped",
+}
+STATUS_ICONS: Final = {
+    RunStatus.RUNNING: ("mdi6.progress-clock", "accent"),
+    RunStatus.PAUSED: ("mdi6.pause-circle-outline", "warning"),
+    RunStatus.INTERRUPTED: ("mdi6.flash-alert-outline", "warning"),
+    RunStatus.COMPLETED: ("mdi6.check-circle-outline", "good"),
+    RunStatus.FAILED: ("mdi6.alert-circle-outline", "bad"),
+    RunStatus.CANCELLED: ("mdi6.stop-circle-outline", "dim"),
+}
+"""Icon and colour of each state, by the names of QtAwesome and of `Theme`."""
+
+_REASONS: Final = {
+    "max_iterations": "count reached",
+    "evaluator_done": "evaluator chose done",
+    "stable_output": "result no longer changed",
+    "until": "its “until” became true",
+    "judge_done": "judge was content",
+    "condition": "condition not met",
+    "disabled": "loop is disabled",
+    "error": "an error",
+    "cancelled": "stopped",
+    "budget": "budget spent",
+    "timeout": "time was up",
+}
+
+SHORT_ID: Final = 6
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_PLACE: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
+
+
+def moment(time: float, now: float | None = None) -> str:
+    """When something was, for people: `14:03`, `yesterday, 14:03`, `27 Nov, 14:03`, `27 Nov 2025, 14:03`.
+
+    Args:
+        time: In seconds since the epoch.
+        now: The present moment; None for the clock's.
+    """
+    then = datetime.fromtimestamp(time).astimezone()
+    today = datetime.fromtimestamp(clock_time() if now is None else now).astimezone()
+    clock = f"{then:%H:%M}"
+    if then.date() == today.date():
+        return f"today, {clock}"
+    if then.date() == today.date() - timedelta(days=1):
+        return f"yesterday, {clock}"
+    year = "" if then.year == today.year else f" {then.year}"
+    return f"{then.day} {_MONTHS[then.month - 1]}{year}, {clock}"
+
+
+def capital(text: str) -> str:
+    """A text with a capital letter at its head."""
+    return text[:1].upper() + text[1:]
+
+
+def short_id(run_id: str) -> str:
+    """As much of a run's id as people are shown."""
+    return run_id[:SHORT_ID]
+
+
+def name_of(summary: RunSummary) -> str:
+    """What to call a run's workflow."""
+    source = re.split(r"[/\\]", summary.source)[-1].partition(".")[0]
+    return summary.workflow or source or "Untitled"
+
+
+def title_of(summary: RunSummary, now: float | None = None) -> str:
+    """A run in a few words: `Self-Refine, today, 14:03`."""
+    return f"{name_of(summary)}, {moment(summary.started, now)}"
+
+
+def full_title_of(summary: RunSummary) -> str:
+    """A run in a line that no other run has: `Self-Refine, today, 14:03 · 3fa2b1 · fork of 81c09d, iteration 3`."""
+    return " · ".join(part for part in (title_of(summary), short_id(summary.run_id), fork_words(summary)) if part)
+
+
+def place_words(place: str) -> str:
+    """A place in a run for people: `loop[2].critique` is `iteration 3, critique`.
+
+    Where loops stand inside each other, each is named: `outer[1].inner[0]` is `outer 2, inner 1`.
+    """
+    steps = [(name, int(index) if index else None) for name, index in _PLACE.findall(place)]
+    loops = sum(index is not None for _, index in steps)
+    words = [
+        name if index is None else f"iteration {index + 1}" if loops == 1 else f"{name} {index + 1}"
+        for name, index in steps
+    ]
+    return ", ".join(words)
+
+
+def fork_words(summary: RunSummary) -> str:
+    """Where a run was forked from: `fork of 3fa2b1, iteration 3`; empty for any other run."""
+    if not summary.parent:
+        return ""
+    place = f", {place_words(summary.forked_at)}" if summary.forked_at else ""
+    return f"fork of {short_id(summary.parent)}{place}"
+
+
+def total_words(totals: Totals) -> str:
+    """What runs come to, in a line."""
+    count = "No runs" if not totals.count else f"{totals.count:,} run{'' if totals.count == 1 else 's'}"
+    if not totals.count:
+        return count
+    known = f"${totals.cost_usd:,.2f}" if totals.cost_usd >= 0.01 or not totals.cost_usd else f"${totals.cost_usd:.4f}"
+    more = " and what has no known price" if totals.price_unknown else ""
+    return f"{count} · {totals.tokens:,} tokens · {known}{more}"
+
+
+def reason_words(exit_reason: str) -> str:
+    """Why a loop stopped, in a few words; empty where it has not."""
+    return _REASONS.get(exit_reason, exit_reason)
+
+
+def may_resume(summary: RunSummary) -> bool:
+    """Whether a run did not come to its end and could go on."""
+    return summary.status in {RunStatus.INTERRUPTED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.PAUSED}

@@ -1,0 +1,131 @@
+"""A run of the history as a document that is looked at and not changed: the graph as it ran, filled piece by piece.
+
+Canvas, inspector and panels follow it like any session. First there is the outline; what happened in an iteration is
+read when it is looked at. A run that goes on tells everything anew, its past included, and is live from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from PySide6.QtCore import QObject, Signal
+
+from app.bridge import EngineThread, LiveRun
+from app.history.store_access import StoreAccess
+from app.history.store_run import PREVIEW, Level, StoredRun, levels_shown, read_level
+from app.runs.picture import RunPicture
+from app.session import Session
+from app.worker import Worker
+from engine.document.model import Workflow
+from engine.document.operation import Operation
+from engine.errors import EngineError
+from engine.runner.events import AnyEvent
+from engine.runner.run import Run
+
+READ_ONLY: Final = "This is a run as it was. Choose “Open as new document” to change the workflow."
+
+
+class StoredSession(Session):
+    """One run of the history.
+
+    Args:
+        engine: The engine's thread.
+        access: The way to the history.
+        workflow: The document as it runs.
+        title: What to call the run.
+
+    Signals:
+        filled: What is looked at has been read.
+    """
+
+    is_past = True
+    filled = Signal()
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        access: StoreAccess,
+        workflow: Workflow,
+        title: str,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(engine, workflow, parent=parent)
+        self.run_workflow = workflow
+        self._access = access
+        self._title = title
+        self._stored: StoredRun | None = None
+        self._worker = Worker(self)
+        self._asked: set[str] = set()
+        self.view_changed.connect(self._read_shown)
+
+    @property
+    def name(self) -> str:
+        """What to call the run."""
+        return self._title
+
+    def show_run(self, run: StoredRun) -> None:
+        """Show a run, as far as it was read; what is looked at is read from now on."""
+        self._stored, self._asked = run, set()
+        self.picture, self.run_id, self.chosen = run.picture, run.summary.run_id, {}
+        self.run_started.emit()
+        self._read_shown()
+
+    def do(self, operation: Operation) -> bool:
+        """Nothing changes a run that was."""
+        del operation
+        self.refused.emit(READ_ONLY)
+        return False
+
+    def read_log(self, told: Callable[[list[AnyEvent]], None]) -> None:
+        """Read all events for the log, long texts cut.
+
+        Args:
+            told: Takes them, in order.
+        """
+        run_id = self.run_id
+        self._access.ask(
+            lambda store: list(store.events(run_id, preview=PREVIEW)), told, self._refuse, worker=self._worker
+        )
+
+    def go_on(self, begin: Callable[[], Run]) -> None:
+        """Let the run go on, or begin: it is live from now on.
+
+        Args:
+            begin: Starts it, in the engine's thread.
+        """
+        if self.run is None:
+            self._stored = None
+            self.follow_run(LiveRun(self._engine, begin, self), RunPicture(self.structure.parent))
+
+    def _read_shown(self) -> None:
+        """Read those levels of the run that are looked at and have not been read."""
+        run = self._stored
+        if run is None:
+            return
+        for name in levels_shown(run, self.chosen):
+            if name not in run.levels and name not in self._asked:
+                self._asked.add(name)
+                self._access.ask(
+                    lambda store, name=name: read_level(store, run, name),
+                    self._take_up_level,
+                    self._refuse,
+                    worker=self._worker,
+                )
+
+    def _take_up_level(self, level: Level) -> None:
+        run = self._stored
+        self._asked.discard(level.name)
+        if run is None:
+            return
+        run.take_up(level)
+        touched = {path.rpartition(".")[2] for path in level.nodes}
+        if level.iteration is not None:
+            touched.add(level.iteration.path.rpartition(".")[2])
+        self.run_updated.emit(touched)
+        if not self._asked:
+            self.filled.emit()
+
+    def _refuse(self, error: EngineError) -> None:
+        self._asked.clear()
+        self.refused.emit(str(error))

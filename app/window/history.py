@@ -1,0 +1,275 @@
+"""What the window does with the history: it keeps its runs there, shows those of the past, compares, forks and resumes.
+
+It ties the parts of `app.history` to the documents of the window, and holds the way to the store for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.history.compare_source import live_source
+from app.history.compare_window import CompareWindow, Wanted
+from app.history.fork_dialog import ForkDialog, read_place
+from app.history.fork_form import ForkPlace
+from app.history.resume_question import ask_about_calls
+from app.history.runs_panel import RunsPanel
+from app.history.runs_words import moment, name_of, title_of
+from app.history.store_access import StoreAccess
+from app.history.store_run import StoredRun, read_outline
+from app.history.store_session import StoredSession
+from app.settings.models_list import model_names
+from app.window.document import Document
+from app.window.history_page import HistoryPage
+from app.window.run_options import options_of_past
+from engine.errors import EngineError
+from engine.plan.structure import analyse
+from engine.runner.events import AnyEvent, RunNotKept
+from engine.runner.run import Run
+from engine.store.base import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
+from engine.store.resume import ForkPlan, UnknownCall, fork, resume, unknown_calls
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+
+class History(QObject):
+    """The history of a window.
+
+    Args:
+        window: The window.
+        path: The file of the history; None for the usual one.
+
+    Attributes:
+        access: The way to the store.
+        panel: The list of runs.
+        compare: The window that compares, once it was opened.
+    """
+
+    def __init__(self, window: MainWindow, path: Path | None = None) -> None:
+        super().__init__(window)
+        self._window = window
+        self.access = StoreAccess(path, self)
+        self.panel = RunsPanel(self.access, window.asker)
+        self.compare: CompareWindow | None = None
+        self.pages: dict[str, HistoryPage] = {}
+        self.panel.open_wanted.connect(self.open_run)
+        self.panel.resume_wanted.connect(self.resume)
+        self.panel.compare_wanted.connect(lambda left, right: self._compare(Wanted(left), Wanted(right)))
+        self.access.failed.connect(self._say_unkept)
+        self.access.opened.connect(self._look_for_broken)
+        self.access.opened.connect(self.retain)
+
+    def open_run(self, run_id: str) -> None:
+        """Show a run: the tab that shows it already, or a new one."""
+        for document in self._window.tabs.documents:
+            if document.session.run_id == run_id:
+                self._window.tabs.show_document(document)
+                return
+        self._read(run_id, self._show)
+
+    def resume(self, summary: RunSummary) -> None:
+        """Let a run go on; where calls of unknown outcome would be made again, ask first."""
+
+        def asked(calls: tuple[UnknownCall, ...]) -> None:
+            if calls:
+                ask_about_calls(self._window, calls, lambda: self._go_on(summary, retry_in_flight=True))
+            else:
+                self._go_on(summary, retry_in_flight=False)
+
+        self._ask(lambda store: unknown_calls(store, summary.run_id), asked)
+
+    def compare_from(self, document: Document, place: str) -> None:
+        """Compare a place of the run that a document shows with the one before it, or with the run's parent."""
+        session = document.session
+        if session.picture is None:
+            return
+        node = place.rpartition(".")[2] if not place.endswith("]") else ""
+        level = place.rpartition(".")[0] if node else place
+        what = (node, "output") if node else None
+        run: object = session.run_id
+        if self.access.store is None or not session.run_id:
+            structure = analyse(session.run_workflow or session.workflow, session.registry)
+            run = live_source(session.name, structure, session.picture)
+        before = _before(level)
+        self._compare(Wanted(run, before, what), Wanted(run, level, what))  # type: ignore[arg-type]
+
+    def compare_current(self) -> None:
+        """Compare iterations of the run that is shown, from the command palette or a menu."""
+        document = self._window.current
+        if document is not None and document.session.picture is not None:
+            self.compare_from(document, document.iterations.detail.place)
+
+    def fork_from(self, document: Document, place: str) -> None:
+        """Ask what a fork from that place of the run that a document shows is to do differently, and run it."""
+        run_id = document.session.run_id
+        if not run_id or self.access.store is None:
+            document.session.refused.emit("Only a run that is kept can be forked. Run the workflow again, then fork.")
+            return
+        self._ask(lambda store: read_place(store, run_id, place), lambda found: self._ask_for_fork(run_id, found))
+
+    def fork_current(self) -> None:
+        """Fork from the iteration that is looked at."""
+        document = self._window.current
+        if document is not None and document.session.picture is not None:
+            self.fork_from(document, document.iterations.detail.place)
+
+    def export_current(self, document: Document) -> None:
+        """Write the run that a document shows to a file."""
+        run_id = document.session.run_id
+        self._ask(lambda store: store.find(run_id), lambda found: self.panel.errands.choose_form([found]))
+
+    def follow(self, document: Document) -> None:
+        """Look after the runs of a document that was opened."""
+        iterations, session = document.iterations, document.session
+        iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))
+        iterations.fork_wanted.connect(lambda place: self.fork_from(document, place))
+        iterations.export_wanted.connect(lambda: self.export_current(document))
+        session.run_started.connect(lambda: self._listen(document))
+        session.run_ended.connect(lambda: self.note_end(document))
+
+    def note_end(self, document: Document) -> None:
+        """A run has ended: lists and pages show it, and what is too much goes."""
+        self.access.changed.emit()
+        page = self.pages.get(document.session.run_id)
+        if page is not None:
+            self._ask(lambda store: store.find(page.session.run_id), page.show_summary)
+        self.retain()
+
+    def forget(self, document: Document) -> None:
+        """A document was closed."""
+        self.pages = {run_id: page for run_id, page in self.pages.items() if page.document is not document}
+
+    def retain(self) -> None:
+        """Delete the oldest runs where there are more than the person's settings keep."""
+        choices = self._window.preferences
+        most_runs, megabytes = choices.keep_runs, choices.keep_megabytes
+        if most_runs is None and megabytes is None:
+            return
+        most_bytes = None if megabytes is None else megabytes * 1_000_000
+        self.access.ask(lambda store: store.retain(most_runs=most_runs, most_bytes=most_bytes))
+
+    def _listen(self, document: Document) -> None:
+        document.bars.drop("kept")
+        if document.session.run is None:
+            return
+
+        def look(events: list[AnyEvent]) -> None:
+            lost = next((event for event in events if isinstance(event, RunNotKept)), None)
+            if lost is not None:
+                text = f"From here on this run is not kept. {lost.error} {lost.remedy}"
+                document.bars.say("kept", text.strip(), "warning")
+
+        document.session.run.events.connect(look)
+
+    def _ask_for_fork(self, run_id: str, place: ForkPlace) -> None:
+        dialog = ForkDialog(self.access, run_id, place, lambda: model_names(self._window.preferences), self._window)
+        dialog.wanted.connect(self._run_fork)
+        dialog.open()
+
+    def _run_fork(self, plan: ForkPlan) -> None:
+        store, window = self.access.store, self._window
+        if store is None:
+            return
+        title = f"{name_of(plan.parent)} · fork"
+        session = StoredSession(window.engine, self.access, plan.workflow, title)
+        models = (plan.changes.model,) if plan.changes.model else plan.parent.models
+        options = options_of_past(models, window.engine, window.preferences)
+        page = self._page(session)
+        page.show_fork(plan)
+        self._start(page, lambda: fork(store, plan, options))
+
+    def _go_on(self, summary: RunSummary, *, retry_in_flight: bool) -> None:
+        store, window = self.access.store, self._window
+        if store is None:
+            return
+        options = options_of_past(summary.models, window.engine, window.preferences)
+
+        def begin() -> Run:
+            return resume(store, summary.run_id, options, retry_in_flight=retry_in_flight)
+
+        def shown(run: StoredRun) -> None:
+            self._start(self._show(run), begin)
+
+        page = self.pages.get(summary.run_id)
+        if page is not None:
+            window.tabs.show_document(page.document)
+            self._start(page, begin)
+        else:
+            self._read(summary.run_id, shown)
+
+    def _start(self, page: HistoryPage, begin: Callable[[], Run]) -> None:
+        page.session.go_on(begin)
+        page.session.run_updated.connect(lambda _touched: self._note_id(page))
+        page.show_live()
+
+    def _note_id(self, page: HistoryPage) -> None:
+        if page.session.run_id:
+            self.pages[page.session.run_id] = page
+
+    def _show(self, run: StoredRun) -> HistoryPage:
+        session = StoredSession(
+            self._window.engine, self.access, run.workflow, f"{name_of(run.summary)} · {moment(run.summary.started)}"
+        )
+        page = self._page(session)
+        self.pages[run.summary.run_id] = page
+        session.show_run(run)
+        page.show_summary(run.summary)
+        session.read_log(page.document.log.take)
+        page.compare_with_today(self._window.documents.all)
+        return page
+
+    def _page(self, session: StoredSession) -> HistoryPage:
+        document = self._window.documents.open_past(session)
+        page = HistoryPage(document, session, self.access)
+        page.copy_wanted.connect(lambda: self._window.documents.open_copy(session.workflow))
+        page.resume_wanted.connect(self.resume)
+        page.fork_wanted.connect(lambda: self.fork_from(document, document.iterations.detail.place))
+        page.compare_wanted.connect(lambda parent, place: self._compare_fork(page, parent, place))
+        return page
+
+    def _compare_fork(self, page: HistoryPage, parent: str, place: str) -> None:
+        level = place if place.endswith("]") else place.rpartition(".")[0]
+        self._compare(Wanted(parent, level or None), Wanted(page.session.run_id, level or None))
+
+    def _compare(self, left: Wanted, right: Wanted) -> None:
+        if self.compare is None:
+            self.compare = CompareWindow(self.access, self._window)
+        self.compare.show_pair(left, right)
+
+    def _say_unkept(self, text: str) -> None:
+        self._window.notices.say(
+            "history", f"Runs are not being kept. {text}", "warning", [("Try again", self.access.open)]
+        )
+
+    def _look_for_broken(self) -> None:
+        """Offer to show a run that the last session left unfinished."""
+        which = RunFilter(statuses=frozenset({RunStatus.INTERRUPTED}))
+
+        def answered(found: tuple[list[RunSummary], list[RunSummary]]) -> None:
+            newest, broken = found
+            # Only what was last at work: older ones have been seen, and stand in the list.
+            if newest and broken and newest[0].run_id == broken[0].run_id:
+                text = f"The run “{title_of(broken[0])}” was interrupted. It can go on where it broke off."
+                run_id = broken[0].run_id
+                self._window.notices.say("broken", text, "info", [("Show it", lambda: self.open_run(run_id))])
+
+        self._ask(lambda store: (store.runs(EVERY_RUN, limit=1), store.runs(which, limit=1)), answered)
+
+    def _read(self, run_id: str, shown: Callable[[StoredRun], object]) -> None:
+        self._ask(lambda store: read_outline(store, run_id), shown)
+
+    def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:
+        self.access.ask(work, answered, self._refuse)
+
+    def _refuse(self, error: EngineError) -> None:
+        self._window.status.refuse(str(error))
+
+
+def _before(level: str) -> str:
+    """The iteration before one; itself where it is the first."""
+    loop, _, index = level.removesuffix("]").rpartition("[")
+    return f"{loop}[{max(int(index) - 1, 0)}]" if loop else level
