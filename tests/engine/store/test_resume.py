@@ -1,0 +1,366 @@
+"""Resume and fork through a store: what they refuse, what they change, what they promise before anything is run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine import EngineError, Run, RunOptions, Workflow, dumps
+from engine.runner.events import AnyEvent, LoopIterationCompleted, NodeCompleted, RunResumed, RunStarted
+from engine.runner.journal import RunHead
+from engine.runner.places import PlaceError
+from engine.store.base import RunStatus, StoreError
+from engine.store.memory import MemoryStore
+from engine.store.resume import Changes, fork, plan_fork, resume, resume_with, unknown_calls
+from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
+from tests.engine.semantics.kit import Played, options, play
+from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Call, FakeModels, FunctionModel
+
+LOOP = around(
+    llm("draft", "Write: {{input}}"),
+    llm("polish", "Polish: {{input}}"),
+    edges="loop -> draft -> polish -> exit",
+    max_iterations=3,
+)
+NESTED = flow(
+    entry(),
+    transform("aside", "aside of {{input}}"),
+    loop("outer", max_iterations=2),
+    llm("plan"),
+    loop("inner", max_iterations=2),
+    llm("draft"),
+    llm("check"),
+    leave("leave_inner", "inner"),
+    llm("sum_up"),
+    leave("leave_outer", "outer"),
+    llm("last"),
+    result(),
+    result("other"),
+    edges="""
+        text -> outer -> plan -> inner -> draft -> check -> leave_inner -> sum_up -> leave_outer -> last -> out
+        text -> aside -> other
+    """,
+)
+
+
+def said(call: Call) -> str:
+    return f"{call.path} after {call.prompt[-24:]}"
+
+
+def paid_models(answer: Any = said) -> FakeModels:
+    return FakeModels(FunctionModel(answer, price=DOLLAR_A_TOKEN_OUT, usage=TEN_OUT))
+
+
+async def kept(store: MemoryStore, workflow: Workflow = LOOP, **more: Any) -> Played:
+    return await play(workflow, paid_models(), store=store, **more)
+
+
+async def gone_on(run: Run, models: FakeModels) -> Played:
+    events = [event async for event in run.events()]
+    return Played(await run.result(), events, models.model, models)
+
+
+async def forked(store: MemoryStore, run_id: str, at: str, changes: Changes | None = None) -> Played:
+    models = paid_models(lambda call: f"anew: {said(call)}")
+    plan = plan_fork(store, run_id, at, changes)
+    return await gone_on(fork(store, plan, options(models)), models)
+
+
+def calls_of(played: Played) -> list[str]:
+    return [call.path for call in played.model.calls]
+
+
+async def test_a_fork_reuses_the_iterations_before_and_makes_the_rest_anew() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+
+    other = await forked(store, whole.result.run_id, "loop[1]")
+
+    assert calls_of(other) == [f"loop[{index}].{node}" for index in (1, 2) for node in ("draft", "polish")]
+    assert other.results[0] == whole.results[0]
+    assert all(text.startswith("anew: ") for text in other.results[1:])
+    assert other.starts[1] == whole.starts[1]
+    assert other.result.run_id != whole.result.run_id
+    assert (whole.result.cost_usd, other.result.cost_usd) == (60.0, 40.0)
+
+
+async def test_what_a_fork_took_over_is_shown_as_reused_and_costs_nothing() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+
+    other = await forked(store, whole.result.run_id, "loop[1].polish")
+
+    nodes = {event.path: event for event in other.of(NodeCompleted)}
+    for path in ("loop[0].draft", "loop[0].polish", "loop[1].draft"):
+        assert nodes[path].cached
+        assert (nodes[path].cost_usd, nodes[path].usage) == (0.0, None)
+        assert nodes[path].outputs == whole.of(NodeCompleted, path)[0].outputs
+        assert nodes[path].calls
+    assert not nodes["loop[1].polish"].cached
+    assert [event.cost_usd for event in other.of(LoopIterationCompleted)] == [0.0, 10.0, 20.0]
+
+
+async def test_runs_know_their_parents() -> None:
+    store = MemoryStore()
+    first = (await kept(store)).result.run_id
+    second = (await forked(store, first, "loop[2]")).result.run_id
+    third = (await forked(store, second, "loop[1].polish")).result.run_id
+
+    assert [run.run_id for run in store.children(first)] == [second]
+    assert [run.run_id for run in store.children(second)] == [third]
+    run = store.find(third)
+    assert (run.parent, run.forked_at, run.status) == (second, "loop[1].polish", RunStatus.COMPLETED)
+    started = next(event for event in store.events(third) if isinstance(event, RunStarted))
+    assert (started.parent, started.forked_at) == (second, "loop[1].polish")
+
+
+async def test_the_value_that_an_iteration_starts_from_is_edited() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+
+    other = await forked(store, whole.result.run_id, "loop[1]", Changes(value="my own words", has_value=True))
+
+    assert other.starts[:2] == ["seed", "my own words"]
+    assert other.model.calls[0].prompt == "Write: my own words"
+    assert other.starts[2] == other.results[1]
+
+
+async def test_what_a_node_gave_is_edited_and_only_what_hangs_on_it_is_made_anew() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+
+    other = await forked(store, whole.result.run_id, "loop[1].draft", Changes(value="my draft", has_value=True))
+
+    assert calls_of(other)[0] == "loop[1].polish"
+    assert other.model.calls[0].prompt == "Polish: my draft"
+    assert other.gave("loop[1].draft") == "my draft"
+    (started,) = other.of(RunStarted)
+    assert started.edits == {"loop[1].draft": "my draft"}
+
+
+async def test_another_prompt_holds_from_the_place_on() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+    changes = Changes(settings={"draft": {"prompt": "Shout: {{input}}"}})
+
+    other = await forked(store, whole.result.run_id, "loop[2]", changes)
+
+    assert other.model.calls[0].prompt.startswith("Shout: ")
+    assert other.results[:2] == whole.results[:2]
+    assert "Shout" in store.document(other.result.run_id)
+    assert "Shout" not in store.document(whole.result.run_id)
+
+
+async def test_a_fork_goes_on_beyond_the_end_where_the_loop_may_make_more_iterations() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+
+    other = await forked(store, whole.result.run_id, "loop[3]", Changes(max_iterations=5))
+
+    assert other.results[:3] == whole.results
+    assert len(other.results) == 5
+    assert calls_of(other)[0] == "loop[3].draft"
+    assert other.starts[3] == whole.results[2]
+
+
+async def test_a_fork_inside_nested_loops_reuses_everything_that_does_not_hang_on_it() -> None:
+    store = MemoryStore()
+    whole = await kept(store, NESTED)
+
+    other = await forked(store, whole.result.run_id, "outer[0].inner[1].check")
+
+    assert calls_of(other) == [
+        "outer[0].inner[1].check",
+        "outer[0].sum_up",
+        "outer[1].plan",
+        *(f"outer[1].inner[{index}].{node}" for index in (0, 1) for node in ("draft", "check")),
+        "outer[1].sum_up",
+        "last",
+    ]
+    assert other.result.outputs["other"] == "aside of seed"
+    assert other.of(NodeCompleted, "aside")[0].cached
+
+
+async def test_a_fork_of_a_fork_keeps_what_was_given_by_hand_before_the_place() -> None:
+    store = MemoryStore()
+    first = (await kept(store)).result.run_id
+    second = await forked(store, first, "loop[1]", Changes(value="my own words", has_value=True))
+
+    third = await forked(store, second.result.run_id, "loop[2]")
+    anew = await forked(store, second.result.run_id, "loop[0]")
+
+    assert third.starts[:2] == ["seed", "my own words"]
+    assert "my own words" not in anew.starts
+
+
+async def test_before_a_fork_it_is_told_what_is_reused_what_is_made_anew_and_what_it_may_cost() -> None:
+    store = MemoryStore()
+    whole = await kept(store, NESTED)
+
+    plan = plan_fork(store, whole.result.run_id, "outer[1].inner[1].check")
+
+    assert plan.reused == (
+        "“text”, “aside”, “other”",
+        "iteration 1 of “outer”",
+        "“plan”",
+        "iteration 1 of “inner”",
+        "“draft”",
+    )
+    assert plan.anew == ("“check”", "“sum_up”", "“last”, “out”")
+    assert plan.iterations_anew == 1
+    assert plan.estimate_usd == 70.0  # an iteration of the outer loop cost 60, "last" 10
+    assert plan.warnings == ()
+
+
+async def test_a_change_that_can_have_no_effect_is_told_before() -> None:
+    store = MemoryStore()
+    whole = await kept(store, NESTED)
+    changes = Changes(settings={"aside": {"template": "x"}, "draft": {"prompt": "y"}})
+
+    plan = plan_fork(store, whole.result.run_id, "outer[1]", changes)
+
+    assert plan.warnings == ('The change to "aside" has no effect: nothing of it is run anew.',)
+
+
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        ("loop[4]", "The run never came to loop"),
+        ("loop[3]", "makes at most 3 iterations"),
+        ("nowhere", 'no node "nowhere"'),
+        ("loop[1].nowhere", 'no node "nowhere"'),
+        ("draft", 'no node "draft"'),
+        ("text[1]", '"text" is no loop'),
+        ("loop[-1]", "is no place in a run"),
+        ("loop.draft", "is no place in a run"),
+        ("", "is no place in a run"),
+    ],
+)
+async def test_a_place_that_is_not_there_is_refused(at: str, says: str) -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+
+    with pytest.raises(PlaceError) as caught:
+        plan_fork(store, whole.result.run_id, at)
+
+    assert says in caught.value.message
+    assert caught.value.remedy
+
+
+async def test_a_fork_whose_document_does_not_run_any_more_is_refused() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+
+    with pytest.raises(EngineError, match="does not run"):
+        plan_fork(store, whole.result.run_id, "loop[1]", Changes(settings={"draft": {"prompt": "{{nothing}}"}}))
+
+
+async def broken_off(store: MemoryStore, cut: int, workflow: Workflow = LOOP) -> tuple[str, Played]:
+    """A run in the store that broke off after so many events, and how it would have gone on."""
+    whole_store = MemoryStore()
+    whole = await kept(whole_store, workflow)
+    run_id = whole.result.run_id
+    events: list[AnyEvent] = list(whole_store.events(run_id))[:cut]
+    head = RunHead(run_id, dumps(workflow), whole_store.options(run_id))
+    return store.import_run(head, events), whole
+
+
+async def test_a_run_that_broke_off_keeps_its_id_and_its_history() -> None:
+    store = MemoryStore()
+    run_id, whole = await broken_off(store, 30)
+    assert store.find(run_id).status is RunStatus.INTERRUPTED
+    models = paid_models()
+
+    again = await gone_on(resume(store, run_id, options(models), retry_in_flight=True), models)
+
+    assert again.result.outputs == whole.result.outputs
+    assert again.result.cost_usd == whole.result.cost_usd
+    assert store.find(run_id).status is RunStatus.COMPLETED
+    told = list(store.events(run_id))
+    assert [type(event) for event in told].count(RunResumed) == 1
+    assert [event.seq for event in told] == sorted({event.seq for event in told})
+    assert len(again.model.calls) < len(whole.model.calls)
+
+
+async def test_a_call_of_unknown_outcome_is_made_again_only_when_told_to() -> None:
+    store = MemoryStore()
+    whole_store = MemoryStore()
+    whole = await kept(whole_store)
+    events = list(whole_store.events(whole.result.run_id))
+    cut = next(place for place, event in enumerate(events) if event.type == "node.calling" and "[1]" in event.path)
+    run_id, _ = await broken_off(store, cut + 1)
+    models = paid_models()
+
+    (unknown,) = unknown_calls(store, run_id)
+    assert (unknown.path, unknown.model) == ("loop[1].draft", models.model.name)
+    with pytest.raises(EngineError) as caught:
+        resume(store, run_id, options(models))
+    assert "may have been billed: loop[1].draft" in caught.value.message
+    assert "--retry-in-flight" in caught.value.remedy
+    assert models.model.calls == []
+
+    again = await gone_on(resume(store, run_id, options(models), retry_in_flight=True), models)
+    assert calls_of(again) == [path for path in calls_of(whole) if not path.startswith("loop[0]")]
+
+
+async def test_a_run_that_failed_is_tried_again_where_it_failed() -> None:
+    store = MemoryStore()
+    failing = FakeModels(FunctionModel(lambda call: RuntimeError("broken") if call.node == "polish" else "a draft"))
+    broken = await play(LOOP, failing, store=store, ends="failed")
+    models = paid_models()
+
+    again = await gone_on(resume(store, broken.result.run_id, options(models)), models)
+
+    assert again.result.status == "completed"
+    assert calls_of(again)[0] == "loop[0].polish"
+    assert len(calls_of(again)) == 5
+
+
+async def test_a_run_that_ran_out_of_budget_goes_on_with_a_larger_one() -> None:
+    store = MemoryStore()
+    workflow = flow(
+        entry(),
+        llm("a", max_tokens=10),
+        llm("b", max_tokens=10),
+        result(),
+        edges="text -> a -> b -> out",
+        settings={"budget_tokens": 38},
+    )
+    poor = await play(workflow, paid_models(), store=store, ends="failed")
+    assert "budget" in poor.result.error
+    models = paid_models()
+
+    again = await gone_on(resume(store, poor.result.run_id, RunOptions(models=models, budget_tokens=20000)), models)
+
+    assert calls_of(again) == ["b"]
+    assert (again.result.status, again.result.cost_usd) == ("completed", 20.0)
+
+
+async def test_a_run_that_came_to_its_end_is_not_resumed() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+
+    with pytest.raises(StoreError, match="has come to its end") as caught:
+        resume(store, whole.result.run_id)
+
+    assert "Fork it" in caught.value.remedy
+
+
+async def test_a_run_goes_on_as_another_document_in_a_run_of_its_own() -> None:
+    store = MemoryStore()
+    run_id, _ = await broken_off(store, 20)
+    shorter = around(
+        llm("draft", "Write: {{input}}"),
+        llm("polish", "Polish: {{input}}"),
+        edges="loop -> draft -> polish -> exit",
+        max_iterations=2,
+    )
+    models = paid_models()
+
+    again = await gone_on(resume_with(store, run_id, shorter, options(models)), models)
+
+    assert again.result.run_id != run_id
+    assert store.find(again.result.run_id).parent == run_id
+    assert len(again.results) == 2
+    assert store.find(run_id).status is RunStatus.INTERRUPTED
