@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from engine.document.model import Workflow
 from engine.document.wording import one_line
 from engine.runner.events import (
     AnyEvent,
@@ -59,9 +60,14 @@ class LogLine:
 
 
 class LogWriter:
-    """Makes lines of the events of one run, in their order."""
+    """Makes lines of the events of one run, in their order.
 
-    def __init__(self) -> None:
+    Args:
+        titles: What to call each node, by its id; a node that is not in it is called by its id.
+    """
+
+    def __init__(self, titles: Mapping[str, str] | None = None) -> None:
+        self._titles = titles or {}
         self._totals: dict[str, int] = {}
 
     def lines(self, event: AnyEvent) -> Iterator[LogLine]:
@@ -70,7 +76,7 @@ class LogWriter:
         if isinstance(event, LoopIterationStarted):
             self._totals[event.path] = event.total
         for level, text in self._told(event):
-            where = f"{place(event.path)}: " if event.path else ""
+            where = f"{place(event.path, self._titles)}: " if event.path else ""
             yield LogLine(event.time, node, level, where + " ".join(text.split()))
 
     def _told(self, event: AnyEvent) -> Iterator[tuple[str, str]]:
@@ -101,7 +107,7 @@ class LogWriter:
             case BudgetWarning():
                 yield "warning", f"most of the budget is spent: {spent(event.spent, event.limit, event.unit)}"
             case _:
-                yield from _about_run(event)
+                yield from _about_run(event, self._titles)
 
 
 def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:
@@ -112,7 +118,7 @@ def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:
     yield from (("warning", warning) for warning in (event.error, *event.warnings) if warning)
 
 
-def _about_run(event: AnyEvent) -> Iterator[tuple[str, str]]:
+def _about_run(event: AnyEvent, titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     match event:
         case RunPaused():
             yield "info", "Paused."
@@ -124,7 +130,7 @@ def _about_run(event: AnyEvent) -> Iterator[tuple[str, str]]:
         case RunCancelled():
             yield "warning", f"Stopped after {seconds(event.duration_s)}, {money(event.cost_usd)}."
         case RunFailed():
-            where = f"“{place(event.node)}”: " if event.node else ""
+            where = f"“{place(event.node, titles)}”: " if event.node else ""
             yield "error", f"The run failed. {where}{event.error} {event.remedy}"
         case _:
             pass
@@ -135,9 +141,15 @@ def node_of(path: str) -> str:
     return _INDEX.sub("", path).rpartition(".")[2]
 
 
-def place(path: str) -> str:
-    """A place in a run for people: `loop[2].draft` is `draft (iteration 3)`."""
+def titles_of(workflow: Workflow | None) -> dict[str, str]:
+    """What to call each node of a document, by its id: its title, where it has one."""
+    return {node.id: node.title for node in workflow.nodes if node.title} if workflow is not None else {}
+
+
+def place(path: str, titles: Mapping[str, str] | None = None) -> str:
+    """A place in a run for people: `loop[2].draft` is `Draft (iteration 3)`."""
     node = node_of(path)
+    node = (titles or {}).get(node, node)
     numbers = [str(int(index) + 1) for index in _INDEX.findall(path)]
     return f"{node} (iteration {'.'.join(numbers)})" if numbers else node
 

@@ -26,7 +26,7 @@ from app.theme.icons import ThemedIcon
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
-from app.window.log_lines import node_of, place
+from app.window.log_lines import node_of, place, titles_of
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.runner.events import NodeWaiting
@@ -261,9 +261,7 @@ class Questions(QFrame):
 
     def title(self, path: str) -> str:
         """What to call a place in the run: the node's title, and its iteration."""
-        workflow, node_id = self._session.run_workflow, node_of(path)
-        node = workflow.nodes_by_id.get(node_id) if workflow is not None else None
-        return place(path).replace(node_id, node.title, 1) if node is not None and node.title else place(path)
+        return place(path, titles_of(self._session.run_workflow))
 
     def _answer(self, path: str, choice: str, value: Value, comment: str) -> None:
         if self._session.run is not None:

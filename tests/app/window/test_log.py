@@ -7,8 +7,10 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.window.document import Document
 from app.window.log_lines import LogLine, LogWriter, place
 from app.window.log_panel import MOST_LINES, LogPanel
+from app.window.main_window import MainWindow
 from engine.models.base import Usage
 from engine.runner.events import (
     AnyEvent,
@@ -30,6 +32,7 @@ from engine.runner.events import (
     RunStarted,
 )
 from tests.app.conftest import MakeSession
+from tests.app.window.conftest import ended
 
 USAGE = Usage(10, 2)
 
@@ -47,6 +50,7 @@ def test_a_place_is_told_with_the_numbers_that_people_count_by() -> None:
     assert place("draft") == "draft"
     assert place("loop[2].draft") == "draft (iteration 3)"
     assert place("outer[0].inner[4].draft") == "draft (iteration 1.5)"
+    assert place("loop[2].draft", {"draft": "First draft"}) == "First draft (iteration 3)"
 
 
 def test_each_event_that_matters_has_its_line() -> None:
@@ -193,3 +197,19 @@ def test_a_double_click_goes_to_the_node(make_session: MakeSession, qtbot: QtBot
         QTest.mouseDClick(log.view.viewport(), Qt.MouseButton.LeftButton, pos=place)
 
     assert chosen.args == ["node_1"]
+
+
+def test_nodes_are_called_by_their_titles(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    ended(self_refine, qtbot)
+
+    log = self_refine.log
+    texts = [line.text for line in log.model.lines]
+    assert any(text.startswith("Draft (iteration 3): done") for text in texts)
+    assert any(text.startswith("Refine: iteration 3 of 3") for text in texts)
+    offered = {log.filter.itemText(row): log.filter.itemData(row) for row in range(log.filter.count())}
+    assert offered["Draft"] == "draft"
+    log.filter.setCurrentText("Draft")
+    shown = [log.shown.index(row, 0).data() for row in range(log.shown.rowCount())]
+    assert len(shown) == 3
+    assert all("Draft" in line for line in shown)

@@ -131,7 +131,7 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     assert window.run_bar.waits.isVisible()
     assert window.status.question.text() == "Waiting for you: Approve"
     assert window.drawer.buttons["log"].text() == "Log (1)"
-    assert [line.text for line in document.log.model.lines][-1] == "ask: waits for you: Shall it go out?"
+    assert [line.text for line in document.log.model.lines][-1] == "Approve: waits for you: Shall it go out?"
 
     go_there(window)
     press(document, "Approve")
@@ -143,7 +143,7 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     assert window.status.question.isHidden()
     assert window.drawer.buttons["log"].text() == "Log"
     assert document.log.questions.isHidden()
-    assert "ask: answered: approve" in [line.text for line in document.log.model.lines]
+    assert "Approve: answered: approve" in [line.text for line in document.log.model.lines]
 
 
 def test_a_line_in_the_status_bar_leads_to_the_answer_by_key_alone(
