@@ -82,7 +82,7 @@ class NodeItem(AbstractNodeItem):
         self.outputs = self._fitted(self.outputs, facts.outputs, OUTPUT, shape.outputs)
         self.refresh_tooltip()
         if self.state is not None:
-            self.state.fit()
+            self.state.fit(self)
         self.update()
 
     def dim(self, *, by_run: bool | None = None, by_light: bool | None = None) -> None:

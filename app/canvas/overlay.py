@@ -69,12 +69,11 @@ class StateItem(QGraphicsItem):
 
     def __init__(self, card: NodeItem) -> None:
         super().__init__(card)
-        self._card = card
         self.shown = CardState()
         self._angle = 0
         self.setZValue(3)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
-        self.fit()
+        self.fit(card)
 
     @property
     def is_moving(self) -> bool:
@@ -85,7 +84,7 @@ class StateItem(QGraphicsItem):
         """Say something else; paints only where it differs."""
         if state != self.shown:
             self.shown = state
-            self.fit()
+            self._measure()
             self.update()
 
     def beat(self) -> None:
@@ -93,10 +92,15 @@ class StateItem(QGraphicsItem):
         self._angle = (self._angle - TURN) % 360
         self.update(self._marks)
 
-    def fit(self) -> None:
-        """Lie over the upper right corner and, where there is something to say, over the summary."""
+    def fit(self, card: NodeItem) -> None:
+        """Lie over the upper right corner of a card and, where there is something to say, over its summary."""
+        # The card itself is not kept: two items that hold each other are freed late, and in whatever thread is at work.
+        self._shape, self._title = card.shape_, card.facts.title
+        self._measure()
+
+    def _measure(self) -> None:
         self.prepareGeometryChange()
-        card = self._card.shape_
+        card = self._shape
         right = card.width - 8
         width = self._pill_width()
         self._pill = QRectF(right - width, -PILL_HEIGHT / 2, width, PILL_HEIGHT) if width else QRectF()
@@ -144,7 +148,7 @@ class StateItem(QGraphicsItem):
 
     def _grow(self, painter: QPainter, zoom: float) -> None:
         """Enlarge the marks from the card's upper right corner to the left, no further than it reaches."""
-        card = self._card.shape_
+        card = self._shape
         most = min(MOST_GROWTH, max((card.width - 16) / max(self._total, 1.0), 1.0))
         grown = growth(FONT_SIZE_SMALL, zoom, most)
         painter.translate(card.width - 8, 0)
@@ -208,7 +212,7 @@ class StateItem(QGraphicsItem):
 
     def _paint_line(self, painter: QPainter, zoom: float) -> None:
         theme, used = look(), fonts()
-        words = words_of(self._card.facts.title, self._card.shape_, zoom)
+        words = words_of(self._title, self._shape, zoom)
         if not words.has_line:
             return
         place = words.line_rect

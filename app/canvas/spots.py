@@ -49,8 +49,9 @@ class SpotsItem(QGraphicsItem):
         item.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents, enabled=is_spot)
 
     def refresh(self) -> None:
-        """Take up cards that came, went, moved or were selected."""
+        """Take up cards that came, went, moved or were selected; those that went are let go at once."""
         self._is_stale = True
+        self._rects = {}
         self.update()
 
     def follow(self, moved: Iterable[NodeItem]) -> None:
@@ -90,7 +91,6 @@ class SpotsItem(QGraphicsItem):
 
     def _gather(self) -> None:
         self._is_stale = False
-        self._rects = {}
         for item in self._nodes.values():
             self._rects.setdefault(_kind(item), {})[item] = item.card_rect
 
