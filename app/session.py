@@ -6,7 +6,7 @@ iterations a person looks at, and what is selected, is kept here too, so that al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,9 @@ from engine.runner.events import AnyEvent
 from engine.runner.options import RunOptions
 from engine.runner.run import start
 from engine.values import Value
+
+ReadResults = Callable[[str, int, int], Sequence[Value]]
+"""Gives results of iterations in full: of the run of a loop at a path, from one index to another, both included."""
 
 ANALYSE_AFTER_MS: Final = 30
 AT_ONCE: Final = 60
@@ -62,6 +65,8 @@ class Session(QObject):
         run_workflow: The document as that run runs it.
         run_id: That run's id; empty before its first event.
         chosen: By loop id, the iteration that is looked at; a loop that is not in it shows the latest.
+        read_results: Reads results where `picture` has only their beginnings; None where it has them. It is called in a
+            thread, and may raise `EngineError`.
     """
 
     is_past = False
@@ -103,6 +108,7 @@ class Session(QObject):
         self.run_workflow: Workflow | None = None
         self.run_id = ""
         self.chosen: dict[str, int] = {}
+        self.read_results: ReadResults | None = None
         self.last_inputs: dict[str, Value] = {}
         self._analyst = Worker(self)
         self._saving = Saving(self)

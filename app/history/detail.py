@@ -31,6 +31,11 @@ from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 class IterationDetail(QWidget):
     """Shows one iteration.
 
+    Args:
+        session: The document with its run.
+        there: Which iteration is looked at.
+        parent: Its parent.
+
     Signals:
         compare_wanted: Compare this iteration with another; the place, such as `loop[2]` or `loop[2].critique`.
         fork_wanted: Go on from that place as a new run.
@@ -44,12 +49,12 @@ class IterationDetail(QWidget):
     compare_wanted = Signal(str)
     fork_wanted = Signal(str)
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, there: LookedAt, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
+        self._there = there
         self._tabs: list[Tab] = []
         self._wanted = RESULT
-        self._path = ""
         self._parts: dict[str, Part] = {}
         self._known: tuple[object, ...] = ()
         self.title = PlainLabel(look="title")
@@ -105,26 +110,26 @@ class IterationDetail(QWidget):
 
     @property
     def place(self) -> str:
-        """What is looked at, as a place in a run: the iteration, or a node in it."""
+        """What is looked at, as a place in a run: the iteration, or a node in it; empty where none has begun."""
         node_id = next((tab.node_id for tab in self._tabs if tab.key == self.key), "")
-        return f"{self._path}.{node_id}" if node_id else self._path
+        around = self._there.place
+        return f"{around}.{node_id}" if around and node_id else around
 
-    def show_iteration(self, there: LookedAt, similarity: float | None) -> None:
+    def show_iteration(self, similarity: float | None) -> None:
         """Show the iteration that is looked at, which has begun, with the part that was shown of the one before.
 
         Args:
-            there: Which it is.
             similarity: Of its result to the one before; None where it is not known.
         """
         picture, workflow = self._session.picture, self._session.run_workflow
         assert picture is not None
         assert workflow is not None
-        loop, index = there.loop, there.index
-        self._path = f"{there.path}[{index}]"
+        there = self._there
+        loop, index, place = there.loop, there.index, there.place
         self.title.setText(f"Iteration {index + 1}")
         self.returned.setVisible(index == loop.returned)
         iteration = loop.iterations[index] if index < len(loop.iterations) else None
-        known = (self._path, iteration, similarity, there.is_over)
+        known = (place, iteration, similarity, there.is_over)
         if iteration is None or known != self._known:  # an iteration that has ended is written out once
             self._known, was_tested = known, ""
             if iteration is not None:
@@ -134,9 +139,7 @@ class IterationDetail(QWidget):
             self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over)
         own = [Tab(key, TITLES[key]) for key in self._parts]
         self._tabs = own + body_tabs(workflow, picture.parents, there.loop_id)
-        self.parts.show_parts(
-            self._tabs, self.key, lambda node_id: picture.nodes.get(f"{self._path}.{node_id}", NOTHING)
-        )
+        self.parts.show_parts(self._tabs, self.key, lambda node_id: picture.nodes.get(f"{place}.{node_id}", NOTHING))
         self._show_part()
 
     def _choose_part(self, key: str) -> None:

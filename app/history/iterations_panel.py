@@ -69,7 +69,7 @@ class IterationsPanel(QWidget):
         self.chart = Chart(self.figures, self)
         self.table = IterationTable(self.model, self)
         self.why = ElidedLabel("", self, look="small")
-        self.detail = IterationDetail(session, self)
+        self.detail = IterationDetail(session, self._looked_at, self)
         self.empty = PlainLabel("", self, look="dim", wrap=True)
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
         self._header = QWidget(self)
@@ -176,7 +176,7 @@ class IterationsPanel(QWidget):
         self._is_behind = not self.isVisible()
         if self._session.picture is not self._picture:
             self._picture = self._session.picture
-            self.similarities.forget()
+            self.similarities.forget(self._session.read_results)
         has_run = self._looked_at.loop.current >= 0
         for widget in (self._header, self.split):
             widget.setVisible(has_run)
@@ -212,7 +212,7 @@ class IterationsPanel(QWidget):
         loop, index, last = there.loop, there.index, len(there.loop.iterations) - 1
         self._show_readout()
         self.why.set_full_text(there.why(self.similarities.of(loop, last) if last >= 0 else None))
-        self.detail.show_iteration(there, self.similarities.of(loop, index) if index <= last else None)
+        self.detail.show_iteration(self.similarities.of(loop, index) if index <= last else None)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Take up what came meanwhile."""

@@ -63,6 +63,11 @@ class LookedAt:
         picture = self._session.picture
         return "" if picture is None else picture.path_of(self.loop_id, self._session.chosen)
 
+    @property
+    def place(self) -> str:
+        """The iteration as a place in a run, such as `outer[1].inner[0]`; empty where none has begun."""
+        return f"{self.path}[{self.index}]" if self.index >= 0 else ""
+
     def why(self, similarity: float | None = None) -> str:
         """Why it stopped, or how far it has come.
 

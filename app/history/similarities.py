@@ -7,13 +7,14 @@ somebody looks at.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
 from app.runs.picture import LoopPicture
+from app.session import ReadResults
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.exits.similarity import similarity
@@ -24,10 +25,6 @@ BATCH: Final = 200
 
 BATCH_S: Final = 0.05
 """After so many seconds the thread hands on what it has, so that the first figures are there soon."""
-
-
-ReadResults = Callable[[str, int, int], Sequence[Value]]
-"""Gives the results of iterations in full: of the run of a loop at a path, from one index to another, both included."""
 
 
 class _Loop:
@@ -45,17 +42,13 @@ class Similarities(QObject):
 
     Signals:
         found: More are known of the loop that is looked at: the index of the first and of the last.
-
-    Attributes:
-        read_results: Where the picture has only the beginnings of results, as of a stored run: reads them in full. It
-            is called in a thread, and may raise `EngineError`.
     """
 
     found = Signal(int, int)
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self.read_results: ReadResults | None = None
+        self._read_results: ReadResults | None = None
         self._worker = Worker(self)
         self._known: dict[int, _Loop] = {}
         self._looked_at: _Loop | None = None
@@ -65,8 +58,13 @@ class Similarities(QObject):
         """Whether some are being worked out."""
         return self._worker.is_busy
 
-    def forget(self) -> None:
-        """Forget everything: another run is looked at."""
+    def forget(self, read_results: ReadResults | None) -> None:
+        """Forget everything: another run is looked at.
+
+        Args:
+            read_results: Reads its results in full, where its picture has only their beginnings.
+        """
+        self._read_results = read_results
         self._known.clear()
         self._looked_at = None
 
@@ -95,7 +93,7 @@ class Similarities(QObject):
         wanted = iterations[first - 1 : first + BATCH]
         if len(wanted) < 2:
             return
-        read, path = self.read_results, there.path
+        read, path = self._read_results, there.path
         results = [iteration.result for iteration in wanted] if read is None else None
 
         def work() -> list[float | None]:

@@ -20,7 +20,7 @@ def beginning(value: Value, most: int = MOST) -> str:
     """The first words of a value on one line. Of a value of any size only so many characters are looked at."""
     text = value[: most + 1] if isinstance(value, str) else _json(value, most + 1)
     line = from_units(" ".join(text.split()))
-    return f"{line[:most]}…" if len(text) > most else line
+    return f"{line[:most].rstrip()}…" if len(text) > most else line
 
 
 def _json(value: Value, most: int) -> str:

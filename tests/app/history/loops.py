@@ -1,0 +1,109 @@
+"""Loops for the tests of the history: told event by event, and as workflows that really run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.runs.picture import RunPicture
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.models.base import Usage
+from engine.runner.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
+from engine.values import Value
+
+
+def iteration(index: int, result: Value = "words", path: str = "loop", **fields: Any) -> LoopIterationCompleted:
+    """An iteration that has ended."""
+    given = {
+        "input": "start",
+        "result": result,
+        "feedback": result,
+        "branch": None,
+        "reason": None,
+        "score": None,
+        "similarity": None,
+        "usage": Usage(),
+        "cost_usd": 0.0,
+        "duration_s": 0.5,
+    } | fields
+    return LoopIterationCompleted("run", 0, 0.0, path, index=index, **given)
+
+
+def begin(picture: RunPicture, index: int, total: int = 5, path: str = "loop") -> None:
+    """An iteration begins."""
+    picture.apply(LoopIterationStarted("run", 0, 0.0, path, index, total, "its beginning"))
+
+
+def told(*results: Value, total: int = 5, path: str = "loop", **fields: Any) -> RunPicture:
+    """A run whose loop has made iterations with these results."""
+    picture = RunPicture({})
+    for index, result in enumerate(results):
+        begin(picture, index, total, path)
+        picture.apply(iteration(index, result, path, **fields))
+    return picture
+
+
+def end(picture: RunPicture, reason: str = "max_iterations", returned: int | None = None, path: str = "loop") -> None:
+    """The loop ends."""
+    count = len(picture.loops[path].iterations)
+    index = count - 1 if returned is None else returned
+    picture.apply(LoopCompleted("run", 0, 0.0, path, count, reason, False, index, 0.0, 1.0))
+
+
+def one_loop(**config: Value) -> Workflow:
+    """A loop whose one node adds a full stop to a text in each iteration."""
+    flow = Builder("One loop")
+    text = flow.add("input", id="text", name="text", default="a")
+    loop = flow.add("loop", id="loop", title="Refine", inject_feedback=False, **({"max_iterations": 4} | config))
+    add = flow.add("transform", id="add", title="Add", template="{{input}}.")
+    exit_ = flow.add("exit", id="end", loop="loop")
+    out = flow.add("output", id="out", name="out")
+    flow.connect(text["value"], loop["input"])
+    flow.connect(loop["body"], add["input"])
+    flow.connect(add["output"], exit_["input"])
+    flow.connect(exit_["output"], out["value"])
+    return flow.build()
+
+
+def judged() -> Workflow:
+    """A loop that ends when the text is long enough, by a router's rule, with a score."""
+    flow = Builder("Judged")
+    text = flow.add("input", id="text", name="text", default="a")
+    loop = flow.add("loop", id="loop", exit_condition="evaluator", score="size(output)", inject_feedback=False)
+    add = flow.add("transform", id="add", template="{{input}}.")
+    router = flow.add(
+        "router",
+        id="judge",
+        mode="rules",
+        branches=[
+            {"name": "done", "rule": "size(input) >= 4"},
+            {"name": "continue", "rule": "else"},
+        ],
+    )
+    exit_ = flow.add("exit", id="end", loop="loop")
+    out = flow.add("output", id="out", name="out")
+    flow.connect(text["value"], loop["input"])
+    flow.connect(loop["body"], add["input"])
+    flow.connect(add["output"], router["input"])
+    flow.connect(router["done"], exit_["input"])
+    flow.connect(exit_["output"], out["value"])
+    return flow.build()
+
+
+def nested() -> Workflow:
+    """Three iterations of a loop around two of another."""
+    flow = Builder("Nested")
+    text = flow.add("input", id="text", name="text", default="a")
+    outer = flow.add("loop", id="outer", title="Outer", max_iterations=3, inject_feedback=False)
+    inner = flow.add("loop", id="inner", title="Inner", max_iterations=2, inject_feedback=False)
+    add = flow.add("transform", id="add", title="Add", template="{{input}}.")
+    inner_exit = flow.add("exit", id="inner_end", loop="inner")
+    outer_exit = flow.add("exit", id="outer_end", loop="outer")
+    out = flow.add("output", id="out", name="out")
+    flow.connect(text["value"], outer["input"])
+    flow.connect(outer["body"], inner["input"])
+    flow.connect(inner["body"], add["input"])
+    flow.connect(add["output"], inner_exit["input"])
+    flow.connect(inner_exit["output"], outer_exit["input"])
+    flow.connect(outer_exit["output"], out["value"])
+    return flow.build()

@@ -1,0 +1,168 @@
+"""The rows of the table, the similarities that are worked out for them, and the picture that they are read from."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtTest import QAbstractItemModelTester
+from pytestqt.qtbot import QtBot
+
+from app.history.series import Figures, Kind
+from app.history.similarities import Similarities
+from app.history.table_model import RETURNED_ROLE, UNDER_WAY_ROLE, Column, IterationModel
+from app.runs.picture import NodeState, RunPicture
+from engine.errors import EngineError
+from engine.models.base import Usage
+from engine.runner.events import NodeStarted
+from engine.values import Value
+from tests.app.history.loops import begin, end, iteration, told
+
+
+@pytest.fixture
+def owner(qapp: object) -> QObject:
+    return QObject()
+
+
+@pytest.fixture
+def similarities(owner: QObject) -> Similarities:
+    return Similarities(owner)
+
+
+@pytest.fixture
+def model(similarities: Similarities, owner: QObject) -> IterationModel:
+    model = IterationModel(similarities, owner)
+    QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal, owner)
+    return model
+
+
+def column(model: IterationModel, which: Column) -> list[object]:
+    return [model.index(row, which).data() for row in range(model.rowCount())]
+
+
+def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None:
+    picture = told("one")
+    loop = picture.loops["loop"]
+    model.show_loop(loop, is_over=False)
+    assert column(model, Column.RESULT) == ["one"]
+
+    begin(picture, 1)
+    with qtbot.waitSignal(model.rowsInserted) as inserted:
+        model.show_loop(loop, is_over=False)
+    assert inserted.args[1:] == [1, 1]
+    assert column(model, Column.RESULT) == ["one", "Under way…"]
+    assert model.index(1, 0).data(UNDER_WAY_ROLE)
+
+    picture.apply(iteration(1, "two", branch="done", reason="good", score=9.0))
+    with qtbot.waitSignal(model.dataChanged):
+        model.show_loop(loop, is_over=False)
+    assert column(model, Column.RESULT) == ["one", "two"]
+    assert column(model, Column.VERDICT) == ["", "done · good"]
+    assert column(model, Column.SCORE) == ["", "9"]
+    assert column(model, Column.TIME) == ["0.5 s", "0.5 s"]
+
+    end(picture, returned=0)
+    model.show_loop(loop, is_over=True)
+    assert [model.index(row, 0).data(RETURNED_ROLE) for row in range(2)] == [True, False]
+    assert model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Iteration: 1, returned"
+
+
+def test_what_was_broken_off_says_so(model: IterationModel) -> None:
+    picture = told("one")
+    begin(picture, 1)
+    model.show_loop(picture.loops["loop"], is_over=True)
+    assert column(model, Column.RESULT) == ["one", "Not finished"]
+
+
+def test_another_loop_is_another_table(model: IterationModel, qtbot: QtBot) -> None:
+    model.show_loop(told("one", "two").loops["loop"], is_over=True)
+    with qtbot.waitSignal(model.modelReset):
+        model.show_loop(told("three").loops["loop"], is_over=True)
+    assert column(model, Column.RESULT) == ["three"]
+
+
+def test_columns_without_anything_are_known(model: IterationModel) -> None:
+    usage = Usage(input_tokens=900, output_tokens=100, exact=True)
+    model.show_loop(told("one", "two", usage=usage, cost_usd=0.5).loops["loop"], is_over=True)
+    assert {which for which, length in model.longest.items() if length} == {Column.TOKENS, Column.COST, Column.TIME}
+    assert column(model, Column.TOKENS) == ["1,000", "1,000"]
+
+
+def test_similarities_that_were_not_recorded_are_worked_out(
+    model: IterationModel, similarities: Similarities, qtbot: QtBot
+) -> None:
+    loop = told("abcd", "abcx", "abcx").loops["loop"]
+    figures = Figures(similarities)
+    similarities.look_at("loop", loop)
+    model.show_loop(loop, is_over=True)
+    assert column(model, Column.SIMILAR) == ["–", "…", "…"]
+    with qtbot.waitSignals([similarities.found, model.dataChanged]):
+        pass
+    assert column(model, Column.SIMILAR) == ["–", "75 %", "100 %"]
+    figures.take(loop)
+    assert figures.of(Kind.SIMILARITY) == [None, 0.75, 1.0]
+    assert not figures.has(Kind.COST)
+
+
+def test_recorded_similarities_are_taken_as_they_are(similarities: Similarities) -> None:
+    loop = told("abcd", "abcx", similarity=0.4).loops["loop"]
+    similarities.look_at("loop", loop)
+    assert not similarities.is_busy
+    assert similarities.of(loop, 1) == 0.4
+
+
+def test_results_of_which_only_the_beginning_is_there_are_read_in_full(
+    similarities: Similarities, qtbot: QtBot
+) -> None:
+    asked: list[tuple[object, ...]] = []
+    full = ["same beginning" + tail * 14 for tail in "aab"]
+
+    def read(path: str, first: int, last: int) -> list[Value]:
+        asked.append((path, first, last, threading.current_thread() is threading.main_thread()))
+        return list[Value](full[first : last + 1])
+
+    similarities.forget(read)
+    loop = told(*["same beginning…"] * 3).loops["loop"]
+    with qtbot.waitSignal(similarities.found):
+        similarities.look_at("loop", loop)
+    assert asked == [("loop", 0, 2, False)]
+    assert (similarities.of(loop, 1), similarities.of(loop, 2)) == (1.0, 0.5)
+
+
+def test_where_results_cannot_be_read_there_is_no_similarity(similarities: Similarities, qtbot: QtBot) -> None:
+    def read(_path: str, _first: int, _last: int) -> list[Value]:
+        raise EngineError("The history is gone.")
+
+    similarities.forget(read)
+    loop = told("one", "two").loops["loop"]
+    with qtbot.waitSignal(similarities.found):
+        similarities.look_at("loop", loop)
+    similarities.look_at("loop", loop)
+    assert not similarities.is_busy
+    assert similarities.of(loop, 1) is None
+
+
+def test_an_iteration_that_never_was_counts_as_the_latest() -> None:
+    picture = RunPicture({"inner": "outer", "add": "inner"})
+    begin(picture, 0, path="outer")
+    begin(picture, 0, path="outer[0].inner")
+    begin(picture, 1, path="outer[0].inner")
+    begin(picture, 1, path="outer")
+    begin(picture, 0, path="outer[1].inner")
+    assert picture.path_of("add", {"outer": 0, "inner": 1}) == "outer[0].inner[1].add"
+    assert picture.path_of("add", {"outer": 1, "inner": 1}) == "outer[1].inner[0].add"
+    assert picture.index_of("inner", {"outer": 1, "inner": 1}) == 0
+    assert picture.path_of("add") == "outer[1].inner[0].add"
+
+
+def test_a_loop_that_begins_anew_takes_back_what_it_did() -> None:
+    picture = RunPicture({"add": "loop"})
+    for index in range(2):
+        begin(picture, index)
+        picture.apply(NodeStarted("run", 0, 0.0, f"loop[{index}].add", "transform", {}))
+        picture.apply(iteration(index))
+    begin(picture, 0)
+    assert picture.loops["loop"].iterations == []
+    assert picture.node("add").state is NodeState.WAITING
+    assert picture.nodes == {}

@@ -1,0 +1,155 @@
+"""The words of an iteration: cells, facts, what was tested, and the way to a nested loop."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.history.crumbs import Crumb, crumbs
+from app.history.series import Kind, scale, ticks
+from app.history.stopping import findings, sentence, threshold
+from app.history.words import MOST, beginning, cost, facts, token_count, verdict
+from app.runs.picture import RunPicture
+from engine.models.base import Usage
+from engine.nodes.loop import LoopConfig
+from tests.app.history.loops import begin, end, iteration, nested, told
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=30,
+)
+
+
+class Untouched(str):
+    """A text that may only be looked at through its beginning."""
+
+    __slots__ = ()
+
+    def __getitem__(self, place: Any) -> str:
+        assert isinstance(place, slice)
+        assert place.stop <= MOST + 1, place
+        return str.__getitem__(self, place)
+
+    def __iter__(self) -> Any:
+        raise AssertionError("all of the text was looked at")
+
+    def split(self, *_: Any) -> Any:
+        raise AssertionError("all of the text was looked at")
+
+
+def test_of_a_text_of_a_megabyte_only_the_beginning_is_looked_at() -> None:
+    assert beginning(Untouched("word " * 200_000)) == f"{('word ' * 40)[:MOST].rstrip()}…"
+    assert len(beginning([Untouched("x" * 1_000_000)] * 3)) == MOST + 1
+
+
+@given(values)
+def test_a_value_is_written_as_json_as_far_as_it_goes(value: Any) -> None:
+    if isinstance(value, str):
+        whole = value
+    elif value is None:
+        whole = ""
+    else:
+        whole = json.dumps(value, ensure_ascii=False)
+    shown = beginning(value, 10_000)
+    assert shown == " ".join(whole.split()).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+@given(values)
+def test_a_cell_is_one_short_line(value: Any) -> None:
+    shown = beginning(value)
+    assert len(shown) <= MOST + 1
+    assert "\n" not in shown
+
+
+def test_facts_have_only_what_there_is() -> None:
+    assert facts(iteration(0), None) == "0.5 s"
+    usage = Usage(input_tokens=400, output_tokens=96, exact=True)
+    full = iteration(1, branch="continue", reason="vague", score=7.0, usage=usage, cost_usd=0.0041, duration_s=1.9)
+    assert facts(full, 0.784) == "continue · score 7 · 78.4 % similar · 496 tokens · $0.0041 · 1.9 s"
+    assert verdict(full) == "continue · vague"
+    assert token_count(Usage(input_tokens=1000, output_tokens=1, exact=False)) == "~1,001"
+    assert (token_count(Usage()), cost(iteration(0))) == ("", "")
+    assert cost(iteration(0, usage=usage, cost_usd=0.00001)) == "< $0.0001"
+    assert cost(iteration(0, usage=usage, cost_usd=None)) == "$?"
+
+
+def test_the_sentence_has_the_values_that_were_tested() -> None:
+    config = LoopConfig(exit_condition="stable_output", stability_threshold=0.95)
+    picture = told("one", "two", total=10, similarity=0.962)
+    assert sentence(picture.loops["loop"], config) == "At iteration 2 of at most 10."
+    end(picture, "stable_output")
+    loop = picture.loops["loop"]
+    assert sentence(loop, config) == (
+        "Stopped after 2 of 10: this result is 96.2 % the same as the one before (threshold 95 %)."
+    )
+    assert findings(loop, 1, config).splitlines()[0] == "Similarity 96.2 % ≥ 95 %"
+    assert threshold(config) == 0.95
+    assert threshold(LoopConfig()) is None
+
+
+def test_the_sentence_names_another_iteration_that_was_returned() -> None:
+    picture = told("one", "two", "three")
+    end(picture, returned=0)
+    assert sentence(picture.loops["loop"], LoopConfig()).endswith("It gave the result of iteration 1.")
+
+
+def test_what_was_tested_ends_with_the_reason_in_full() -> None:
+    loop = told("one", branch="continue", reason="Say\nwhere.").loops["loop"]
+    text = findings(loop, 0, LoopConfig(exit_condition="evaluator"))
+    assert text.startswith("The evaluator chose 'continue'")
+    assert text.endswith("\n\nSay\nwhere.")
+
+
+def test_the_way_to_a_nested_loop() -> None:
+    workflow = nested()
+    picture = RunPicture({"inner": "outer", "add": "inner"})
+    for index in range(3):
+        begin(picture, index, path="outer")
+        begin(picture, 0, path=f"outer[{index}].inner")
+    outside = crumbs(workflow, picture, {"outer": 1}, "outer")
+    assert outside == [Crumb("Outer", "outer", is_here=True), Crumb("Inner", "inner", is_deeper=True)]
+    inside = crumbs(workflow, picture, {"outer": 1}, "inner")
+    assert [crumb.text for crumb in inside] == ["Outer", "iteration 2", "Inner"]
+    assert inside[1] == Crumb("iteration 2", "outer", 1)
+    assert inside[2].is_here
+    assert [crumb.text for crumb in crumbs(workflow, picture, {"outer": 9}, "inner")][1] == "iteration 3"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "ends"),
+    [
+        (Kind.SIMILARITY, [None, 0.2, 0.9], (0.0, 1.0)),
+        (Kind.SIMILARITY, [None, 0.6, 0.9], (0.5, 1.0)),
+        (Kind.SIMILARITY, [None, 0.99], (0.9, 1.0)),
+        (Kind.COST, [0.003, 0.0041, None], (0.0, 0.005)),
+        (Kind.COST, [None], (0.0, 1.0)),
+        (Kind.TOKENS, [0.0, 0.0], (0.0, 1.0)),
+        (Kind.TIME, [0.7], (0.0, 1.0)),
+        (Kind.SCORE, [-3.0, 8.0], (-5.0, 10.0)),
+        (Kind.SCORE, [-3.0], (-5.0, 0.0)),
+    ],
+)
+def test_the_scale_has_round_ends_around_all_figures(
+    kind: Kind, values: list[float | None], ends: tuple[float, float]
+) -> None:
+    assert scale(kind, values) == pytest.approx(ends)
+
+
+def test_the_threshold_lies_on_the_scale_of_similarities() -> None:
+    assert scale(Kind.SIMILARITY, [None, 0.97], 0.3) == (0.0, 1.0)
+
+
+@given(st.integers(1, 20_000), st.integers(1, 40))
+def test_numbers_below_the_axis_are_whole_in_order_and_not_too_many(count: int, most: int) -> None:
+    numbers = ticks(count, most)
+    assert numbers[0] == 1
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] <= count
+    assert len(numbers) <= most + 1
+    assert ticks(3, 10) == [1, 2, 3]
+    assert ticks(1000, 10) == [1, *range(100, 1001, 100)]
