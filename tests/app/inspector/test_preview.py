@@ -54,6 +54,9 @@ def test_without_a_choice_the_latest_iteration_counts(ran: Bench) -> None:
     assert preview(ran, "{{draft}}") == "three"
 
 
+def test_of_an_iteration_that_never_was_the_latest_counts(ran: Bench) -> None:
+    assert preview(ran, "{{draft}}", loop=9) == "three"
+
+
 def test_a_node_that_did_not_run_has_no_values(ran: Bench) -> None:
-    assert preview(ran, "{{draft}}", loop=9) == "—"
     assert preview(ran, "{{input}}", node_id="unknown") == "—"
