@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from engine.document.model import Workflow
     from engine.document.problems import DocumentError, Problem
     from engine.errors import EngineError
+    from engine.nodes.context import Answer
     from engine.runner.options import RunOptions
     from engine.runner.parameters import InputError
     from engine.runner.result import LoopResult, RunError, RunResult
     from engine.runner.run import Run, start
+    from engine.store.base import Store, StoreError
+    from engine.store.opening import open_store
+    from engine.store.resume import Changes, ForkPlan, fork, plan_fork, resume, resume_with
 
 __version__ = "0.1.0"
 
@@ -34,17 +38,24 @@ _HOMES = {
     "engine.document.model": ("Workflow",),
     "engine.document.problems": ("DocumentError", "Problem"),
     "engine.errors": ("EngineError",),
+    "engine.nodes.context": ("Answer",),
     "engine.runner.options": ("RunOptions",),
     "engine.runner.parameters": ("InputError",),
     "engine.runner.result": ("LoopResult", "RunError", "RunResult"),
     "engine.runner.run": ("Run", "start"),
+    "engine.store.base": ("Store", "StoreError"),
+    "engine.store.opening": ("open_store",),
+    "engine.store.resume": ("Changes", "ForkPlan", "fork", "plan_fork", "resume", "resume_with"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Answer",
     "Builder",
+    "Changes",
     "DocumentError",
     "EngineError",
+    "ForkPlan",
     "InputError",
     "LoopResult",
     "Problem",
@@ -52,10 +63,17 @@ __all__ = [
     "RunError",
     "RunOptions",
     "RunResult",
+    "Store",
+    "StoreError",
     "Workflow",
     "dumps",
+    "fork",
     "load",
     "loads",
+    "open_store",
+    "plan_fork",
+    "resume",
+    "resume_with",
     "run",
     "run_blocking",
     "save",
