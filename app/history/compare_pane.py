@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 from app.history.compare_changes import Range
 from app.theme.style import style
 
-PIECE: Final = 20_000
+PIECE: Final = 8_000
 """How many characters are put in at once: some milliseconds."""
 
 

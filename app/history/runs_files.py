@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from engine.document.files import loads
 from engine.store.base import Store, StoreError
 from engine.store.export_csv import run_to_csv
+from engine.store.export_markdown import run_to_markdown
 from engine.store.outline import RunOutline
 from engine.store.run_file import head_of, read_run_file, run_to_json
 
@@ -63,6 +63,4 @@ def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:
     outline = RunOutline(run_id, store.events(run_id))
     if form == "csv":
         return run_to_csv(outline)
-    from engine.store.export_markdown import run_to_markdown
-
-    return run_to_markdown(outline, loads(store.document(run_id), source="The document of that run"))
+    return run_to_markdown(store.find(run_id), store.document(run_id), outline)

@@ -12,7 +12,16 @@ from typing import Final
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QBrush, QColor
 
-from app.history.runs_words import STATUS_ICONS, STATUS_WORDS, capital, fork_words, moment, name_of, reason_words
+from app.history.runs_words import (
+    STATUS_ICONS,
+    STATUS_WORDS,
+    branch_words,
+    capital,
+    fork_words,
+    moment,
+    name_of,
+    reason_words,
+)
 from app.theme.style import icon, style
 from app.window.run_facts import model_words
 from engine.runner.words import money, seconds
@@ -179,10 +188,10 @@ class RunsModel(QAbstractItemModel):
         return None
 
     def data(self, index: _Index, role: int = 0) -> object:  # noqa: D102
-        summary: RunSummary = index.internalPointer().summary
-        column = index.column()
+        row: Row = index.internalPointer()
+        summary, column = row.summary, index.column()
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}:
-            return cell(summary, column)
+            return branch_words(summary) if column == 1 and row.parent is not None else cell(summary, column)
         if role == SUMMARY_ROLE:
             return summary
         look = _LOOKS.get(role)

@@ -24,6 +24,7 @@ from engine.store.base import RunStatus, RunSummary, Store, Totals
 
 POLL_MS: Final = 2000
 TYPING_MS: Final = 200
+PINNED: Final = "pinned"
 _SINCE: Final = {"Any time": Since.ANY, "Today": Since.TODAY, "Last 7 days": Since.WEEK, "Last 30 days": Since.MONTH}
 
 
@@ -86,13 +87,9 @@ class RunsPanel(QWidget):
     @property
     def wish(self) -> Wish:
         """Which runs are to be seen."""
-        status = self.status.currentData()
-        return Wish(
-            self.text.text().strip(),
-            frozenset({status}) if isinstance(status, RunStatus) else frozenset(),
-            self.since.currentData(),
-            status == "pinned",
-        )
+        state = self.status.currentData()  # a text: Qt knows no enumerations of ours
+        statuses = frozenset({RunStatus(state)}) if state and state != PINNED else frozenset[RunStatus]()
+        return Wish(self.text.text().strip(), statuses, Since[self.since.currentData()], state == PINNED)
 
     def reload(self) -> None:
         """Read the list anew; what is selected stays so."""
@@ -150,14 +147,14 @@ class RunsPanel(QWidget):
         self.text.textChanged.connect(lambda _text: self._typing.start())
         self.status = QComboBox(self)
         self.status.setAccessibleName("Only runs in this state")
-        self.status.addItem("Any state", None)
+        self.status.addItem("Any state", "")
         for status, word in STATUS_WORDS.items():
-            self.status.addItem(word, status)
-        self.status.addItem("Pinned", "pinned")
+            self.status.addItem(word, status.value)
+        self.status.addItem("Pinned", PINNED)
         self.since = QComboBox(self)
         self.since.setAccessibleName("Only runs since")
         for word, since in _SINCE.items():
-            self.since.addItem(word, since)
+            self.since.addItem(word, since.name)
         for box in (self.status, self.since):
             box.currentIndexChanged.connect(lambda _at: self.reload())
 

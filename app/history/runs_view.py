@@ -13,7 +13,7 @@ from app.theme.style import style
 from app.theme.tokens import UNIT
 from engine.store.base import RunSummary
 
-WIDTHS: Final = (168, 0, 112, 84, 0, 84, 72, 72, 112)
+WIDTHS: Final = (160, 0, 112, 80, 0, 80, 72, 72, 104)
 STRETCHED: Final = frozenset({1, 4})
 """Workflow and why it stopped share what room there is."""
 

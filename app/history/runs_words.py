@@ -112,6 +112,11 @@ def fork_words(summary: RunSummary) -> str:
     return f"fork of {short_id(summary.parent)}{place}"
 
 
+def branch_words(summary: RunSummary) -> str:
+    """A fork that stands under the run that it was forked from: `Fork from iteration 3`."""
+    return f"Fork from {place_words(summary.forked_at)}" if summary.forked_at else "Fork"
+
+
 def total_words(totals: Totals) -> str:
     """What runs come to, in a line."""
     count = "No runs" if not totals.count else f"{totals.count:,} run{'' if totals.count == 1 else 's'}"

@@ -55,6 +55,11 @@ class StoreAccess(QObject):
         self._waiting: list[Callable[[], object]] = []
         self._is_opening = False
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that was asked of it is still to be done."""
+        return self._worker.is_busy
+
     def open(self) -> None:
         """Begin to open it, in a thread."""
         if self.store is not None or self._is_opening:

@@ -1,0 +1,90 @@
+"""A window whose history lies in a file of the test, and the parts of it with a store of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.history.store_access import StoreAccess
+from app.settings.preferences import Preferences
+from app.window.main_window import MainWindow
+from engine.store import Store, open_store
+from tests.app.window.conftest import Answers, Script, answers, end, preferences, script
+
+__all__ = ["answers", "preferences", "script"]
+
+
+@pytest.fixture
+def store_path(tmp_path: Path) -> Path:
+    return tmp_path / "history.sqlite3"
+
+
+@pytest.fixture
+def store(store_path: Path) -> Iterator[Store]:
+    """The history, as another part of the program holds it."""
+    opened = open_store(store_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def access(store: Store, store_path: Path, qtbot: QtBot) -> Iterator[StoreAccess]:
+    """The way of the window to that history."""
+    owner = QObject()
+    access = StoreAccess(store_path, owner)
+    access.open()
+    qtbot.waitUntil(lambda: access.store is not None)
+    yield access
+    access.close()
+    qtbot.waitUntil(lambda: not access.is_busy)
+    owner.deleteLater()
+
+
+MakeWindow = Callable[[], MainWindow]
+
+
+@pytest.fixture
+def make_window(
+    engine_thread: EngineThread,
+    preferences: Preferences,
+    answers: Answers,
+    script: Script,
+    tmp_path: Path,
+    store_path: Path,
+    qtbot: QtBot,
+) -> Iterator[MakeWindow]:
+    """Makes windows on the same history; each has the keyboard when it is made."""
+    made: list[MainWindow] = []
+
+    def make() -> MainWindow:
+        window = MainWindow(engine_thread, preferences, asker=answers, data_folder=tmp_path / "data", store=store_path)
+        made.append(window)
+        window.show()
+        window.activateWindow()
+        window.history.access.open()
+        qtbot.waitUntil(lambda: window.isActiveWindow() and window.history.access.store is not None)
+        return window
+
+    yield make
+    for window in made:
+        close(window, qtbot)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def close(window: MainWindow, qtbot: QtBot) -> None:
+    """Close a window whatever is open in it, and let go of its history; once is enough."""
+    if window.closing.is_under_way:
+        return
+    end(window, qtbot)
+    window.history.access.close()
+    qtbot.waitUntil(lambda: not window.history.access.is_busy)
+
+
+@pytest.fixture
+def window(make_window: MakeWindow) -> MainWindow:
+    return make_window()

@@ -1,0 +1,233 @@
+"""Two texts side by side: which words are marked, what belongs together, and that a window never waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextCursor
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.history.compare_changes import Change, compare, shown, summary
+from app.history.compare_pane import ComparePane
+from app.history.compare_window import CompareWindow, Wanted
+from app.history.store_access import StoreAccess
+from app.theme.style import style
+from engine.store import Store
+from tests.app.history.kept import refine, refine_script, run_kept
+
+
+def test_what_only_one_text_has_is_marked_in_it() -> None:
+    found = compare("The sea is wide.", "The sea is deep and wide.")
+    assert found.changes == (Change((11, 11), (11, 20)),)
+    assert found.marks(is_left=True) == []
+    assert found.marks(is_left=False) == [(11, 20)]
+    assert summary(found) == "1 place differs: 0 words gone, 2 words new."
+
+
+def test_equal_texts_and_empty_ones_are_said_to_be_so() -> None:
+    assert summary(compare("a", "a")) == "The texts are the same."
+    assert summary(compare("", "")) == "Both are empty."
+
+
+def test_places_count_characters_as_qt_does() -> None:
+    found = compare("😀 one", "😀 two")
+    assert found.changes == (Change((3, 6), (3, 6)),)
+
+
+def test_what_a_text_document_cannot_hold_is_replaced() -> None:
+    assert shown("a\r\nb\rc\u2029d\x00\ud800") == "a\nb\nc\nd\ufffd\ufffd"
+
+
+def test_a_place_has_its_place_in_the_other_text() -> None:
+    found = compare("one two three", "one 2 three")
+    assert found.across(0, is_left=True) == 0
+    assert found.across(8, is_left=True) == 6
+    assert found.across(6, is_left=False) == 8
+
+
+texts = st.lists(st.sampled_from(["word ", "😀", "line\n", "x" * 5000, "é", "\u2029"]), max_size=8).map("".join)
+
+
+@given(texts, texts)
+def test_what_is_not_marked_is_equal_on_both_sides(left: str, right: str) -> None:
+    found = compare(left, right)
+    rests: list[bytes] = []
+    for text, is_left in ((found.left, True), (found.right, False)):
+        units = text.encode("utf-16-le")
+        for start, end in reversed(found.marks(is_left=is_left)):
+            units = units[: 2 * start] + units[2 * end :]
+        rests.append(units.replace(b"\n\x00", b""))
+    assert rests[0] == rests[1]
+    assert max((len(line) for line in (found.left + "\n" + found.right).split("\n")), default=0) <= 2001
+
+
+@pytest.fixture
+def pane(qtbot: QtBot) -> ComparePane:
+    pane = ComparePane("Left text", is_left=True)
+    qtbot.addWidget(pane)
+    pane.resize(300, 200)
+    pane.show()
+    return pane
+
+
+def marked(pane: ComparePane) -> list[str]:
+    """The pieces of the text that are marked by a line and by colour."""
+    found: list[str] = []
+    block = pane.document().begin()
+    while block.isValid():
+        for piece in block.layout().formats():
+            assert piece.format.fontStrikeOut() or piece.format.fontUnderline()
+            assert piece.format.background().color().name() in {style().theme.bad_soft, style().theme.good_soft}
+            found.append(block.text()[piece.start : piece.start + piece.length])
+        block = block.next()
+    return found
+
+
+def test_marks_run_over_lines_and_take_on_another_theme(pane: ComparePane, qtbot: QtBot) -> None:
+    pane.show_text("one two\nthree four\nfive", [(4, 13)])
+    assert marked(pane) == ["two", "three"]
+    style().choose("light")
+    assert marked(pane) == ["two", "three"]
+    style().choose("dark")
+    assert pane.isReadOnly()
+
+
+def test_a_megabyte_is_put_in_piece_by_piece(pane: ComparePane, qtbot: QtBot) -> None:
+    text = "some words that stand in a line of their own\n" * 23_000
+    ranges = [(start, start + 4) for start in range(0, len(text), 900)]
+    pane.show_text(text, ranges)
+    assert pane.document().characterCount() < 50_000
+    with qtbot.waitSignal(pane.filled, timeout=20_000):
+        pass
+    assert pane.document().characterCount() == len(text) + 1
+    assert len(marked(pane)) == len(ranges)
+
+
+@pytest.fixture
+def compared(access: StoreAccess, qtbot: QtBot) -> Iterator[CompareWindow]:
+    window = CompareWindow(access)
+    window.resize(900, 600)
+    yield window
+    window.hide()
+    qtbot.waitUntil(lambda: not window._worker.is_busy)
+    window.deleteLater()
+
+
+def show(window: CompareWindow, qtbot: QtBot, left: Wanted, right: Wanted) -> None:
+    with qtbot.waitSignal(window.compared, timeout=10_000):
+        window.show_pair(left, right)
+
+
+def choose(window: CompareWindow, qtbot: QtBot, box: object, text: str) -> None:
+    """Choose an entry with the keyboard."""
+    box.setFocus()  # type: ignore[attr-defined]
+    with qtbot.waitSignal(window.compared, timeout=10_000):
+        at = box.findText(text)  # type: ignore[attr-defined]
+        assert at >= 0, [box.itemText(row) for row in range(box.count())]  # type: ignore[attr-defined]
+        box.setCurrentIndex(at)  # type: ignore[attr-defined]
+        box.activated.emit(at)  # type: ignore[attr-defined]
+
+
+def test_two_iterations_of_a_run_are_compared(
+    store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    show(compared, qtbot, Wanted(run_id, "loop[0]"), Wanted(run_id, "loop[2]"))
+    assert [pane.toPlainText() for pane in compared.panes] == [
+        "The sea is wide, draft 1.",
+        "The sea is wide, draft 3.",
+    ]
+    assert [marked(pane) for pane in compared.panes] == [["1"], ["3"]]
+    assert compared.line.text() == "1 place differs: 1 word gone, 1 word new."
+    choose(compared, qtbot, compared.left.what, "Feedback")
+    assert compared.right.what.currentText() == "Feedback"
+    assert [pane.toPlainText() for pane in compared.panes] == ["Say more, advice 1.", "Say more, advice 3."]
+    choose(compared, qtbot, compared.left.what, "Draft · prompt")
+    assert [pane.toPlainText() for pane in compared.panes] == [
+        "user:\nWrite: the sea",
+        "user:\nWrite: Say more, advice 2.",
+    ]
+    choose(compared, qtbot, compared.right.place, "Iteration 2")
+    assert compared.panes[1].toPlainText() == "user:\nWrite: Say more, advice 1."
+    choose(compared, qtbot, compared.right.place, "Whole run")
+    assert compared.panes[1].toPlainText() == "The sea is wide, draft 3."
+
+
+def test_another_run_is_chosen_and_keeps_iteration_and_part(
+    store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    first = run_kept(store, refine(name="One"), refine_script(tmp_path / "s.json"))
+    run_kept(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
+    show(compared, qtbot, Wanted(first, "loop[1]", ("draft", "output")), Wanted(first, "loop[1]", ("draft", "output")))
+    other = next(text for at in range(compared.right.run.count()) if "Two" in (text := compared.right.run.itemText(at)))
+    choose(compared, qtbot, compared.right.run, other)
+    assert compared.right.place.currentText() == "Iteration 2"
+    assert compared.right.what.currentText() == "Draft · output"
+    assert compared.panes[1].toPlainText() == "Something else entirely."
+
+
+def test_f7_goes_to_the_next_change_and_with_shift_to_the_one_before(compared: CompareWindow, qtbot: QtBot) -> None:
+    comparison = compare("one two three four five", "one 2 three 4 five")
+    compared.show()
+    compared._show(comparison)
+    compared.activateWindow()
+    qtbot.waitUntil(compared.isActiveWindow)
+    for number in (1, 2, 1):
+        QTest.keyClick(compared, Qt.Key.Key_F7)
+        assert compared.line.text().startswith(f"Change {number} of 2.")
+        place = comparison.changes[number - 1]
+        assert [pane.textCursor().position() for pane in compared.panes] == [place.left[0], place.right[0]]
+    QTest.keyClick(compared, Qt.Key.Key_F7, Qt.KeyboardModifier.ShiftModifier)
+    assert compared.line.text().startswith("Change 2 of 2.")
+
+
+def test_both_sides_scroll_together_to_what_belongs_together(compared: CompareWindow, qtbot: QtBot) -> None:
+    lines = [f"line {number}\n" for number in range(200)]
+    comparison = compare("".join(lines), "".join(["new\n"] * 50 + lines))
+    compared.show()
+    compared._show(comparison)
+    left, right = compared.panes
+    qtbot.waitUntil(lambda: left.verticalScrollBar().maximum() > 100)
+    left.verticalScrollBar().setValue(100)
+    assert right.firstVisibleBlock().text() == "line 100"
+    right.verticalScrollBar().setValue(70)
+    assert left.firstVisibleBlock().text() == "line 20"
+
+
+def test_the_sides_are_swapped(store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    show(compared, qtbot, Wanted(run_id, "loop[0]"), Wanted(run_id, "loop[1]", ("draft", "input")))
+    before = [pane.toPlainText() for pane in compared.panes]
+    with qtbot.waitSignal(compared.compared, timeout=10_000):
+        QTest.mouseClick(compared.swap, Qt.MouseButton.LeftButton)
+    assert [pane.toPlainText() for pane in compared.panes] == before[::-1]
+    assert compared.left.chosen_place == "loop[1]"
+
+
+def test_a_run_that_is_gone_is_told_in_a_sentence(store: Store, compared: CompareWindow, qtbot: QtBot) -> None:
+    compared.show_pair(Wanted("nobody"), Wanted("nobody"))
+    qtbot.waitUntil(lambda: "There is no run" in compared.line.text())
+
+
+def test_texts_are_marked_and_copied_by_keyboard(pane: ComparePane, qtbot: QtBot) -> None:
+    pane.show_text("one two", [])
+    pane.setFocus()
+    QTest.keyClick(pane, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    cursor: QTextCursor = pane.textCursor()
+    assert cursor.selectedText() == "one two"
+
+
+def test_a_pair_of_a_megabyte_each_is_compared_in_seconds() -> None:
+    left = "".join(f"word{number % 997} " + ("\n" if number % 11 == 0 else "") for number in range(130_000))
+    right = left.replace("word500 ", "other ")
+    begun = time.perf_counter()
+    found = compare(left, right)
+    assert len(found.changes) == 130
+    assert time.perf_counter() - begun < 30

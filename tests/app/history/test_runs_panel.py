@@ -1,0 +1,330 @@
+"""The list of runs: what it shows, finds, deletes, pins, hands on and takes in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.history.runs_panel import RunsPanel
+from app.history.store_access import StoreAccess
+from app.worker import wait_for_workers
+from engine.errors import EngineError
+from engine.store import RunStatus, Store
+from tests.app.history.kept import DAY, ids, keep
+from tests.app.window.conftest import Answers, answer, question
+
+NOW = time.time()
+
+
+@pytest.fixture
+def panel(access: StoreAccess, answers: Answers, qtbot: QtBot) -> Iterator[RunsPanel]:
+    panel = RunsPanel(access, answers)
+    panel.resize(1100, 400)
+    yield panel
+    panel.hide()
+    qtbot.waitUntil(lambda: not panel._worker.is_busy and not access.is_busy)
+    panel.deleteLater()
+
+
+def shown(panel: RunsPanel, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(panel.listed, timeout=5000):
+        panel.show()
+
+
+def lines(panel: RunsPanel, parent: QModelIndex | None = None) -> list[str]:
+    """What stands in the column of the workflows, from top to bottom, forks after two spaces."""
+    model, above = panel.model, parent or QModelIndex()
+    found: list[str] = []
+    for row in range(model.rowCount(above)):
+        found.append(model.index(row, 1, above).data())
+        found += [f"  {line}" for line in lines(panel, model.index(row, 0, above))]
+    return found
+
+
+def cells(panel: RunsPanel, row: int) -> list[str]:
+    return [panel.model.index(row, column).data() for column in range(panel.model.columnCount())]
+
+
+def until_listed(panel: RunsPanel, qtbot: QtBot, act: Callable[[], object]) -> None:
+    with qtbot.waitSignal(panel.listed, timeout=5000):
+        act()
+
+
+def scroll_to_end(panel: RunsPanel, qtbot: QtBot, count: int) -> None:
+    def is_there() -> bool:
+        bar = panel.view.verticalScrollBar()
+        bar.setValue(0)
+        bar.setValue(bar.maximum())
+        return panel.model.rowCount() == count
+
+    qtbot.waitUntil(is_there, timeout=10_000)
+
+
+def test_a_run_stands_in_its_row_with_what_it_came_to(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 40 * DAY, iterations=2, cost=0.5)
+    shown(panel, qtbot)
+    when, *rest = cells(panel, 0)
+    assert rest == ["Refine", "Done", "2", "–", "$0.5000", "10", "9.0 s", "Scripted"]
+    assert ", " in when
+    assert panel.total.text() == "1 run · 10 tokens · $0.50"
+
+
+def test_forks_stand_under_the_runs_that_they_were_forked_from(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 50, name="First")
+    keep(store, "bbbb", started=NOW - 40, name="Other")
+    keep(store, "cccc", started=NOW - 30, name="First", parent="aaaa")
+    keep(store, "dddd", started=NOW - 20, name="First", parent="cccc")
+    shown(panel, qtbot)
+    assert lines(panel) == ["First", "  Fork from iteration 2", "    Fork from iteration 2", "Other"]
+
+
+def test_where_only_some_runs_are_shown_a_fork_says_what_it_was_forked_from(
+    store: Store, panel: RunsPanel, qtbot: QtBot
+) -> None:
+    keep(store, "aaaaaaaa", started=NOW - 50, name="First")
+    keep(store, "cccccccc", started=NOW - 30, name="First", parent="aaaaaaaa", error="No key.")
+    shown(panel, qtbot)
+    until_listed(panel, qtbot, lambda: panel.status.setCurrentIndex(panel.status.findData(RunStatus.FAILED.value)))
+    assert lines(panel) == ["First · fork of aaaaaa, iteration 2"]
+    assert cells(panel, 0)[4] == "No key."
+
+
+def test_runs_are_found_by_the_name_of_their_workflow(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 50, name="Letters")
+    keep(store, "bbbb", started=NOW - 40, name="Poems")
+    shown(panel, qtbot)
+    until_listed(panel, qtbot, lambda: QTest.keyClicks(panel.text, "poe"))
+    assert lines(panel) == ["Poems"]
+    assert panel.total.text().startswith("1 run ·")
+    until_listed(panel, qtbot, lambda: QTest.keyClicks(panel.text, "x"))
+    assert lines(panel) == []
+    assert panel.empty.text().startswith("No run fits.")
+
+
+def test_runs_are_found_by_their_date(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 40 * DAY, name="Old")
+    keep(store, "bbbb", started=NOW - 20 * DAY, name="Of this month")
+    shown(panel, qtbot)
+    until_listed(panel, qtbot, lambda: panel.since.setCurrentIndex(panel.since.findText("Last 30 days")))
+    assert lines(panel) == ["Of this month"]
+    until_listed(panel, qtbot, lambda: panel.since.setCurrentIndex(panel.since.findText("Today")))
+    assert lines(panel) == []
+
+
+def test_many_runs_come_in_pages_as_one_scrolls(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    for number in range(450):
+        keep(store, f"{number:04}", started=NOW - number, iterations=0)
+    shown(panel, qtbot)
+    assert panel.model.rowCount() < 450
+    assert panel.total.text().startswith("450 runs")
+    scroll_to_end(panel, qtbot, 450)
+    assert [run.run_id for run in panel.model.summaries()] == [f"{number:04}" for number in range(450)]
+
+
+def test_a_parent_that_is_further_back_is_brought_with_its_fork(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "old", started=NOW - 1000, name="Parent")
+    for number in range(250):
+        keep(store, f"{number:04}", started=NOW - 10 - number, iterations=0, name="Other")
+    keep(store, "new", started=NOW, name="Parent", parent="old")
+    shown(panel, qtbot)
+    assert lines(panel)[:3] == ["Parent", "  Fork from iteration 2", "Other"]
+    scroll_to_end(panel, qtbot, 251)
+    assert lines(panel).count("Parent") == 1
+    assert len(lines(panel)) == 252
+
+
+def test_a_run_that_begins_meanwhile_is_shown_and_what_is_selected_stays(
+    store: Store, panel: RunsPanel, qtbot: QtBot
+) -> None:
+    keep(store, "aaaa", started=NOW - 50, name="First")
+    shown(panel, qtbot)
+    panel.view.select(["aaaa"])
+    keep(store, "bbbb", started=NOW, name="Second")
+    until_listed(panel, qtbot, lambda: None)
+    assert lines(panel) == ["Second", "First"]
+    assert ids(panel.view.selected) == ["aaaa"]
+
+
+def test_nobody_looks_at_the_disk_while_the_panel_is_hidden(panel: RunsPanel, qtbot: QtBot) -> None:
+    shown(panel, qtbot)
+    assert panel._poll.isActive()
+    panel.hide()
+    assert not panel._poll.isActive()
+
+
+def test_deleting_asks_first_and_says_that_it_cannot_be_undone(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 50, name="First")
+    keep(store, "bbbb", started=NOW - 40, name="Second")
+    shown(panel, qtbot)
+    panel.view.select(["aaaa"])
+    QTest.keyClick(panel.view, Qt.Key.Key_Delete)
+    assert "cannot be undone" in question(panel).informativeText()
+    answer(panel, "Cancel")
+    assert ids(store.runs()) == ["bbbb", "aaaa"]
+    QTest.keyClick(panel.view, Qt.Key.Key_Delete)
+    until_listed(panel, qtbot, lambda: answer(panel, "Delete"))
+    assert lines(panel) == ["Second"]
+    assert ids(store.runs()) == ["bbbb"]
+
+
+def test_a_run_is_pinned_and_unpinned(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 50)
+    shown(panel, qtbot)
+    panel.view.select(["aaaa"])
+    assert panel.actions_by_name["pin"].text() == "Pin"
+    until_listed(panel, qtbot, panel.actions_by_name["pin"].trigger)
+    assert store.find("aaaa").pinned
+    assert panel.actions_by_name["pin"].text() == "Unpin"
+    until_listed(panel, qtbot, lambda: panel.status.setCurrentIndex(panel.status.findData("pinned")))
+    assert len(lines(panel)) == 1
+    panel.view.select(["aaaa"])
+    until_listed(panel, qtbot, panel.actions_by_name["pin"].trigger)
+    assert lines(panel) == []
+
+
+@pytest.mark.parametrize(("form", "ending"), [("markdown", "md"), ("json", "json"), ("csv", "csv")])
+def test_a_run_is_written_to_a_file(
+    form: str, ending: str, store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    keep(store, "aaaabbbb", started=NOW - 50, name="My letters")
+    shown(panel, qtbot)
+    panel.view.select(["aaaabbbb"])
+    answers.to_save = tmp_path / f"out.{ending}"
+    with qtbot.waitSignal(panel.errands.told) as told:
+        panel.actions_by_name[f"export_{ending}"].trigger()
+    assert told.args == [f"The run is written to {answers.to_save}.", "info"]
+    assert answers.suggested is not None
+    assert answers.suggested.name == f"my-letters-aaaabb.{ending}"
+    assert "r1" in answers.to_save.read_text()
+
+
+def test_a_run_that_was_written_as_json_is_taken_in_again(
+    store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    keep(store, "aaaa", started=NOW - 50)
+    shown(panel, qtbot)
+    panel.view.select(["aaaa"])
+    answers.to_save = answers.to_read = tmp_path / "run.json"
+    before = list(store.events("aaaa"))
+    with qtbot.waitSignal(panel.errands.told):
+        panel.actions_by_name["export_json"].trigger()
+    store.delete(["aaaa"])
+    until_listed(panel, qtbot, panel.reload)
+    assert lines(panel) == []
+    until_listed(panel, qtbot, panel.actions_by_name["import"].trigger)
+    assert lines(panel) == ["Refine"]
+    assert list(store.events("aaaa")) == before
+
+
+def test_a_file_that_holds_no_run_is_refused_in_a_sentence(
+    panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    shown(panel, qtbot)
+    answers.to_read = tmp_path / "no-run.json"
+    answers.to_read.write_text("{}")
+    with qtbot.waitSignal(panel.errands.told) as told:
+        panel.actions_by_name["import"].trigger()
+    text, kind = told.args
+    assert kind == "bad"
+    assert "no run that was exported" in text
+    assert panel.notice.text == text
+
+
+def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(
+    store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    keep(store, "aaaa", started=NOW - 50)
+    shown(panel, qtbot)
+    panel.view.select(["aaaa"])
+    answers.to_save = tmp_path / "nowhere" / "run.csv"
+    with qtbot.waitSignal(panel.errands.told) as told:
+        panel.actions_by_name["export_csv"].trigger()
+    assert told.args[1] == "bad"
+    assert "cannot be written" in told.args[0]
+
+
+def test_enter_and_a_double_click_open_a_run(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 50)
+    shown(panel, qtbot)
+    panel.view.select(["aaaa"])
+    with qtbot.waitSignal(panel.open_wanted) as wanted:
+        QTest.keyClick(panel.view, Qt.Key.Key_Return)
+    assert wanted.args == ["aaaa"]
+    middle: QPoint = panel.view.visualRect(panel.model.index(0, 1)).center()
+    with qtbot.waitSignal(panel.open_wanted) as wanted:
+        QTest.mouseClick(panel.view.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+        QTest.mouseDClick(panel.view.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+    assert wanted.args == ["aaaa"]
+
+
+def test_what_can_be_done_fits_what_is_selected(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "done", started=NOW - 50)
+    keep(store, "failed", started=NOW - 40, error="No key.")
+    keep(store, "broken", started=NOW - 30, end=False)
+    shown(panel, qtbot)
+
+    def possible() -> set[str]:
+        return {name for name, action in panel.actions_by_name.items() if action.isEnabled()}
+
+    exports = {"export_md", "export_json", "export_csv"}
+    assert possible() == {"import"}
+    panel.view.select(["done"])
+    assert possible() == {"import", "open", "compare", "pin", "delete", *exports}
+    for run_id in ("failed", "broken"):
+        panel.view.select([run_id])
+        assert "resume" in possible()
+    panel.view.select(["done", "failed"])
+    assert possible() == {"import", "compare", "pin", "delete"}
+
+
+def test_two_runs_are_compared_the_older_on_the_left(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 50)
+    keep(store, "bbbb", started=NOW - 40)
+    shown(panel, qtbot)
+    panel.view.select(["bbbb", "aaaa"])
+    with qtbot.waitSignal(panel.compare_wanted) as wanted:
+        QTest.mouseClick(panel.buttons["compare"], Qt.MouseButton.LeftButton)
+    assert wanted.args == ["aaaa", "bbbb"]
+
+
+def test_a_history_that_cannot_be_opened_is_told_in_the_panel(answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
+    owner = QWidget()
+    bad = tmp_path / "bad.sqlite3"
+    bad.write_bytes(b"no database at all" * 100)
+    access = StoreAccess(bad, owner)
+    panel = RunsPanel(access, answers)
+    with qtbot.waitSignal(access.failed) as failed:
+        access.open()
+    assert failed.args[0] == access.failure
+    panel.show()
+    assert panel.empty.text() == f"Runs are not being kept. {access.failure}"
+    assert access.store is None
+    assert not access.ask(lambda store: store.size())
+    panel.hide()
+    panel.deleteLater()
+    owner.deleteLater()
+    wait_for_workers(5)
+
+
+def test_what_was_asked_for_while_it_is_being_opened_is_done_afterwards(tmp_path: Path, qtbot: QtBot) -> None:
+    owner = QWidget()
+    access = StoreAccess(tmp_path / "x.sqlite3", owner, make=_no_store)
+    told: list[str] = []
+    access.when_settled(lambda: told.append("at once"))
+    access.open()
+    access.when_settled(lambda: told.append(access.failure))
+    assert told == ["at once"]
+    qtbot.waitUntil(lambda: len(told) == 2)
+    assert told[1] == "It is away. Bring it back."
+    owner.deleteLater()
+
+
+def _no_store(_path: Path | None) -> Store:
+    raise EngineError("It is away.", "Bring it back.")
