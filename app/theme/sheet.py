@@ -2,7 +2,8 @@
 
 No Qt here. A widget says what it is through properties, set with `app.theme.style.mark`:
 `panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `danger`, `link`,
-`row` (buttons), `invalid` (fields), `bare` (views without a frame; `rows` where the rows draw the focus themselves),
+`row` (buttons), `invalid` (fields), `bare` (views without a frame; `rows`
+where the rows draw the focus themselves, `solid` where scrolling shall be fast),
 and `badge`, `hint` and `tone` with a kind.
 """
 

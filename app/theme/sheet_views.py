@@ -21,6 +21,8 @@ QFrame[row="true"]:hover {{ background: {theme.hover}; }}
 QFrame[row="true"]:focus {{ border-color: {theme.accent}; }}
 QAbstractItemView[bare="true"] {{ border: 1px solid transparent; border-radius: 0px; background: transparent; }}
 QAbstractItemView[bare="true"]:focus {{ border-color: {theme.accent}; }}
+QAbstractItemView[bare="solid"] {{ border: 1px solid transparent; border-radius: 0px; background: {theme.panel}; }}
+QAbstractItemView[bare="solid"]:focus {{ border-color: {theme.accent}; }}
 QAbstractItemView[bare="rows"] {{ background: transparent; border: none; }}
 QListView::item, QTreeView::item {{ padding: 4px 8px; border: none; min-height: {round(20 * scale)}px; }}
 QTableView::item {{ padding: 0px 8px; border: none; }}

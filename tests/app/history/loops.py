@@ -76,8 +76,8 @@ def judged() -> Workflow:
         id="judge",
         mode="rules",
         branches=[
-            {"name": "done", "rule": "size(input) >= 4"},
-            {"name": "continue", "rule": "else"},
+            {"name": "done", "when": "size(input) >= 4"},
+            {"name": "continue", "when": "else"},
         ],
     )
     exit_ = flow.add("exit", id="end", loop="loop")

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.history.series import Figures, Kind
 from app.history.similarities import Similarities
-from app.history.table_model import RETURNED_ROLE, UNDER_WAY_ROLE, Column, IterationModel
+from app.history.table_model import Column, IterationModel
 from app.runs.picture import NodeState, RunPicture
 from engine.errors import EngineError
 from engine.models.base import Usage
@@ -52,7 +52,7 @@ def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None
         model.show_loop(loop, is_over=False)
     assert inserted.args[1:] == [1, 1]
     assert column(model, Column.RESULT) == ["one", "Under way…"]
-    assert model.index(1, 0).data(UNDER_WAY_ROLE)
+    assert model.is_under_way(1)
 
     picture.apply(iteration(1, "two", branch="done", reason="good", score=9.0))
     with qtbot.waitSignal(model.dataChanged):
@@ -64,7 +64,7 @@ def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None
 
     end(picture, returned=0)
     model.show_loop(loop, is_over=True)
-    assert [model.index(row, 0).data(RETURNED_ROLE) for row in range(2)] == [True, False]
+    assert [model.is_returned(row) for row in range(2)] == [True, False]
     assert model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Iteration: 1, returned"
 
 

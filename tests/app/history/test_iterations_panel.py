@@ -1,0 +1,377 @@
+"""The Iterations panel on the screen, used with mouse and keyboard while workflows really run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.history.iterations_panel import IterationsPanel
+from app.history.series import Kind
+from app.history.table_model import Column
+from app.session import Session
+from engine.document.model import Workflow
+from engine.models.base import Usage
+from engine.runner.options import RunOptions
+from tests.app.conftest import MakeSession
+from tests.app.history.loops import begin, end, iteration, judged, nested, one_loop, told
+
+
+@dataclass
+class Bench:
+    """A panel with its session."""
+
+    qtbot: QtBot
+    session: Session
+    panel: IterationsPanel
+
+    def run(self) -> None:
+        with self.qtbot.waitSignal(self.session.run_ended, timeout=10_000):
+            self.session.start_run({}, RunOptions())
+        self.settle()
+
+    def settle(self) -> None:
+        self.qtbot.waitUntil(lambda: not self.panel.similarities.is_busy)
+
+    def show(self, picture: Any, workflow: Workflow | None = None) -> None:
+        """Show a run that was told elsewhere, as one of the history is."""
+        self.session.picture, self.session.run_workflow = picture, workflow or self.session.workflow
+        self.session.run_started.emit()
+        self.settle()
+
+    def click_row(self, row: int) -> None:
+        table = self.panel.table
+        place = table.visualRect(table.model().index(row, Column.RESULT)).center()
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+    def click_chart(self, index: int) -> None:
+        chart = self.panel.chart
+        place = QPoint(round(chart.place_of(index)), chart.height() // 2)
+        QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
+
+    @property
+    def row(self) -> int:
+        return self.panel.table.currentIndex().row()
+
+    @property
+    def text(self) -> str:
+        return self.panel.detail.text.content.view.text()
+
+    @property
+    def shown_columns(self) -> set[Column]:
+        return {which for which in Column if not self.panel.table.isColumnHidden(which)}
+
+    def choose_part(self, title: str) -> None:
+        parts = self.panel.detail.parts
+        (item,) = [parts.item(row) for row in range(parts.count()) if parts.item(row).text() == title]
+        QTest.mouseClick(parts.viewport(), Qt.MouseButton.LeftButton, pos=parts.visualItemRect(item).center())
+
+
+OpenPanel = Callable[..., Bench]
+
+
+@pytest.fixture
+def open_panel(qtbot: QtBot, make_session: MakeSession) -> OpenPanel:
+    def make(workflow: Workflow, width: int = 1100, height: int = 420) -> Bench:
+        session = make_session(workflow)
+        panel = IterationsPanel(session)
+        qtbot.addWidget(panel)
+        panel.resize(width, height)
+        with qtbot.waitActive(panel):
+            panel.show()
+            panel.activateWindow()
+        return Bench(qtbot, session, panel)
+
+    return make
+
+
+@pytest.fixture
+def ran(open_panel: OpenPanel) -> Bench:
+    """After four iterations of one loop: `a.`, `a..` and so on."""
+    bench = open_panel(one_loop())
+    bench.run()
+    return bench
+
+
+def test_after_a_run_each_iteration_has_a_row_and_the_last_is_shown(ran: Bench) -> None:
+    model = ran.panel.model
+    assert [model.index(row, Column.RESULT).data() for row in range(4)] == ["a.", "a..", "a...", "a...."]
+    assert [model.index(row, Column.SIMILAR).data() for row in range(4)] == ["–", "66.6 %", "75 %", "80 %"]
+    assert ran.row == 3
+    assert ran.text == "a...."
+    assert ran.panel.why.full_text == "Stopped after 4 of 4: the count was reached."
+    assert not ran.panel.detail.returned.isHidden()
+    assert not ran.panel.latest.isEnabled()
+    assert ran.shown_columns == {Column.NUMBER, Column.RESULT, Column.SIMILAR, Column.TIME}
+
+
+def test_a_click_on_a_row_moves_the_whole_window(ran: Bench) -> None:
+    ran.click_row(1)
+    assert ran.session.chosen == {"loop": 1}
+    assert ran.text == "a.."
+    assert ran.panel.detail.title.text() == "Iteration 2"
+    assert ran.panel.detail.returned.isHidden()
+    assert ran.panel.slider.value() == 1
+    assert ran.panel.chart.readout(1) == "Iteration 2 · similarity 66.6 %"
+
+
+def test_what_is_chosen_elsewhere_is_chosen_here(ran: Bench) -> None:
+    ran.session.look_at("loop", 0)
+    assert ran.row == 0
+    assert ran.panel.table.selectionModel().isRowSelected(0)
+    ran.session.look_at_latest()
+    assert ran.row == 3
+
+
+def test_the_keys_of_the_table(ran: Bench) -> None:
+    table = ran.panel.table
+    table.setFocus()
+    for key, chosen in (
+        (Qt.Key.Key_Up, {"loop": 2}),
+        (Qt.Key.Key_Left, {"loop": 1}),
+        (Qt.Key.Key_Down, {"loop": 2}),
+        (Qt.Key.Key_Home, {"loop": 0}),
+        (Qt.Key.Key_Left, {"loop": 0}),
+        (Qt.Key.Key_Right, {"loop": 1}),
+        (Qt.Key.Key_End, {"loop": 3}),
+        (Qt.Key.Key_Right, {}),
+        (Qt.Key.Key_Left, {"loop": 2}),
+        (Qt.Key.Key_Escape, {}),
+    ):
+        QTest.keyClick(table, key)
+        assert ran.session.chosen == chosen, key
+        assert ran.row == chosen.get("loop", 3), key
+
+
+def test_the_chart_is_clicked_dragged_and_stepped(ran: Bench) -> None:
+    chart = ran.panel.chart
+    ran.click_chart(1)
+    assert ran.session.chosen == {"loop": 1}
+    middle = chart.height() // 2
+    QTest.mousePress(chart, Qt.MouseButton.LeftButton, pos=QPoint(round(chart.place_of(1)), middle))
+    QTest.mouseMove(chart, QPoint(round(chart.place_of(2)), middle))
+    QTest.mouseRelease(chart, Qt.MouseButton.LeftButton, pos=QPoint(round(chart.place_of(2)), middle))
+    assert ran.session.chosen == {"loop": 2}
+    chart.setFocus()
+    for key, chosen in (
+        (Qt.Key.Key_Left, {"loop": 1}),
+        (Qt.Key.Key_Home, {"loop": 0}),
+        (Qt.Key.Key_Right, {"loop": 1}),
+        (Qt.Key.Key_End, {"loop": 3}),
+        (Qt.Key.Key_Escape, {}),
+    ):
+        QTest.keyClick(chart, key)
+        assert ran.session.chosen == chosen
+
+
+def test_the_mouse_on_the_chart_shows_values(ran: Bench) -> None:
+    chart = ran.panel.chart
+    assert ran.panel.readout.full_text == "Iteration 4 · similarity 80 %"
+    QTest.mouseMove(chart, QPoint(round(chart.place_of(2)), chart.height() // 2))
+    assert ran.panel.readout.full_text == "Iteration 3 · similarity 75 %"
+    assert ran.session.chosen == {}, "only a click chooses"
+    QTest.mouseClick(ran.panel.legend.buttons[Kind.TIME], Qt.MouseButton.LeftButton)
+    assert ran.panel.readout.full_text.startswith("Iteration 3 · similarity 75 % · time 0.")
+
+
+def test_the_legend_offers_what_there_is(open_panel: OpenPanel) -> None:
+    bench = open_panel(judged())
+    bench.run()
+    offered = [kind for kind, button in bench.panel.legend.buttons.items() if button.isVisible()]
+    assert offered == [Kind.SIMILARITY, Kind.SCORE, Kind.TIME]
+    assert bench.shown_columns >= {Column.VERDICT, Column.SCORE}
+    model = bench.panel.model
+    assert [model.index(row, Column.VERDICT).data().partition(" ")[0] for row in range(3)] == [
+        "continue",
+        "continue",
+        "done",
+    ]
+    assert bench.panel.why.full_text.startswith("Stopped after 3 of 5: the evaluator chose 'done'")
+
+
+def test_the_parts_of_an_iteration(ran: Bench) -> None:
+    ran.click_row(1)
+    assert ran.panel.detail.parts.titles == ["Result", "Started from", "Verdict", "Nodes", "Add"]
+    ran.choose_part("Started from")
+    assert ran.text == "a."
+    ran.click_row(2)
+    assert ran.text == "a..", "the same part of another iteration"
+    ran.choose_part("Verdict")
+    assert ran.text == "Iteration 3 of at most 4"
+
+
+def test_what_a_node_got_and_gave_in_an_iteration(ran: Bench) -> None:
+    ran.click_row(1)
+    ran.choose_part("Add")
+    shown = {view.heading.text(): view.content.view.text() for view in ran.panel.detail.node.parts.values()}
+    assert shown == {"Gave: output": "a..", "Got: input": "a."}
+    ran.click_row(0)
+    shown = {view.heading.text(): view.content.view.text() for view in ran.panel.detail.node.parts.values()}
+    assert shown == {"Gave: output": "a.", "Got: input": "a"}
+
+
+def test_comparing_forking_and_exporting_say_of_what(ran: Bench) -> None:
+    detail = ran.panel.detail
+    ran.click_row(2)
+    with ran.qtbot.waitSignal(ran.panel.compare_wanted) as compare:
+        QTest.mouseClick(detail.compare, Qt.MouseButton.LeftButton)
+    assert compare.args == ["loop[2]"]
+    ran.choose_part("Add")
+    with ran.qtbot.waitSignal(ran.panel.fork_wanted) as fork:
+        QTest.mouseClick(detail.fork, Qt.MouseButton.LeftButton)
+    assert fork.args == ["loop[2].add"]
+    with ran.qtbot.waitSignal(ran.panel.export_wanted):
+        QTest.mouseClick(ran.panel.export, Qt.MouseButton.LeftButton)
+
+
+def test_into_a_nested_loop_and_out_again(open_panel: OpenPanel) -> None:
+    bench = open_panel(nested())
+    bench.run()
+    panel = bench.panel
+    bench.click_row(1)
+    assert [button.text() for button in panel.breadcrumb.buttons] == ["Inner"]
+    QTest.mouseClick(panel.breadcrumb.buttons[0], Qt.MouseButton.LeftButton)
+    bench.settle()
+    assert panel.loop_id == "inner"
+    assert [button.text() for button in panel.breadcrumb.buttons] == ["Outer", "iteration 2"]
+    assert [panel.model.index(row, Column.RESULT).data() for row in range(2)] == ["a...", "a...."]
+    bench.click_row(0)
+    assert bench.session.chosen == {"outer": 1, "inner": 0}
+    assert panel.detail.place == "outer[1].inner[0]"
+    QTest.mouseClick(panel.breadcrumb.buttons[1], Qt.MouseButton.LeftButton)
+    assert panel.loop_id == "outer"
+    assert bench.row == 1
+
+
+def test_the_loop_of_what_is_selected_is_shown(open_panel: OpenPanel) -> None:
+    bench = open_panel(nested())
+    bench.run()
+    assert bench.panel.loop_id == "outer"
+    bench.session.select(["add"])
+    assert bench.panel.loop_id == "inner"
+    bench.session.select(["outer"])
+    assert bench.panel.loop_id == "outer"
+    bench.session.select(["out"])
+    assert bench.panel.loop_id == "outer", "what is in no loop changes nothing"
+
+
+def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: OpenPanel) -> None:
+    bench = open_panel(one_loop())
+    picture = told("one")
+    begin(picture, 1)
+    bench.show(picture)
+    assert bench.row == 1
+    assert bench.text.startswith("It is under way.")
+    picture.apply(iteration(1, "two"))
+    begin(picture, 2)
+    bench.session.run_updated.emit({"loop"})
+    assert (bench.row, bench.panel.model.rowCount()) == (2, 3)
+    bench.click_row(0)
+    picture.apply(iteration(2, "three"))
+    begin(picture, 3)
+    bench.session.run_updated.emit({"loop"})
+    assert (bench.row, bench.panel.model.rowCount()) == (0, 4)
+    assert bench.text == "one"
+    QTest.mouseClick(bench.panel.latest, Qt.MouseButton.LeftButton)
+    assert bench.row == 3
+
+
+def test_a_panel_out_of_sight_takes_up_what_came_when_it_is_seen(ran: Bench) -> None:
+    ran.panel.hide()
+    picture = told("one", "two")
+    ran.session.picture = picture
+    ran.session.run_started.emit()
+    assert ran.panel.model.rowCount() == 4
+    assert ran.panel.detail.place == "loop[1]", "what is looked at is known all the same"
+    ran.panel.show()
+    assert ran.panel.model.rowCount() == 2
+    ran.settle()
+
+
+def test_without_iterations_it_says_why(open_panel: OpenPanel) -> None:
+    bench = open_panel(one_loop(condition="false"))
+    empty: QWidget = bench.panel.empty
+    assert empty.isVisible()
+    assert bench.panel.empty.text() == "Run the workflow: each iteration of its loop then has a row here."
+    assert not bench.panel.split.isVisible()
+    assert not bench.panel.step(1)
+    bench.run()
+    assert bench.panel.empty.text() == "Ran no iteration: its condition “false” was not met."
+    other = open_panel(Workflow())
+    assert other.panel.empty.text().startswith("This workflow has no loop.")
+
+
+def test_one_iteration_has_nothing_to_compare_with(open_panel: OpenPanel) -> None:
+    bench = open_panel(one_loop(max_iterations=1))
+    bench.run()
+    assert bench.panel.chart.nothing == "One iteration: there is nothing yet to compare it with."
+    bench.click_chart(0)
+    assert bench.session.chosen == {"loop": 0}
+    bench.panel.grab()
+
+
+def test_a_narrow_panel_keeps_the_result_and_a_low_one_the_table(open_panel: OpenPanel) -> None:
+    bench = open_panel(one_loop())
+    usage = Usage(input_tokens=1200, output_tokens=300, exact=True)
+    picture = told("one", "two", usage=usage, cost_usd=0.01, branch="continue", reason="too short", score=3.0)
+    end(picture)
+    bench.panel.resize(1600, 420)
+    bench.show(picture)
+    assert bench.shown_columns == set(Column)
+    bench.panel.resize(700, 420)
+    assert Column.RESULT in bench.shown_columns
+    assert Column.TOKENS not in bench.shown_columns
+    assert bench.panel.table.columnWidth(Column.RESULT) >= 88
+    assert bench.panel.chart.isVisible()
+    bench.panel.resize(700, 190)
+    assert not bench.panel.chart.isVisible()
+    assert bench.panel.table.isVisible()
+
+
+def test_the_arrangement_is_kept(open_panel: OpenPanel) -> None:
+    first = open_panel(one_loop())
+    first.run()
+    with first.qtbot.waitSignal(first.panel.layout_changed):
+        QTest.mouseClick(first.panel.legend.buttons[Kind.TIME], Qt.MouseButton.LeftButton)
+    first.panel.split.setSizes([400, 600])
+    state = first.panel.layout_state()
+    second = open_panel(one_loop())
+    second.panel.restore_layout(state)
+    second.run()
+    assert second.panel.chart.shown == [Kind.SIMILARITY, Kind.TIME]
+    assert second.panel.split.sizes() == first.panel.split.sizes()
+    second.panel.restore_layout({"split": ["a"], "series": 5})
+    assert second.panel.chart.shown == [Kind.SIMILARITY, Kind.TIME]
+
+
+def test_a_text_is_shown_as_it_stands_and_cannot_be_markup(open_panel: OpenPanel) -> None:
+    bench = open_panel(one_loop())
+    picture = told("<b>bold</b> \ud800 \x00", "<img src=x>", branch="<i>", reason="<u>", score=1.0)
+    bench.show(picture)
+    bench.panel.grab()
+    assert bench.panel.model.index(1, Column.RESULT).data() == "<img src=x>"
+    assert bench.text == "<img src=x>"
+    tip = bench.panel.model.index(1, Column.VERDICT).data(Qt.ItemDataRole.ToolTipRole)
+    assert "<u>" not in tip
+
+
+def test_a_thousand_iterations_and_results_of_a_megabyte(open_panel: OpenPanel) -> None:
+    bench = open_panel(one_loop())
+    large = "word " * 200_000
+    picture = told(*[f"{index} {large}" for index in range(3)], *["word"] * 997, total=1000, similarity=0.5)
+    end(picture)
+    bench.show(picture)
+    bench.panel.grab()
+    assert bench.panel.model.rowCount() == 1000
+    bench.session.look_at("loop", 1)
+    bench.panel.grab()
+    assert bench.text.startswith("1 word word")
+    assert len(bench.text) < 30_000, "the rest is shown when it is asked for"
+    bench.click_chart(500)
+    assert bench.session.chosen["loop"] == pytest.approx(500, abs=2)
