@@ -1,0 +1,61 @@
+"""`make run`: the window, or where there can be none, the same run without it. The program is a stand-in that notes its
+arguments; what the real one says without a screen is shown in `tests/app/test_entry.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MAKEFILE = Path(__file__).parents[2] / "Makefile"
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or shutil.which("make") is None, reason="This test needs make, which is missing."
+)
+
+
+def make_run(folder: Path, exit_code: int) -> tuple[int, list[str], str]:
+    """Run `make run` where everything is set up, with a program that ends with this code where it shall show a window.
+
+    Returns:
+        The exit code, the arguments of each call of the program, and what was printed.
+    """
+    shutil.copy(MAKEFILE, folder)
+    for name in ("requirements.lock", "pyproject.toml"):
+        (folder / name).touch()
+        os.utime(folder / name, (0, 0))
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    calls = folder / "calls"
+    (programs / "loopwright").write_text(
+        f'#!/bin/sh\necho "called $*" >> "{calls}"\n[ $# -gt 0 ] || exit {exit_code}\n', encoding="utf-8"
+    )
+    for name in ("loopwright", "python", "uv"):
+        (programs / name).touch()
+        (programs / name).chmod(0o755)
+    (folder / ".venv" / ".installed").touch()
+    done = subprocess.run(["make", "run"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, calls.read_text("utf-8").splitlines(), done.stdout
+
+
+def test_the_window_is_all_that_is_started(tmp_path: Path) -> None:
+    assert make_run(tmp_path, 0) == (0, ["called "], "")
+
+
+def test_where_no_window_can_be_shown_the_run_is_done_without_one(tmp_path: Path) -> None:
+    code, calls, said = make_run(tmp_path, 2)
+
+    assert code == 0
+    assert calls == ["called ", "called run templates/self-refine.loop.json"]
+    assert said.startswith("So here is the run without a window.\n")
+
+
+def test_a_window_that_fails_is_no_reason_to_run_without_it(tmp_path: Path) -> None:
+    code, calls, _ = make_run(tmp_path, 1)
+
+    assert code != 0
+    assert calls == ["called "]
