@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
-from engine.models.base import Finish, Message, Reply, Request, Usage
+from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.nodes.spec import ModelCall
 from engine.runner import events
 from engine.runner.events import AnyEvent
@@ -58,21 +58,16 @@ KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Field:
-    """How one field of an event is written and read; None: as it is."""
+    """How one field of an event is written and read."""
 
     name: str
-    encode: Callable[[Any, Put, Place], Any] | None
-    decode: Callable[[Any, Get], Any] | None
+    encode: Callable[[Any, Put, Place], Any]
+    decode: Callable[[Any, Get], Any]
 
 
 def encode_fields(event: AnyEvent, put: Put) -> list[Any]:
     """The event's own fields as an array for JSON."""
-    return [
-        getattr(event, field.name)
-        if field.encode is None
-        else field.encode(getattr(event, field.name), put, (field.name,))
-        for field in _FIELDS[type(event)]
-    ]
+    return [field.encode(getattr(event, field.name), put, (field.name,)) for field in _FIELDS[type(event)]]
 
 
 def decode_event(
@@ -89,23 +84,24 @@ def decode_event(
         array: Its own fields.
         get: Gives the values back.
     """
-    fields = [
-        item if field.decode is None else field.decode(item, get)
-        for field, item in zip(_FIELDS[kind], array, strict=False)
-    ]
+    fields = [field.decode(item, get) for field, item in zip(_FIELDS[kind], array, strict=False)]
     return kind(run_id, seq, time, path, *fields)
 
 
 def encode_reply(reply: Reply, put: Put, place: Place) -> list[Any]:
     """A model's reply as an array."""
     usage = _encode_usage(reply.usage, put, place)
-    return [put(reply.text, (*place, "reply")), reply.finish.value, usage, reply.model, reply.cost_usd]
+    head = [put(reply.text, (*place, "reply")), reply.finish.value, usage, put(reply.model, place), reply.cost_usd]
+    return [*head, _encode_tool_calls(reply.tool_calls, put, place)] if reply.tool_calls else head
 
 
 def decode_reply(array: list[Any], get: Get) -> Reply:
     """The reply that `encode_reply` made that array of."""
-    text, finish, usage, model, cost_usd = array
-    return Reply(get(text), Finish(finish), _decode_usage(usage, get) or Usage(), model, cost_usd)
+    text, finish, usage, model, cost_usd, *calls = array
+    told = _decode_usage(usage, get) or Usage()
+    return Reply(
+        get(text), Finish(finish), told, get(model), cost_usd, _decode_tool_calls(calls[0] if calls else [], get)
+    )
 
 
 def _encode_value(value: Any, put: Put, place: Place) -> Any:
@@ -117,11 +113,11 @@ def _decode_value(value: Any, get: Get) -> Any:
 
 
 def _encode_ports(ports: dict[str, Any], put: Put, place: Place) -> list[Any]:
-    return [item for name, value in ports.items() for item in (name, put(value, (*place, name)))]
+    return [item for name, value in ports.items() for item in (put(name, place), put(value, (*place, name)))]
 
 
 def _decode_ports(flat: list[Any], get: Get) -> dict[str, Any]:
-    return {flat[index]: get(flat[index + 1]) for index in range(0, len(flat), 2)}
+    return {get(flat[index]): get(flat[index + 1]) for index in range(0, len(flat), 2)}
 
 
 def _encode_texts(texts: tuple[str, ...], put: Put, place: Place) -> list[Any]:
@@ -148,19 +144,63 @@ def _encode_call(call: ModelCall, put: Put, place: Place) -> list[Any]:
         for item in (message.role, put(message.text, (*place, index)))
     ]
     schema = put(request.schema, (*place, "schema"))
-    settings = [request.temperature, request.max_tokens, schema, request.seed, request.path]
+    settings = [request.temperature, request.max_tokens, schema, request.seed, put(request.path, place)]
     reply = encode_reply(call.reply, put, place)
-    return [call.model, messages, settings, reply, call.cost_usd, call.duration_s]
+    head = [put(call.model, place), messages, settings, reply, call.cost_usd, call.duration_s]
+    with_tools = request.tools or any(message.tool_calls or message.tool_call_id for message in request.messages)
+    return [*head, *_encode_tools(request, put, place)] if with_tools else head
+
+
+def _encode_tools(request: Request, put: Put, place: Place) -> list[Any]:
+    """What only a request with tools has: the tools, and by message its calls and the call that it answers."""
+    tools = [
+        put(part, (*place, "tool")) for tool in request.tools for part in (tool.name, tool.description, tool.parameters)
+    ]
+    parts: list[Any] = [
+        [index, _encode_tool_calls(message.tool_calls, put, place), put(message.tool_call_id, place)]
+        for index, message in enumerate(request.messages)
+        if message.tool_calls or message.tool_call_id
+    ]
+    return [tools, parts]
+
+
+def _encode_tool_calls(calls: tuple[ToolCall, ...], put: Put, place: Place) -> list[Any]:
+    return [put(part, (*place, "tool_call")) for call in calls for part in (call.id, call.name, call.arguments)]
+
+
+def _decode_tool_calls(flat: list[Any], get: Get) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(*(get(part) for part in flat[index : index + 3])) for index in range(0, len(flat), 3))
+
+
+def _decode_tools(messages: list[Message], more: list[Any], get: Get) -> tuple[ToolDefinition, ...]:
+    """The tools of a request; its messages get their parts of `_encode_tools`."""
+    if not more:
+        return ()
+    tools, parts = more
+    for index, calls, call_id in parts:
+        messages[index] = dataclasses.replace(
+            messages[index], tool_calls=_decode_tool_calls(calls, get), tool_call_id=get(call_id)
+        )
+    # A preview cuts long parameters to a text.
+    got = [get(part) for part in tools]
+    return tuple(
+        ToolDefinition(got[index], got[index + 1], _object_or_empty(got[index + 2])) for index in range(0, len(got), 3)
+    )
+
+
+def _object_or_empty(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _decode_call(array: list[Any], get: Get) -> ModelCall:
-    model, flat, (temperature, max_tokens, stored_schema, seed, path), reply, cost_usd, duration_s = array
-    messages = tuple(Message(flat[index], get(flat[index + 1])) for index in range(0, len(flat), 2))
+    model, flat, (temperature, max_tokens, stored_schema, seed, path), reply, cost_usd, duration_s, *more = array
+    messages = [Message(flat[index], get(flat[index + 1])) for index in range(0, len(flat), 2)]
+    tools = _decode_tools(messages, more, get)
     # A preview cuts a long schema to a text, which no request can have.
     value = get(stored_schema)
-    schema: dict[str, Any] | None = value if isinstance(value, dict) else None
-    request = Request(messages, temperature, max_tokens, schema, seed, path)
-    return ModelCall(model, request, decode_reply(reply, get), cost_usd, duration_s)
+    schema = cast(dict[str, Any], value) if isinstance(value, dict) else None
+    request = Request(tuple(messages), temperature, max_tokens, schema, seed, get(path), tools)
+    return ModelCall(get(model), request, decode_reply(reply, get), cost_usd, duration_s)
 
 
 def _encode_calls(calls: tuple[ModelCall, ...], put: Put, place: Place) -> list[Any]:
@@ -174,11 +214,9 @@ def _decode_calls(calls: list[Any], get: Get) -> tuple[ModelCall, ...]:
 _AS_VALUE: Final = (_encode_value, _decode_value)
 _AS_PORTS: Final = (_encode_ports, _decode_ports)
 _AS_TEXTS: Final = (_encode_texts, _decode_texts)
-# By the fields' names, which mean the same in every event. What is not named here is short and goes as it is.
+# By the fields' names, which mean the same in every event. What is not named here is a value.
 _FORMS: Final[dict[str, tuple[Callable[[Any, Put, Place], Any], Callable[[Any, Get], Any]]]] = {
-    **dict.fromkeys(("value", "input", "result", "feedback"), _AS_VALUE),
-    **dict.fromkeys(("text", "error", "remedy", "reason", "message", "comment", "input_preview"), _AS_VALUE),
-    **dict.fromkeys(("inputs", "outputs"), _AS_PORTS),
+    **dict.fromkeys(("inputs", "outputs", "edits"), _AS_PORTS),
     **dict.fromkeys(("models", "choices", "warnings"), _AS_TEXTS),
     "usage": (_encode_usage, _decode_usage),
     "call": (_encode_call, _decode_call),
@@ -187,7 +225,7 @@ _FORMS: Final[dict[str, tuple[Callable[[Any, Put, Place], Any], Callable[[Any, G
 _COMMON: Final = frozenset({"run_id", "seq", "time", "path"})
 _FIELDS: Final[dict[type[AnyEvent], tuple[_Field, ...]]] = {
     kind: tuple(
-        _Field(field.name, *_FORMS.get(field.name, (None, None)))
+        _Field(field.name, *_FORMS.get(field.name, _AS_VALUE))
         for field in dataclasses.fields(kind)
         if field.name not in _COMMON
     )

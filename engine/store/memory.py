@@ -128,7 +128,7 @@ class MemoryStore:
             busy = [run_id for run_id in run_ids if self._run(run_id).summary().status in UNDER_WAY]
             if busy:
                 raise still_under_way(busy)
-            for run_id in run_ids:
+            for run_id in set(run_ids):
                 del self._runs[run_id]
             self._replies = {key: kept for key, kept in self._replies.items() if kept[0] in self._runs}
 

@@ -1,0 +1,120 @@
+"""Putting texts into the blob table: each once, told by what is stored already where that is shorter."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections import OrderedDict, deque
+from collections.abc import Collection, Hashable, Iterable
+from typing import Final
+
+from engine.store.sqlite.pieces import SHORTEST, Known, Quote, pack_recipe, split
+
+_WORTH_PACKING: Final = 192
+"""Bytes below which compression gains nothing."""
+_WORTH_SPLITTING: Final = 128
+_SAVING: Final = 64
+"""Bytes that a recipe must save: about what its own row costs more."""
+_RECENT: Final = 12
+"""How many of the latest texts are looked for inside a new one."""
+_REMEMBERED_BYTES: Final = 32 * 2**20
+"""How much text a run holds in memory so that the next one can be told by it."""
+_ROW_BYTES: Final = 110
+"""What a blob's row costs beside its data, about: its hash twice, its numbers, its place in the tables of uses."""
+
+
+class BlobWriter:
+    """Writes the blobs of one run, in the writer's transaction.
+
+    Attributes:
+        used: Blobs that the run names and that `write_uses` has not written yet.
+        written: Bytes that new blobs took since the last `write_uses`.
+    """
+
+    def __init__(self, run: int) -> None:
+        self.used: set[int] = set()
+        self.written = 0
+        self._run = run
+        self._latest: OrderedDict[Hashable, Known] = OrderedDict()
+        self._latest_bytes = 0
+        self._recent: deque[Known] = deque(maxlen=_RECENT)
+
+    def forget(self) -> None:
+        """Forget all numbers of blobs: the transaction that gave them was taken back."""
+        self.used.clear()
+        self.written = 0
+        self._latest.clear()
+        self._latest_bytes = 0
+        self._recent.clear()
+
+    def put(self, connection: sqlite3.Connection, data: bytes, place: Hashable, children: Collection[int] = ()) -> int:
+        """The number of the blob with these bytes.
+
+        Args:
+            connection: The writer's.
+            data: The bytes.
+            place: Where in the run it stands, as far as texts there resemble each other.
+            children: Blobs that the bytes name.
+        """
+        digest = hashlib.sha256(data).digest()
+        row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
+        blob = int(row[0]) if row else self._insert(connection, digest, data, place, children)
+        self.used.add(blob)
+        self._remember(place, Known(blob, data))
+        return blob
+
+    def write_uses(self, connection: sqlite3.Connection) -> int:
+        """Write down which blobs the run names.
+
+        Returns:
+            Bytes that they took.
+        """
+        rows = [(self._run, blob) for blob in sorted(self.used)]
+        connection.executemany("INSERT OR IGNORE INTO uses (run, blob) VALUES (?, ?)", rows)
+        written, self.written = self.written, 0
+        self.used.clear()
+        return written
+
+    def _insert(
+        self, connection: sqlite3.Connection, digest: bytes, data: bytes, place: Hashable, children: Iterable[int]
+    ) -> int:
+        recipe, new = None, data
+        links = set(children)
+        if len(data) >= _WORTH_SPLITTING:
+            pieces = split(data, self._latest.get(place), self._recent)
+            if pieces is not None:
+                packed_recipe, literals = pack_recipe(pieces)
+                if len(packed_recipe) + len(literals) + _SAVING <= len(data):
+                    recipe, new = packed_recipe, literals
+                    links.update(piece.blob for piece in pieces if isinstance(piece, Quote))
+        stored, is_packed = _pack(new)
+        cursor = connection.execute(
+            "INSERT INTO blobs (hash, size, is_packed, recipe, data) VALUES (?, ?, ?, ?, ?)",
+            (digest, len(data), is_packed, recipe, stored),
+        )
+        blob = int(cursor.lastrowid or 0)
+        connection.executemany("INSERT INTO links (base, blob) VALUES (?, ?)", [(base, blob) for base in sorted(links)])
+        self.written += len(stored) + len(recipe or b"") + _ROW_BYTES
+        return blob
+
+    def _remember(self, place: Hashable, known: Known) -> None:
+        before = self._latest.pop(place, None)
+        if before is not None:
+            self._latest_bytes -= len(before.data)
+        self._latest[place] = known
+        self._latest_bytes += len(known.data)
+        while self._latest_bytes > _REMEMBERED_BYTES and len(self._latest) > 1:
+            _, oldest = self._latest.popitem(last=False)
+            self._latest_bytes -= len(oldest.data)
+        if len(known.data) >= SHORTEST and all(known.blob != recent.blob for recent in self._recent):
+            self._recent.append(known)
+
+
+def _pack(data: bytes) -> tuple[bytes, bool]:
+    """The data compressed, where that is worth it, and whether it is."""
+    if len(data) < _WORTH_PACKING:
+        return data, False
+    import zstandard
+
+    packed = zstandard.ZstdCompressor(level=3).compress(data)
+    return (packed, True) if len(packed) < len(data) * 0.95 else (data, False)

@@ -1,0 +1,135 @@
+"""What is changed about runs as wholes, each inside a transaction of the writing thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+from engine.models.base import Reply
+from engine.runner.journal import RunHead
+from engine.store.codec import encode_reply
+from engine.store.fold import UNDER_WAY, RunFold
+from engine.store.sqlite.blob_writer import BlobWriter
+from engine.store.sqlite.deletion import delete_run
+from engine.store.sqlite.journal import RunWriter
+from engine.store.sqlite.owners import Owner, live_owners
+from engine.store.sqlite.queries import number_of
+from engine.store.sqlite.rows import FOLD_COLUMNS, plain, read_fold, search_text, to_bytes, to_text
+from engine.store.sqlite.skeletons import SkeletonWriter, to_json
+from engine.store.sqlite.writer import Writer
+from engine.store.words import begun_before, held_elsewhere, no_such_run, still_under_way
+
+_INSERT: Final = """
+    INSERT INTO runs
+        (run_id, source, search, parent, forked_at, document, options, owner, state, started, updated, cost_usd)
+    VALUES (?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?)
+"""
+_HELD: Final = f"SELECT id, owner, source, size, {FOLD_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that this process may write from now on."""
+
+    run: int
+    run_id: str
+    source: str
+    fold: RunFold
+    size: int
+
+    def writer(self, writer: Writer, owner: int) -> RunWriter:
+        """What writes it."""
+        return RunWriter(writer, self.run, self.run_id, self.source, owner, self.fold, self.size)
+
+
+def begin(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: float) -> Begun:
+    """Enter a run.
+
+    Raises:
+        StoreError: The id is taken.
+    """
+    if connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (head.run_id,)).fetchone():
+        raise begun_before(head.run_id)
+    owner.beat(connection)
+    fold = RunFold(started=now, updated=now)
+    options = to_json(head.options)
+    row = (
+        head.run_id,
+        to_bytes(head.source),
+        search_text("", head.source),
+        head.parent,
+        head.forked_at,
+        options,
+        owner.token,
+        fold.state.value,
+        now,
+        now,
+        fold.cost_usd,
+    )
+    run = int(connection.execute(_INSERT, row).lastrowid or 0)
+    blobs = BlobWriter(run)
+    document = to_json(_written(connection, blobs, head.document))
+    size = len(document) + len(options) + blobs.write_uses(connection)
+    connection.execute("UPDATE runs SET document = ?, size = ? WHERE id = ?", (document, size, run))
+    return Begun(run, head.run_id, head.source, fold, size)
+
+
+def reopen(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Begun:
+    """Take over a run on which nobody is at work.
+
+    Raises:
+        StoreError: There is no such run, or a process is at work on it.
+    """
+    row = connection.execute(_HELD, (plain(run_id),)).fetchone()
+    if row is None:
+        raise no_such_run(run_id)
+    run, holder, source, size, *fold_columns = row
+    if holder is not None and holder in live_owners(connection):
+        raise held_elsewhere(run_id)
+    owner.beat(connection)
+    connection.execute("UPDATE runs SET owner = ? WHERE id = ?", (owner.token, run))
+    return Begun(run, run_id, to_text(source), read_fold(tuple(fold_columns)), size)
+
+
+def delete(connection: sqlite3.Connection, run_id: str) -> None:
+    """Delete a run; one that is gone already is no error.
+
+    Raises:
+        StoreError: A process is at work on it.
+    """
+    row = connection.execute("SELECT id, owner, state FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
+    if row is None:
+        return
+    run, holder, state = row
+    if state in UNDER_WAY and holder is not None and holder in live_owners(connection):
+        raise still_under_way([run_id])
+    delete_run(connection, run)
+
+
+def pin(connection: sqlite3.Connection, run_id: str, *, pinned: bool) -> None:
+    """Keep a run from retention, or no longer.
+
+    Raises:
+        StoreError: There is no such run.
+    """
+    connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (pinned, number_of(connection, run_id)))
+
+
+def keep_reply(connection: sqlite3.Connection, key: str, run_id: str, reply: Reply) -> None:
+    """Keep a reply for other runs, if its run is kept."""
+    row = connection.execute("SELECT id FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
+    if row is None:
+        return
+    blobs = BlobWriter(row[0])
+    values = SkeletonWriter(blobs)
+    values.begin(connection, "")
+    body = to_json(encode_reply(reply, values.put, ()))
+    blobs.write_uses(connection)
+    connection.execute("INSERT OR IGNORE INTO replies (key, run, body) VALUES (?, ?, ?)", (plain(key), row[0], body))
+
+
+def _written(connection: sqlite3.Connection, blobs: BlobWriter, document: str) -> object:
+    values = SkeletonWriter(blobs)
+    values.begin(connection, "")
+    return values.put(document, ("document",))

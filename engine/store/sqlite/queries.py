@@ -1,0 +1,159 @@
+"""What is asked of the history: lists of runs and the events of one."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from engine.runner.events import AnyEvent
+from engine.store.base import RunFilter, RunSummary, Totals
+from engine.store.codec import KIND_CODES, KINDS, decode_event
+from engine.store.sqlite.blob_reader import BlobReader
+from engine.store.sqlite.owners import live_owners
+from engine.store.sqlite.rows import SUMMARY_COLUMNS, plain, read_summary
+from engine.store.sqlite.schema import SEQ_BITS
+from engine.store.sqlite.skeletons import SkeletonReader
+from engine.store.words import no_such_run
+
+_PAGE: Final = 256
+_SEEN: Final = f"""
+    SELECT id, {SUMMARY_COLUMNS}, search,
+        CASE WHEN state IN ('running', 'paused')
+                AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(:live)))
+            THEN 'interrupted' ELSE state END AS status
+    FROM runs
+"""  # noqa: S608 - constants
+_WHERE: Final = """
+    WHERE (:part = '' OR instr(search, :part) > 0)
+        AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+        AND (:since IS NULL OR started >= :since)
+        AND (:until IS NULL OR started < :until)
+        AND (:parent = '' OR parent = :parent)
+        AND (NOT :pinned OR pinned)
+"""
+_RUNS: Final = f"""
+    SELECT status, {SUMMARY_COLUMNS} FROM ({_SEEN}) {_WHERE}
+    ORDER BY started DESC, id DESC LIMIT :limit OFFSET :offset
+"""  # noqa: S608 - constants
+_TOTALS: Final = f"""
+    SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0.0), count(*) - count(cost_usd)
+    FROM ({_SEEN}) {_WHERE}
+"""  # noqa: S608 - constants
+_ONE: Final = f"SELECT status, {SUMMARY_COLUMNS} FROM ({_SEEN}) WHERE run_id = :run_id"  # noqa: S608 - constants
+# The body comes last, so that it is not read of events that are left out.
+_EVENTS: Final = """
+    SELECT events.id, events.kind, events.time, paths.path, events.body
+    FROM events CROSS JOIN paths ON paths.id = events.path
+    WHERE events.id >= :first AND events.id < :end
+        AND (:kinds IS NULL OR events.kind IN (SELECT value FROM json_each(:kinds)))
+        AND (:level IS NULL
+            OR :level = '' AND instr(paths.path, '.') = 0
+            OR :level <> '' AND substr(paths.path, 1, length(:level) + 1) = :level || '.'
+                AND instr(substr(paths.path, length(:level) + 2), '.') = 0)
+    ORDER BY events.id LIMIT :page
+"""
+
+
+def find_runs(connection: sqlite3.Connection, which: RunFilter, limit: int, offset: int) -> list[RunSummary]:
+    """Runs, the newest first."""
+    rows = connection.execute(_RUNS, {**_parameters(connection, which), "limit": limit, "offset": offset})
+    return [read_summary(row[1:], row[0]) for row in rows]
+
+
+def sum_runs(connection: sqlite3.Connection, which: RunFilter) -> Totals:
+    """What those runs come to."""
+    count, tokens, cost_usd, unknown = connection.execute(_TOTALS, _parameters(connection, which)).fetchone()
+    return Totals(count, tokens, cost_usd, unknown > 0)
+
+
+def summary_of(connection: sqlite3.Connection, run_id: str) -> RunSummary:
+    """One run.
+
+    Raises:
+        StoreError: There is none of that id.
+    """
+    parameters = {"run_id": plain(run_id), "live": json.dumps(live_owners(connection))}
+    row = connection.execute(_ONE, parameters).fetchone()
+    if row is None:
+        raise no_such_run(run_id)
+    return read_summary(row[1:], row[0])
+
+
+def ids_that_begin_with(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
+    """The ids of runs that begin so, the newest run's first."""
+    rows = connection.execute(
+        "SELECT run_id FROM runs WHERE substr(run_id, 1, length(:prefix)) = :prefix "
+        "ORDER BY run_id <> :prefix, started DESC, id DESC LIMIT :most",
+        {"prefix": plain(prefix), "most": most},
+    )
+    return [run_id for (run_id,) in rows]
+
+
+def number_of(connection: sqlite3.Connection, run_id: str) -> int:
+    """The run's number in the file.
+
+    Raises:
+        StoreError: There is none of that id.
+    """
+    row = connection.execute("SELECT id FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
+    if row is None:
+        raise no_such_run(run_id)
+    return int(row[0])
+
+
+def head_of(connection: sqlite3.Connection, run_id: str) -> tuple[str, str]:
+    """A run's document and options, as they are stored.
+
+    Raises:
+        StoreError: There is no run of that id.
+    """
+    row = connection.execute("SELECT document, options FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
+    if row is None:
+        raise no_such_run(run_id)
+    return row
+
+
+def reply_of(connection: sqlite3.Connection, key: str) -> str | None:
+    """The reply that is kept under a key, as it is stored."""
+    row = connection.execute("SELECT body FROM replies WHERE key = ?", (plain(key),)).fetchone()
+    return None if row is None else row[0]
+
+
+def read_events(
+    connection: sqlite3.Connection,
+    run_id: str,
+    *,
+    level: str | None,
+    kinds: Collection[type[AnyEvent]] | None,
+    after: int,
+    preview: int | None,
+) -> Iterator[AnyEvent]:
+    """A run's events, a page at a time; between two events no transaction is open."""
+    run = number_of(connection, run_id)
+    values = SkeletonReader(BlobReader(connection), preview)
+    parameters = {
+        "first": (run << SEQ_BITS) + after + 1,
+        "end": run + 1 << SEQ_BITS,
+        "kinds": None if kinds is None else json.dumps([KIND_CODES[kind] for kind in kinds]),
+        "level": None if level is None else plain(level),
+        "page": _PAGE,
+    }
+    while rows := connection.execute(_EVENTS, parameters).fetchall():
+        for key, kind, time, path, body in rows:
+            seq = key & (1 << SEQ_BITS) - 1
+            yield decode_event(KINDS[kind], run_id, seq, time, path, json.loads(body), values.get)
+        parameters["first"] = rows[-1][0] + 1
+
+
+def _parameters(connection: sqlite3.Connection, which: RunFilter) -> dict[str, Any]:
+    return {
+        "live": json.dumps(live_owners(connection)),
+        "part": plain(which.workflow.casefold()),
+        "statuses": json.dumps([status.value for status in which.statuses]) if which.statuses else None,
+        "since": which.since,
+        "until": which.until,
+        "parent": plain(which.parent),
+        "pinned": which.pinned,
+    }

@@ -1,0 +1,102 @@
+"""How a run stands in its row: the columns, written and read.
+
+Texts that may hold anything are stored as bytes, because SQLite takes no lone surrogates as text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from engine.store.base import RunStatus, RunSummary
+from engine.store.fold import RunFold
+
+FOLD_COLUMNS: Final = (
+    "workflow, state, started, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error"
+)
+SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, {FOLD_COLUMNS}"
+
+
+def fold_row(fold: RunFold) -> tuple[Any, ...]:
+    """The values of `FOLD_COLUMNS`."""
+    return (
+        to_bytes(fold.workflow),
+        fold.state.value,
+        fold.started,
+        fold.updated,
+        fold.duration_s,
+        fold.iterations,
+        to_bytes(fold.exit_reason),
+        fold.tokens,
+        fold.cost_usd,
+        to_bytes(json.dumps(fold.models, ensure_ascii=False)),
+        to_bytes(fold.error),
+    )
+
+
+def read_fold(row: tuple[Any, ...]) -> RunFold:
+    """The fold whose columns these are."""
+    workflow, state, started, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row
+    return RunFold(
+        to_text(workflow),
+        RunStatus(state),
+        started,
+        updated,
+        duration_s,
+        iterations,
+        to_text(exit_reason),
+        tokens,
+        cost_usd,
+        tuple(json.loads(to_text(models))),
+        to_text(error),
+    )
+
+
+def read_summary(row: tuple[Any, ...], status: str) -> RunSummary:
+    """The summary whose columns (`SUMMARY_COLUMNS`) these are.
+
+    Args:
+        row: The columns.
+        status: How the run stands, seen from outside.
+    """
+    run_id, source, parent, forked_at, pinned, size, *fold_columns = row
+    fold = read_fold(tuple(fold_columns))
+    return RunSummary(
+        run_id,
+        fold.workflow,
+        to_text(source),
+        RunStatus(status),
+        fold.started,
+        fold.updated,
+        fold.duration_s,
+        fold.iterations,
+        fold.exit_reason,
+        fold.tokens,
+        fold.cost_usd,
+        fold.models,
+        fold.error,
+        parent,
+        forked_at,
+        bool(pinned),
+        size,
+    )
+
+
+def to_bytes(text: str) -> bytes:
+    """A text as it is stored where it may hold anything."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def to_text(stored: bytes) -> str:
+    """The text that was stored as these bytes."""
+    return stored.decode("utf-8", "surrogatepass")
+
+
+def plain(text: str) -> str:
+    """A text that SQLite takes: what no encoding can hold becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def search_text(workflow: str, source: str) -> str:
+    """What a filter looks for its text in: name and source, in no case."""
+    return plain(f"{workflow}\n{source}".casefold())

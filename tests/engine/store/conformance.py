@@ -1,0 +1,415 @@
+"""What every store must do, as a test class to be used again.
+
+To test a store of your own, subclass `StoreConformance` in a test module and give it a fixture `store`:
+
+    class TestMyStore(StoreConformance):
+        @pytest.fixture
+        def store(self) -> Iterator[Store]:
+            with closing(MyStore()) as store:
+                yield store
+
+Each test gets a new, empty store.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.errors import EngineError
+from engine.models.base import Finish, Reply, Usage
+from engine.runner import events
+from engine.store.base import RunFilter, RunStatus, Store, StoreError
+from engine.store.fold import RunFold
+from engine.store.preview import cut_event
+from tests.engine.store.kept import call, completed, end, head, iteration, keep, node, started, whole, write_all
+from tests.engine.store.strategies import REPLIES, logs
+
+# All examples go into one store, one after the other, each as a run of its own; every store takes its own examples.
+_FINE = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow)
+_ONE_STORE = settings(suppress_health_check=_FINE, max_examples=40)
+
+
+class StoreConformance:
+    """The tests; a subclass has the fixture `store`."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        raise NotImplementedError
+
+    # What is written comes back.
+
+    def test_a_run_comes_back_as_it_was_told(self, store: Store):
+        told = whole("a")
+        run_head = head("a", document='{"é": 1}', options={"budget_usd": 1.5}, source="/x/refine.loop.json")
+        keep(store, run_head, told)
+        assert list(store.events("a")) == told
+        assert store.document("a") == '{"é": 1}'
+        assert store.options("a") == {"budget_usd": 1.5}
+        assert store.find("a").source == "/x/refine.loop.json"
+
+    @_ONE_STORE
+    @given(data=st.data())
+    def test_any_events_come_back_and_the_summary_is_the_fold_of_them(self, store: Store, data: st.DataObject):
+        run_id = f"r{store.totals().count}"
+        told = data.draw(logs(run_id))
+        keep(store, head(run_id), told)
+        assert list(store.events(run_id)) == told
+        fold = RunFold()
+        for event in told:
+            fold.take(event)
+        kept = store.find(run_id)
+        assert (kept.workflow, kept.models, kept.error) == (fold.workflow, fold.models, fold.error)
+        assert (kept.iterations, kept.exit_reason, kept.tokens) == (fold.iterations, fold.exit_reason, fold.tokens)
+        assert (kept.cost_usd, kept.duration_s) == (fold.cost_usd, fold.duration_s)
+        ended = fold.state not in {RunStatus.RUNNING, RunStatus.PAUSED}
+        assert kept.status is (fold.state if ended else RunStatus.INTERRUPTED)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "\ud83d",
+            "\ud83d\ude00",
+            "a\0b",
+            "😀" * 40,
+            "שלום עולם " * 20,
+            "\u202etxt.exe",
+            "\r\n\t",
+            "x" * 63 + "é",
+            "$",
+        ],
+    )
+    def test_any_text_comes_back_short_and_long(self, store: Store, text: str):
+        told = [node("a", 0, "x", text), node("a", 1, "y", text * 200), node("a", 2, "z", {text: [text * 9]})]
+        keep(store, head("a", document=text, source=text), told)
+        assert list(store.events("a")) == told
+        assert store.document("a") == text
+        assert store.find("a").source == text
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {"$": 1},
+            {"$": -1},
+            {"$": []},
+            {"$": [["a", 1]]},
+            {"$": {"$": 5}},
+            [{"$": "x" * 100}],
+            {"$" + "x" * 100: 1},
+            {"\ud83d\ude00": 1, "😀": 2},
+        ],
+    )
+    def test_what_looks_like_the_stores_own_marks_comes_back(self, store: Store, value: Any):
+        told = [node("a", 0, "x", value), node("a", 1, "y", [value] * 200)]
+        keep(store, head("a"), told)
+        assert list(store.events("a")) == told
+
+    def test_values_nested_as_deeply_as_the_engine_allows_come_back(self, store: Store):
+        deep: Any = "core"
+        for level in range(499):
+            deep = [deep] if level % 2 else {"in": deep}
+        keep(store, head("a"), [node("a", 0, "x", deep)])
+        (event,) = store.events("a")
+        assert event == node("a", 0, "x", deep)
+
+    def test_large_numbers_keep_their_kind_and_value(self, store: Store):
+        numbers = [10**80, -(2**63), 1, 1.0, -0.0, 1e300, 5e-324, True]
+        keep(store, head("a"), [node("a", 0, "x", numbers)])
+        (event,) = store.events("a")
+        assert isinstance(event, events.NodeCompleted)
+        assert [repr(number) for number in event.outputs["output"]] == [repr(number) for number in numbers]  # type: ignore[union-attr]
+
+    def test_texts_that_grow_from_iteration_to_iteration_come_back(self, store: Store):
+        told, text = [], "Task: refine.\n"
+        for index in range(60):
+            text += f"\n---\nremark {index}: " + chr(97 + index % 26) * 90
+            prompt = f"Improve this, please:\n{text}\nAnswer with the text only, and nothing else at all."
+            told.append(node("a", index, f"loop[{index}].draft", text, calls=(call(prompt, text[-300:]),)))
+        keep(store, head("a"), told)
+        assert list(store.events("a")) == told
+        assert list(store.events("a", after=58)) == told[59:]
+
+    def test_lists_that_grow_come_back(self, store: Store):
+        items: list[Any] = []
+        told = []
+        for index in range(40):
+            items = [*items, {"index": index, "result": "r" * index, "inner": {"$": index}}]
+            told.append(node("a", index, f"loop[{index}].collect", items))
+        keep(store, head("a"), told)
+        assert list(store.events("a")) == told
+
+    # What is read of a run.
+
+    def _nested(self, store: Store) -> list[events.AnyEvent]:
+        told = [
+            started("a"),
+            node("a", 1, "before", "b"),
+            node("a", 2, "outer[0].draft", "d"),
+            node("a", 4, "outer[0].inner[0].deep", "e"),
+            iteration("a", 5, 0, "outer[0].inner"),
+            iteration("a", 6, 0, "outer"),
+            node("a", 8, "outer[10].draft", "f"),
+            completed("a", 9),
+        ]
+        keep(store, head("a"), told)
+        return told
+
+    @pytest.mark.parametrize(
+        ("level", "seqs"),
+        [("", [0, 1, 6, 9]), ("outer[0]", [2, 5]), ("outer[0].inner[0]", [4]), ("outer[10]", [8]), ("outer[1]", [])],
+    )
+    def test_a_level_holds_what_lies_directly_on_it(self, store: Store, level: str, seqs: list[int]):
+        self._nested(store)
+        assert [event.seq for event in store.events("a", level=level)] == seqs
+
+    def test_events_of_some_types_and_after_a_number(self, store: Store):
+        told = self._nested(store)
+        kinds = {events.NodeCompleted, events.RunStarted}
+        assert list(store.events("a", kinds=kinds)) == [told[0], told[1], told[2], told[3], told[6]]
+        assert list(store.events("a", kinds=kinds, after=4)) == [told[6]]
+        assert list(store.events("a", kinds=kinds, level="")) == told[:2]
+        assert list(store.events("a", kinds=set())) == []
+
+    def test_a_preview_cuts_texts_and_the_json_of_lists_and_objects(self, store: Store):
+        value = {"b": ["😀" * 100, "x" * 1000], "a": 1}
+        told = [
+            node("a", 0, "x", "short"),
+            node("a", 1, "x", "é" * 5000),
+            node("a", 2, "x", value),
+            node("a", 3, "x", ["tiny"], calls=(call("p" * 900, "r" * 901),)),
+            iteration("a", 4, 0, result="y" * 20 + "z", input="y" * 20, reason="w" * 500, warnings=("v" * 90,)),
+        ]
+        keep(store, head("a"), told)
+        one, two, three, four, five = (event for event in store.events("a", preview=20))
+        assert one == told[0]
+        assert two.outputs == {"output": "é" * 20 + "…"}  # type: ignore[union-attr]
+        assert three.outputs == {"output": '{"a":1,"b":["' + "😀" * 7 + "…"}  # type: ignore[union-attr]
+        assert four == node("a", 3, "x", ["tiny"], calls=(call("p" * 20 + "…", "r" * 20 + "…"),))
+        assert (five.result, five.input) == ("y" * 20 + "…", "y" * 20)  # type: ignore[union-attr]
+        assert (five.reason, five.warnings) == ("w" * 20 + "…", ("v" * 20 + "…",))  # type: ignore[union-attr]
+
+    @_ONE_STORE
+    @given(data=st.data(), limit=st.integers(1, 80))
+    def test_a_preview_is_the_same_as_of_the_whole_event(self, store: Store, data: st.DataObject, limit: int):
+        run_id = f"p{store.totals().count}"
+        told = data.draw(logs(run_id))
+        keep(store, head(run_id), told)
+        assert list(store.events(run_id, preview=limit)) == [cut_event(event, limit) for event in told]
+
+    def test_events_can_be_read_while_the_run_goes_on(self, store: Store):
+        journal = keep(store, head("a"), [started("a")], close=False)
+        reading = store.events("a")
+        assert next(reading) == started("a")
+        journal.write(node("a", 1, "x", "y"))
+        end(store, journal)
+        assert [event.seq for event in store.events("a")] == [0, 1]
+
+    def test_a_run_that_is_not_there_is_told(self, store: Store):
+        for ask in (store.find, store.events, store.document, store.options, store.reopen):
+            with pytest.raises(StoreError, match='There is no run "nope"'):
+                ask("nope")
+        with pytest.raises(StoreError, match='There is no run "nope"'):
+            store.pin("nope", pinned=True)
+        with pytest.raises(StoreError, match='There is no run "nope"'):
+            store.delete(["nope"])
+
+    # Lists of runs.
+
+    def test_runs_are_listed_with_what_they_came_to_the_newest_first(self, store: Store):
+        keep(store, head("a"), whole("a", 1000))
+        keep(store, head("c", parent="a", forked_at="loop[0]"), whole("c", 3000))
+        keep(store, head("b"), [started("b", 2000), node("b", 1, "x", "y", cost_usd=None)])
+        newest, middle, oldest = store.runs()
+        assert [newest.run_id, middle.run_id, oldest.run_id] == ["c", "b", "a"]
+        assert (newest.parent, newest.forked_at) == ("a", "loop[0]")
+        assert (middle.status, middle.cost_usd, middle.tokens) == (RunStatus.INTERRUPTED, None, 14)
+        assert (oldest.status, oldest.workflow, oldest.models) == (RunStatus.COMPLETED, "Refine", ("m",))
+        assert (oldest.started, oldest.updated, oldest.duration_s) == (1000, 1009, 9.0)
+        assert (oldest.iterations, oldest.exit_reason) == (1, "max_iterations")
+        assert (oldest.tokens, oldest.cost_usd, oldest.error, oldest.pinned) == (42, 0.5, "", False)
+        assert oldest.size > 0
+        assert [summary.run_id for summary in store.runs(limit=1, offset=1)] == ["b"]
+        assert store.children("a") == [newest]
+
+    def test_runs_are_filtered(self, store: Store):
+        keep(store, head("a", source="/x/Übung.loop.json"), whole("a", 1000))
+        keep(store, head("b"), [started("b", 2000, workflow="STRASSE")])
+        failed = events.RunFailed("c", 1, 3001, "", "Broken.", "Mend it.", "draft", {}, Usage(), 0.0, 1.0)
+        keep(store, head("c", parent="a"), [started("c", 3000), failed])
+        store.pin("c", pinned=True)
+
+        def ids(**fields: Any) -> list[str]:
+            return [summary.run_id for summary in store.runs(RunFilter(**fields))]
+
+        assert ids() == ["c", "b", "a"]
+        assert ids(workflow="übung") == ["a"]
+        assert ids(workflow="straße") == ["b"]
+        assert ids(workflow="efin") == ["c", "a"]
+        assert ids(workflow="100%") == []
+        assert ids(statuses=frozenset({RunStatus.INTERRUPTED, RunStatus.FAILED})) == ["c", "b"]
+        assert ids(since=2000) == ["c", "b"]
+        assert ids(until=2000) == ["a"]
+        assert ids(since=1500, until=2500) == ["b"]
+        assert ids(parent="a") == ids(pinned=True) == ["c"]
+        assert store.find("c").error == "Broken."
+
+    def test_totals_say_whether_prices_are_missing(self, store: Store):
+        assert dataclasses.astuple(store.totals()) == (0, 0, 0.0, False)
+        keep(store, head("a"), whole("a"))
+        assert dataclasses.astuple(store.totals()) == (1, 42, 0.5, False)
+        keep(store, head("b"), [started("b"), node("b", 1, "x", "y", cost_usd=None)])
+        assert dataclasses.astuple(store.totals()) == (2, 56, 0.5, True)
+        assert store.totals(RunFilter(statuses=frozenset({RunStatus.COMPLETED}))).count == 1
+
+    def test_a_run_is_found_by_the_beginning_of_its_id(self, store: Store):
+        for run_id in ("abc1", "abd2", "abc"):
+            keep(store, head(run_id), [started(run_id)])
+        assert store.find("abd").run_id == "abd2"
+        assert store.find("abc").run_id == "abc", "a whole id is no prefix"
+        with pytest.raises(StoreError, match="Several runs begin with") as caught:
+            store.find("ab")
+        assert all(run_id in str(caught.value) for run_id in ("abc1", "abd2"))
+        for nothing in ("", "abcd", "%", "a_c"):
+            with pytest.raises(StoreError, match="There is no run"):
+                store.find(nothing)
+
+    # How runs stand.
+
+    def test_a_run_under_way_is_running_paused_running_and_then_completed(self, store: Store):
+        journal = keep(store, head("a"), [started("a")], close=False)
+        seen = [store.find("a").status]
+        for event in (events.RunPaused("a", 1, 1001, ""), events.RunResumed("a", 2, 1002, ""), completed("a", 3)):
+            write_all(journal, [event])
+            seen.append(store.find("a").status)
+        assert seen == [RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.RUNNING, RunStatus.COMPLETED]
+        end(store, journal)
+        assert store.find("a").status is RunStatus.COMPLETED
+
+    def test_a_run_whose_journal_is_closed_before_its_end_is_interrupted(self, store: Store):
+        keep(store, head("a"), [started("a"), events.RunPaused("a", 1, 1001, "")])
+        assert store.find("a").status is RunStatus.INTERRUPTED
+
+    def test_a_run_is_gone_on_with(self, store: Store):
+        failed = events.RunFailed("a", 1, 1001, "", "Broken.", "Mend it.", "draft", {}, Usage(1, 1), 0.25, 1.0)
+        keep(store, head("a"), [started("a"), failed])
+        assert store.find("a").status is RunStatus.FAILED
+        journal = store.reopen("a")
+        write_all(journal, [events.RunResumed("a", 2, 1002, ""), node("a", 3, "x", "y")])
+        going_on = store.find("a")
+        assert (going_on.status, going_on.error, going_on.duration_s) == (RunStatus.RUNNING, "", None)
+        assert (going_on.tokens, going_on.cost_usd) == (16, 0.375)
+        write_all(journal, [completed("a", 4)])
+        end(store, journal)
+        assert [event.seq for event in store.events("a")] == [0, 1, 2, 3, 4]
+        assert store.find("a").status is RunStatus.COMPLETED
+
+    def test_a_run_under_way_belongs_to_one(self, store: Store):
+        journal = keep(store, head("a"), [started("a")], close=False)
+        with pytest.raises(EngineError, match="under way"):
+            store.reopen("a")
+        with pytest.raises(EngineError, match="already"):
+            store.begin(head("a"))
+        end(store, journal)
+        end(store, store.reopen("a"))
+
+    def test_events_are_acknowledged_in_order_and_up_to_the_last(self, store: Store):
+        journal = store.begin(head("a"))
+        watcher = write_all(journal, [node("a", seq, "x", "y") for seq in range(0, 300, 3)])
+        end(store, journal)
+        assert watcher.kept == sorted(set(watcher.kept))
+        assert watcher.kept[-1] == 297
+
+    # Bringing in, deleting, pinning, limits.
+
+    def test_a_run_is_imported(self, store: Store):
+        told = whole("a")
+        assert store.import_run(head("a", source="s"), iter(told)) == "a"
+        assert list(store.events("a")) == told
+        assert store.find("a").status is RunStatus.COMPLETED
+        again = store.import_run(head("a"), iter(told))
+        assert again != "a"
+        assert [dataclasses.replace(event, run_id="a") for event in store.events(again)] == told
+        assert {event.run_id for event in store.events(again)} == {again}
+
+    def test_an_import_that_breaks_off_leaves_nothing(self, store: Store):
+        def broken() -> Iterator[events.AnyEvent]:
+            yield started("a")
+            raise ValueError("not JSON")
+
+        with pytest.raises(ValueError, match="not JSON"):
+            store.import_run(head("a"), broken())
+        assert store.runs() == []
+
+    def test_deleted_runs_are_gone_and_others_are_whole(self, store: Store):
+        shared = "shared " * 500
+        for run_id in ("a", "b", "c"):
+            keep(store, head(run_id), [started(run_id), node(run_id, 1, "x", shared + run_id * 300)])
+        store.delete(["a", "c", "a"])
+        assert [summary.run_id for summary in store.runs()] == ["b"]
+        assert list(store.events("b")) == [started("b"), node("b", 1, "x", shared + "b" * 300)]
+        store.delete([])
+
+    def test_a_run_under_way_cannot_be_deleted(self, store: Store):
+        keep(store, head("b"), whole("b"))
+        journal = keep(store, head("a"), [started("a")], close=False)
+        with pytest.raises(StoreError, match="under way"):
+            store.delete(["b", "a"])
+        assert store.totals().count == 2
+        end(store, journal)
+        store.delete(["a"])
+
+    def test_of_many_runs_the_oldest_go(self, store: Store):
+        for number, run_id in enumerate("abcde"):
+            keep(store, head(run_id), whole(run_id, 1000.0 + number))
+        store.pin("a", pinned=True)
+        journal = keep(store, head("z"), [started("z", 500)], close=False)
+        assert store.retain(most_runs=4, most_bytes=None) == 2
+        assert [summary.run_id for summary in store.runs()] == ["e", "d", "a", "z"]
+        assert store.retain(most_runs=4, most_bytes=None) == 0
+        store.pin("a", pinned=False)
+        assert store.retain(most_runs=1, most_bytes=None) == 3
+        end(store, journal)
+        assert [summary.run_id for summary in store.runs()] == ["z"]
+
+    def test_of_many_bytes_the_oldest_go(self, store: Store):
+        for number, run_id in enumerate("abc"):
+            noise = "".join(str(hash((run_id, place))) for place in range(40_000))
+            keep(store, head(run_id), [started(run_id, 1000.0 + number), node(run_id, 1, "x", noise)])
+        per_run = store.find("c").size
+        before = store.size()
+        assert store.retain(most_runs=None, most_bytes=int(per_run * 2.6) + 100_000) == 1
+        assert [summary.run_id for summary in store.runs()] == ["c", "b"]
+        assert store.size() < before - per_run / 2
+        assert store.retain(most_runs=None, most_bytes=1) == 2
+
+    # Replies for other runs.
+
+    @_ONE_STORE
+    @given(reply=REPLIES)
+    def test_replies_are_kept_as_they_were(self, store: Store, reply: Reply):
+        run_id = f"c{store.totals().count}"
+        keep(store, head(run_id), whole(run_id))
+        store.keep_reply(f"key of {run_id}", run_id, reply)
+        store.pin(run_id, pinned=False)  # whatever comes after it finds it
+        assert store.cached(f"key of {run_id}") == reply
+
+    def test_replies_last_as_long_as_their_run(self, store: Store):
+        keep(store, head("a"), whole("a"))
+        reply = Reply("yes " * 100, Finish.STOP, Usage(1, 2), "m", None)
+        store.keep_reply("key", "a", reply)
+        store.keep_reply("other", "nobody", reply)
+        store.pin("a", pinned=True)
+        assert (store.cached("key"), store.cached("other"), store.cached("none")) == (reply, None, None)
+        store.delete(["a"])
+        assert store.cached("key") is None
+
+    def test_a_closed_store_takes_nothing_in(self, store: Store):
+        store.close()
+        store.close()
+        with pytest.raises(EngineError, match="closed"):
+            store.begin(head("a"))

@@ -1,0 +1,28 @@
+"""The stores of the program do what every store must do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine.store.base import Store
+from engine.store.memory import MemoryStore
+from engine.store.opening import open_store
+from tests.engine.store.conformance import StoreConformance
+
+
+class TestMemoryStore(StoreConformance):
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        with closing(MemoryStore()) as store:
+            yield store
+
+
+class TestSqliteStore(StoreConformance):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        with closing(open_store(tmp_path / "history.sqlite3")) as store:
+            yield store
