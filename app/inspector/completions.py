@@ -64,7 +64,9 @@ class Completions(QListView):
             item.setToolTip(name.help)
             self._model.appendRow(item)
         self.setCurrentIndex(self._model.index(0, 0))
-        height = min(len(names), _MOST_ROWS) * self.sizeHintForRow(0) + 3 * UNIT
+        self.ensurePolished()  # before, a row is as high as letters of another font
+        frame = self.height() - self.viewport().height() if self.isVisible() else 2 * self.frameWidth()
+        height = min(len(names), _MOST_ROWS) * self.sizeHintForRow(0) + frame
         wanted = QRect(place + QPoint(0, line_height), QSize(width, height))
         screen = QGuiApplication.screenAt(place) or QGuiApplication.primaryScreen()
         room = screen.availableGeometry()

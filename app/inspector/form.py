@@ -44,7 +44,7 @@ class Form(QWidget):
         self._shown: Any = None
         self._main = self._make_rows(more=False)
         self._more: Rows | None = None  # made when it is opened first
-        self.fold = QToolButton()
+        self.fold = QToolButton(self)
         self.fold.setProperty("fold", True)
         self._sign = ThemedIcon(self.fold, "mdi6.chevron-right", "dim")
         self.fold.setCheckable(True)
@@ -110,7 +110,7 @@ class Form(QWidget):
 
     def _make_rows(self, *, more: bool) -> Rows:
         chosen = [field for field in self.fields.values() if field.more == more]
-        rows = Rows(chosen, self.fields, self._target, with_help=not more)
+        rows = Rows(chosen, self.fields, self._target, with_help=not more, parent=self)
         rows.edited.connect(self._edited)
         rows.arranged.connect(lambda: order_tabs(self))
         return rows

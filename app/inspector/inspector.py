@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QVBoxLayout, QWidget
@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QVBo
 from app.inspector.look import inspector_sheet
 from app.inspector.node_page import NodePage
 from app.inspector.result_page import ResultPage
+from app.inspector.tab_order import order_tabs
 from app.inspector.workflow_page import WorkflowPage
 from app.session import Session
 from app.theme.style import style
@@ -26,6 +27,7 @@ SETUP: Final = 0
 RESULT: Final = 1
 _UPDATE_AFTER_MS: Final = 40
 _PREPARE_AFTER_MS: Final = 150
+PageT = TypeVar("PageT", bound=QWidget)
 _INNERMOST: Final = re.compile(r"\[(\d+)\]\.\w+$")
 
 
@@ -61,10 +63,6 @@ class Inspector(QWidget):
         self.tabs.setAccessibleName("Setup or result")
         self.tabs.addTab("Setup")
         self.tabs.addTab("Result")
-        self.workflow_page = WorkflowPage(session, model_names)
-        self.workflow_page.form.fold_changed.connect(self._remember_fold)
-        self._several = PlainLabel(wrap=True)
-        self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.result = ResultPage(session)
         self._scrolls: dict[QWidget, QScrollArea] = {}
         self._lay_out()
@@ -94,12 +92,15 @@ class Inspector(QWidget):
 
     def _lay_out(self) -> None:
         self._setup_stack = QStackedWidget()
-        self._result_scroll = _scrolled(self.result)
+        self._result_scroll = _scroll_area()
+        _fill(self._result_scroll, self.result)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._setup_stack)
         self._stack.addWidget(self._result_scroll)
-        self._add_page(self.workflow_page)
-        self._add_page(self._several)
+        self.workflow_page = self._add_page(lambda place: WorkflowPage(self._session, self._model_names, place))
+        self.workflow_page.form.fold_changed.connect(self._remember_fold)
+        self._several = self._add_page(lambda place: PlainLabel(parent=place, wrap=True))
+        self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
         box = QVBoxLayout(self)
         box.setContentsMargins(3 * UNIT, 3 * UNIT, 0, 0)
         box.setSpacing(3 * UNIT)
@@ -124,12 +125,17 @@ class Inspector(QWidget):
     def _dress(self) -> None:
         self.setStyleSheet(inspector_sheet(style().theme, style().scale))
 
-    def _add_page(self, page: QWidget) -> None:
-        scroll = _scrolled(page)
-        self._scrolls[page] = scroll
+    def _add_page(self, make: Callable[[QWidget], PageT]) -> PageT:
+        """Make a page in its place: a widget that gets another parent is styled anew, with all that is in it."""
+        scroll = _scroll_area()
         self._setup_stack.addWidget(scroll)
+        page = make(scroll.widget())
+        _fill(scroll, page)
+        order_tabs(page)
+        self._scrolls[page] = scroll
         if isinstance(page, NodePage | WorkflowPage):
             page.target.keys.entered.connect(lambda widget: scroll.ensureWidgetVisible(widget, 0, 6 * UNIT))
+        return page
 
     def _type_of(self, node_id: str) -> str:
         node = self._session.node(node_id)
@@ -139,21 +145,28 @@ class Inspector(QWidget):
         """The page of a node type, made when the first node of it is selected."""
         page = self._pages.get(node_type)
         if page is None:
-            page = NodePage(self._session, self._model_names, node_type)
+            page = self._add_page(lambda place: NodePage(self._session, self._model_names, node_type, place))
             page.rename_asked.connect(self._rename)
             if page.form is not None:
                 page.form.fold_changed.connect(self._remember_fold)
             self._pages[node_type] = page
-            self._add_page(page)
         return page
 
     def _prepare_page(self) -> None:
-        """In a quiet moment, make the page of one type that the document has: a selection then only fills it in."""
-        missing = (node.type for node in self._session.workflow.nodes if node.type not in self._pages)
-        node_type = next(missing, None)
-        if node_type is not None:
-            self._page_for(node_type)
+        """In a quiet moment, make the page of one type that the document has, or fill one in: a step at a time.
+
+        A selection then finds all widgets made, and only has other values put into them.
+        """
+        for node in self._session.workflow.nodes:
+            page = self._pages.get(node.type)
+            if page is None:
+                self._page_for(node.type)
+            elif page.target.node_id is None:
+                page.show_node(node.id)
+            else:
+                continue
             self._page_timer.start()
+            return
 
     def _show_selection(self) -> None:
         if self._is_renaming:
@@ -252,13 +265,11 @@ class Inspector(QWidget):
         page.show_problems()
 
 
-def _scrolled(page: QWidget) -> QScrollArea:
-    page.setObjectName("page")
+def _scroll_area() -> QScrollArea:
     holder = QWidget()
     holder.setObjectName("page")
     box = QVBoxLayout(holder)
     box.setContentsMargins(0, 0, 3 * UNIT, 4 * UNIT)
-    box.addWidget(page)
     box.addStretch(1)
     scroll = QScrollArea()
     scroll.setWidgetResizable(True)
@@ -267,6 +278,13 @@ def _scrolled(page: QWidget) -> QScrollArea:
     scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     scroll.setWidget(holder)
     return scroll
+
+
+def _fill(scroll: QScrollArea, page: QWidget) -> None:
+    page.setObjectName("page")
+    box = scroll.widget().layout()
+    assert isinstance(box, QVBoxLayout)
+    box.insertWidget(0, page)
 
 
 def _several_words(count: int) -> str:

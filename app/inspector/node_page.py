@@ -38,10 +38,10 @@ class NodePage(QWidget):
         self._session = session
         self.node_type = node_type
         self.target = Target(session, model_names, parent=self)
-        self.header = NodeHeader(self.target)
+        self.header = NodeHeader(self.target, self)
         self.header.rename_asked.connect(self.rename_asked)
         spec = session.registry.find(node_type)
-        self.form = Form(spec.config, self.target) if spec is not None else None
+        self.form = Form(spec.config, self.target, self) if spec is not None else None
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(4 * UNIT)
@@ -50,7 +50,7 @@ class NodePage(QWidget):
             box.addWidget(self.form)
         else:
             told = "The program does not know this type, so there is nothing to set. The node is kept as it is."
-            box.addWidget(PlainLabel(told, look="dim", wrap=True))
+            box.addWidget(PlainLabel(told, self, look="dim", wrap=True))
 
     def show_node(self, node_id: str) -> None:
         """Show a node, which is another one than before."""

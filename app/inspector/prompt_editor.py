@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editors.base import Editor, name_widget
 from app.inspector.fields import Field
@@ -37,7 +37,7 @@ class NamingEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.edit = TemplateEdit(self.kind, *self.lines)
+        self.edit = TemplateEdit(self.kind, *self.lines, self)
         self.adopt(self.edit)
         self.box.addWidget(self.edit)
         self.main_widget = self.edit
@@ -88,7 +88,7 @@ class PromptEditor(NamingEditor):
         line.addStretch(1)
         line.addWidget(self.expand)
         self.box.addLayout(line)
-        self.filled = LongText(f"Preview of {field.title}")
+        self.filled = LongText(f"Preview of {field.title}", self)
         self.filled.setVisible(False)
         self.box.addWidget(self.filled)
         self.insert.clicked.connect(lambda: self.edit.offer_names(open_hole=True))
@@ -130,7 +130,7 @@ class PromptEditor(NamingEditor):
         window.open()
 
     def _button(self, picture: str, words: str, text: str) -> QToolButton:
-        button = QToolButton()
+        button = QToolButton(self)
         button.setProperty("link", True)
         ThemedIcon(button, picture, "accent")
         button.setText(words)
@@ -164,10 +164,11 @@ class PromptEditor(NamingEditor):
 
 
 class PromptWindow(QDialog):
-    """A larger place to write a prompt; Esc closes it, and what was written stays.
+    """A larger place to write a prompt; closing it keeps what was written.
 
     Attributes:
         edit: Where it is written.
+        insert: Offers the names.
     """
 
     def __init__(self, title: str, kind: TextKind, parent: QWidget) -> None:
@@ -177,6 +178,21 @@ class PromptWindow(QDialog):
         self.edit = TemplateEdit(kind, least=20, most=10_000)
         self.edit.setSizePolicy(self.edit.sizePolicy().Policy.Expanding, self.edit.sizePolicy().Policy.Ignored)
         name_widget(self.edit, title)
+        self.insert = QPushButton("Insert name", self)
+        ThemedIcon(self.insert, "mdi6.code-braces")
+        name_widget(self.insert, f"Insert name: {title}", "Choose a value to put in here.")
+        self.insert.clicked.connect(lambda _checked=False: self.edit.offer_names(open_hole=True))
+        close = QPushButton("Close", self)
+        close.clicked.connect(self.accept)
+        for button in (self.insert, close):
+            button.setAutoDefault(False)  # Enter is a new line
+        line = QHBoxLayout()
+        line.addWidget(self.insert)
+        line.addStretch(1)
+        line.addWidget(close)
         box = QVBoxLayout(self)
         box.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
+        box.setSpacing(3 * UNIT)
         box.addWidget(self.edit)
+        box.addLayout(line)
+        self.edit.setFocus()

@@ -7,9 +7,11 @@ from typing import Any
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import Editor, Fault
+from app.inspector.editors.base import Fault
 from app.inspector.editors.choice import SwitchEditor
+from app.inspector.editors.make import make_editor
 from app.inspector.fields import Field, choice_help
+from app.inspector.target import Target
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
@@ -80,17 +82,17 @@ class Row(QWidget):
 
     edited = Signal(str, object)
 
-    def __init__(self, editor: Editor, *, with_help: bool, parent: QWidget | None = None) -> None:
+    def __init__(self, field: Field, target: Target, *, with_help: bool, parent: QWidget) -> None:
         super().__init__(parent)
-        self.field: Field = editor.field
-        self.editor = editor
+        self.field = field
+        self.editor = editor = make_editor(field, target, self)
         self.has_problems = False
         self._choice_help = choice_help(self.field)
-        self._label = PlainLabel(self.field.title, look="fieldname", wrap=True)
+        self._label = PlainLabel(self.field.title, self, look="fieldname", wrap=True)
         self._label.setBuddy(editor.main_widget)
         self._label.setToolTip(plain_tool_tip(self.field.help))
-        self._help = PlainLabel(self.field.help, look="dim small", wrap=True)
-        self._problems = ProblemLines()
+        self._help = PlainLabel(self.field.help, self, look="dim small", wrap=True)
+        self._problems = ProblemLines(self)
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(UNIT)

@@ -9,7 +9,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.inspector.editors.base import Fault
-from app.inspector.editors.make import make_editor
 from app.inspector.fields import Field, is_shown
 from app.inspector.row import Row
 from app.inspector.target import Target
@@ -49,7 +48,7 @@ class Rows(QWidget):
         box.setSpacing(4 * UNIT)
         self.rows: dict[str, Row] = {}
         for field in fields:
-            row = Row(make_editor(field, target), with_help=with_help)
+            row = Row(field, target, with_help=with_help, parent=self)
             row.edited.connect(self.edited)
             row.editor.arranged.connect(self.arranged)
             self.rows[field.name] = row

@@ -31,6 +31,12 @@ from app.theme.widgets import HintBar, PlainLabel
 SIZE: Final = QSize(840, 720)
 NAVIGATION_WIDTH: Final = 136
 NAVIGATION_ROW: Final = 32
+NAVIGATION_SHEET: Final = """
+QListWidget { border-radius: 6px; }
+QListWidget::item { border-radius: 4px; margin: 2px; padding: 2px 6px; }
+"""
+"""The list stands alone, and so it has the round corners of a field, and its rows those of a menu's."""
+
 PAGES: Final = {
     "models": ("Models", "mdi6.creation"),
     "runs": ("Runs", "mdi6.play"),
@@ -157,6 +163,7 @@ class SettingsDialog(QDialog):
             self.navigation.item(index).setIcon(icon(picture, style().theme.dim))
             self.navigation.item(index).setSizeHint(QSize(0, height))
         self.navigation.setFixedHeight(height * len(PAGES) + 2)
+        self.navigation.setStyleSheet(NAVIGATION_SHEET)
 
     def _refuse(self, sentence: str) -> None:
         self.notice.say(sentence, "warning")

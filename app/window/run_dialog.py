@@ -100,6 +100,8 @@ class InputField(QWidget):
             self.from_file.setProperty("quiet", True)
             self.from_file.setAccessibleName(f"Read {declared.name} from a file")
             self.from_file.clicked.connect(lambda _checked=False: asker.open_text(self, self.read_file))
+            if declared.default is not None:
+                head.addWidget(self._sample_button())
             head.addWidget(self.from_file)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -110,6 +112,20 @@ class InputField(QWidget):
         column.addWidget(self.editor)
         column.addWidget(self.fault)
         self.setFocusProxy(self.editor)
+
+    def _sample_button(self) -> QPushButton:
+        """Puts back what the document has as the value, after a run with another."""
+        sample = to_text(self.declared.default)
+        button = QPushButton("Sample", self)
+        button.setProperty("quiet", True)
+        button.setAccessibleName(f"Use the sample of {self.declared.name}")
+        button.setToolTip("Put the workflow's own value in.")
+        assert isinstance(self.editor, QPlainTextEdit)
+        edit = self.editor
+        button.clicked.connect(lambda _checked=False: edit.setPlainText(sample))
+        edit.textChanged.connect(lambda: button.setEnabled(edit.toPlainText() != sample))
+        button.setEnabled(edit.toPlainText() != sample)
+        return button
 
     def _editor(self, value: Value) -> QWidget:
         if self.declared.type is PortType.BOOLEAN:
@@ -226,7 +242,7 @@ class RunDialog(QDialog):
     def _arrange(self, cancel: QPushButton) -> None:
         inside = QWidget()
         form = QVBoxLayout(inside)
-        form.setContentsMargins(0, 0, 2 * UNIT, 0)
+        form.setContentsMargins(0, 0, 0, 0)
         form.setSpacing(4 * UNIT)
         for field in self.fields:
             form.addWidget(field, int(isinstance(field.editor, QPlainTextEdit)))
@@ -249,6 +265,8 @@ class RunDialog(QDialog):
         column.addWidget(area, 1)
         column.addWidget(self.folder)
         column.addLayout(buttons)
+        if self.fields:
+            self.fields[0].setFocus()
         self.resize(130 * UNIT, min(60 + 45 * len(self.fields), 150) * UNIT)
 
     def _finish(self) -> None:

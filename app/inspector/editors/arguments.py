@@ -25,7 +25,7 @@ class ArgumentsEditor(Editor):
         self.box.setContentsMargins(0, UNIT, 0, 0)
         self._tool: str | None = None
         self.rows: Rows | None = None
-        self._nothing = PlainLabel("Choose a tool first.", look="dim small", wrap=True)
+        self._nothing = PlainLabel("Choose a tool first.", self, look="dim small", wrap=True)
         self.box.addWidget(self._nothing)
 
     def refresh(self) -> None:
@@ -43,7 +43,7 @@ class ArgumentsEditor(Editor):
                 self.rows = None
             if tool is not None:
                 fields = fields_of(tool.parameters)
-                self.rows = Rows(fields.values(), fields, self.target, with_help=True)
+                self.rows = Rows(fields.values(), fields, self.target, with_help=True, parent=self)
                 self.rows.edited.connect(self._edited)
                 self.box.addWidget(self.rows)
                 self.rows.show_values(self._arguments())

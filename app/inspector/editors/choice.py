@@ -17,9 +17,9 @@ from engine.tools.registry import builtin_tools
 from engine.values import to_text
 
 
-def narrow_combo() -> QComboBox:
+def narrow_combo(parent: QWidget) -> QComboBox:
     """A combo box that is as wide as its place, however long its entries are."""
-    combo = QComboBox()
+    combo = QComboBox(parent)
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     combo.setMinimumContentsLength(8)
     return combo
@@ -30,7 +30,7 @@ class ListEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.combo = narrow_combo()
+        self.combo = narrow_combo(self)
         self.adopt(self.combo)
         self.box.addWidget(self.combo)
         self.main_widget = self.combo
@@ -102,7 +102,7 @@ class ModelEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.combo = narrow_combo()
+        self.combo = narrow_combo(self)
         self.combo.setEditable(True)
         self.combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         line = self.combo.lineEdit()
@@ -148,7 +148,7 @@ class SwitchEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.switch = Switch()
+        self.switch = Switch(self)
         self.adopt(self.switch)
         self.box.addWidget(self.switch)
         self.main_widget = self.switch

@@ -35,9 +35,9 @@ class JsonEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.edit = GrowingEdit(least=self.least, most=14)
+        self.edit = GrowingEdit(least=self.least, most=14, parent=self)
         self.adopt(self.edit)
-        self.said = PlainLabel(look="dim small", wrap=True)
+        self.said = PlainLabel(parent=self, look="dim small", wrap=True)
         self.box.addWidget(self.edit)
         self.box.addWidget(self.said)
         self.main_widget = self.edit

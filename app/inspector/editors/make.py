@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from PySide6.QtWidgets import QWidget
+
 from app.inspector.editors.arguments import ArgumentsEditor
 from app.inspector.editors.base import Editor
 from app.inspector.editors.choice import ListEditor, ModelEditor, NodeEditor, SwitchEditor, ToolEditor
@@ -36,10 +38,10 @@ _KINDS: dict[Kind, type[Editor]] = {
 }
 
 
-def make_editor(field: Field, target: Target) -> Editor:
+def make_editor(field: Field, target: Target, parent: QWidget) -> Editor:
     """The editor that a field asks for; a widget that this program does not know gives way to the usual one."""
     if field.widget in _WIDGETS:
-        return _WIDGETS[field.widget](field, target)
+        return _WIDGETS[field.widget](field, target, parent)
     if field.kind is Kind.TEXT and field.is_long:
-        return TextEditor(field, target)
-    return _KINDS[field.kind](field, target)
+        return TextEditor(field, target, parent)
+    return _KINDS[field.kind](field, target, parent)

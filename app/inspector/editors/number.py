@@ -88,7 +88,7 @@ class NumberEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.number = NumberBox(field)
+        self.number = NumberBox(field, self)
         self.adopt(self.number, text=f"{field.help} ↑ and ↓ change it.".strip())
         self.adopt(self.number.lineEdit())
         if field.nullable:

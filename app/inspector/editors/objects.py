@@ -40,7 +40,7 @@ class Entry(QFrame):
         box.setSpacing(2 * UNIT)
         line = QHBoxLayout()
         line.setSpacing(0)
-        name = PlainLabel(str(number), look="section")
+        name = PlainLabel(str(number), self, look="section")
         line.addWidget(name, 1)
         what = f"{field.title}, {number}"
         self.buttons = {
@@ -53,14 +53,14 @@ class Entry(QFrame):
             line.addWidget(button)
         box.addLayout(line)
         fields = fields_of(field.item)
-        self.rows = Rows(fields.values(), fields, target, with_help=False)
+        self.rows = Rows(fields.values(), fields, target, with_help=False, parent=self)
         self.rows.edited.connect(self.edited)
         box.addWidget(self.rows)
         for row in self.rows.rows.values():
             row.editor.main_widget.setAccessibleName(f"{row.field.title} of {what}")
 
     def _button(self, picture: str, name: str) -> QToolButton:
-        button = QToolButton()
+        button = QToolButton(self)
         ThemedIcon(button, picture, "dim")
         name_widget(button, name, name)
         return button
@@ -75,7 +75,7 @@ class ObjectsEditor(Editor):
         self._list = QVBoxLayout()
         self._list.setSpacing(2 * UNIT)
         self.box.addLayout(self._list)
-        self.add = QPushButton("Add")
+        self.add = QPushButton("Add", self)
         self.adopt(self.add, f"Add to {field.title}")
         self.box.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
         self.main_widget = self.add
@@ -137,7 +137,7 @@ class ObjectsEditor(Editor):
 
     def _add_entry(self) -> None:
         index = len(self.entries)
-        entry = Entry(index + 1, self.field, self.target)
+        entry = Entry(index + 1, self.field, self.target, self)
         entry.edited.connect(lambda name, value: self._edit(index, name, value))
         entry.asked.connect(lambda asked: self._arrange(index, asked))
         self.entries.append(entry)

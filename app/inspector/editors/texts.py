@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
 
@@ -40,6 +40,9 @@ class GrowingEdit(QPlainTextEdit):
         # Every text is wrapped; Qt shows the bar all the same for a moment when the other one comes.
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self._wrapping = QTimer(self)
+        self._wrapping.setSingleShot(True)
+        self._wrapping.timeout.connect(self._wrap_anew)
         self.textChanged.connect(self._changed)
 
     def text(self) -> str:
@@ -95,12 +98,19 @@ class GrowingEdit(QPlainTextEdit):
         return height
 
     def _fit(self) -> None:
-        # Where all of the text fits there is no scroll bar, whose width would wrap it anew.
-        policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        # Where all of the text fits there is no scroll bar, whose width would wrap it anew. Where it does not, the bar
+        # is there for certain: one that Qt brings when needed comes after the text is wrapped, and covers its ends.
+        policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOn
         if self._text_height() <= self._most * self._line_height():
             policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
-        self.setVerticalScrollBarPolicy(policy)
+        if policy is not self.verticalScrollBarPolicy():
+            self.setVerticalScrollBarPolicy(policy)
+            self._wrapping.start()
         self.updateGeometry()
+
+    def _wrap_anew(self) -> None:
+        # Qt does not notice the other width where the bar came or went while a text was being put in.
+        super().resizeEvent(QResizeEvent(self.viewport().size(), QSize()))
 
     def _changed(self) -> None:
         self._fit()
@@ -118,7 +128,7 @@ class LineEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.line = QLineEdit()
+        self.line = QLineEdit(self)
         self.adopt(self.line)
         self.box.addWidget(self.line)
         self.main_widget = self.line
@@ -138,7 +148,7 @@ class TextEditor(Editor):
 
     def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
         super().__init__(field, target, parent)
-        self.edit = GrowingEdit()
+        self.edit = GrowingEdit(parent=self)
         self.adopt(self.edit)
         self.box.addWidget(self.edit)
         self.main_widget = self.edit

@@ -97,6 +97,17 @@ def test_pages_are_made_in_quiet_moments_before_they_are_wanted(open_inspector: 
     assert isinstance(bench.inspector.page, WorkflowPage)
 
 
+def test_pages_are_filled_in_before_they_are_wanted(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(refine())
+    pages = bench.inspector._pages
+    bench.qtbot.waitUntil(lambda: len(pages) > 5 and all(page.target.node_id for page in pages.values()))
+    prompt = pages["llm"].form.row("prompt")
+    assert prompt.editor.edit.text() == "Write: {{input}}"
+    assert bench.session.selection == ()
+    bench.select("critique")
+    assert bench.editor("prompt").edit.text() == "Judge {{draft}}."
+
+
 def test_nodes_of_one_type_share_a_form_and_a_value_changes_no_widget(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")

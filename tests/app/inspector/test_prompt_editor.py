@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QHelpEvent, QTextCharFormat
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QToolTip
+from PySide6.QtWidgets import QApplication, QPushButton, QToolTip
 
 from app.inspector.names import Name
 from app.inspector.prompt_editor import NO_RUN, PromptEditor
@@ -215,6 +215,34 @@ def test_the_larger_window_and_the_field_show_the_same(open_inspector: OpenInspe
     assert window.edit.text() == before
     QTest.keyClick(window, Key.Key_Escape)
     assert editor.window_open is None
+
+
+def test_the_larger_window_names_values_and_closes_with_the_mouse(open_inspector: OpenInspector) -> None:
+    bench, editor = at_merge(open_inspector)
+    editor.expand.click()
+    window = editor.window_open
+    assert window is not None
+    bench.qtbot.waitUntil(window.isActiveWindow)
+    assert window.edit.hasFocus()
+    QTest.keyClick(window.edit, Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(window.edit, Key.Key_Return)
+    QTest.mouseClick(window.insert, Qt.MouseButton.LeftButton)
+    assert window.edit.completions.isVisible()
+    chosen = window.edit.completions.chosen
+    assert chosen is not None
+    QTest.keyClick(window.edit, Key.Key_Return)
+    assert bench.config("merge")["template"].endswith(f"\n{{{{{chosen.text}}}}}")
+    (close,) = (button for button in window.findChildren(QPushButton) if button.text() == "Close")
+    QTest.mouseClick(close, Qt.MouseButton.LeftButton)
+    assert editor.window_open is None
+
+
+def test_the_list_of_names_is_as_high_as_whole_rows(open_inspector: OpenInspector) -> None:
+    _bench, editor = at_merge(open_inspector)
+    QTest.mouseClick(editor.insert, Qt.MouseButton.LeftButton)
+    listed = editor.edit.completions
+    assert len(listed.texts) > 7
+    assert listed.viewport().height() == 7 * listed.sizeHintForRow(0)
 
 
 def test_the_names_on_offer_are_sorted_by_how_they_begin() -> None:

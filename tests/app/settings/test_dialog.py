@@ -15,7 +15,7 @@ from app.settings.dialog import SettingsDialog
 from app.settings.looks import follow_looks
 from app.settings.preferences import Preferences
 from app.theme.style import style
-from app.theme.tokens import DARK, LIGHT
+from app.theme.tokens import DARK, LIGHT, Theme
 
 Key = Qt.Key
 
@@ -39,6 +39,22 @@ def test_the_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
     dialog.show_page("runs")
     assert dialog.forms["runs"].isVisible()
     assert not dialog.isModal()
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
+def test_the_frame_round_the_pages_has_round_corners(
+    dialog: SettingsDialog, theme: Theme, preferences: Preferences, qtbot: QtBot
+) -> None:
+    preferences.set(theme=theme.name)
+    qtbot.waitUntil(lambda: style().theme is theme)
+    dialog.navigation.setFocus()
+    qtbot.waitUntil(dialog.navigation.hasFocus)
+    picture = dialog.navigation.grab().toImage()
+
+    assert picture.pixelColor(picture.width() // 2, 0).name() == theme.accent
+    assert picture.pixelColor(0, picture.height() // 2).name() == theme.accent
+    corners = [(0, 0), (picture.width() - 1, 0), (0, picture.height() - 1)]
+    assert all(picture.pixelColor(*corner).name() != theme.accent for corner in corners)
 
 
 def test_numbers_count_as_they_are_typed_and_wrong_ones_are_said_beside(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.runs.picture import NodeState
@@ -34,6 +34,11 @@ def open_flow(window: MainWindow, tmp_path: Path, workflow: Workflow | None = No
 def form(window: MainWindow) -> RunDialog:
     (dialog,) = (dialog for dialog in window.findChildren(RunDialog) if dialog.isVisible())
     return dialog
+
+
+def button_of(dialog: RunDialog, title: str) -> QPushButton:
+    (button,) = (button for button in dialog.findChildren(QPushButton) if button.text() == title)
+    return button
 
 
 def is_waiting(document: Document, node: str = "draft") -> Any:
@@ -247,6 +252,26 @@ def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_pat
     QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
     assert field.value() == "Waves,\nships."
     assert field.fault.isHidden()
+
+
+def test_the_sample_comes_back_after_a_run_with_another_value(
+    window: MainWindow, self_refine: Document, qtbot: QtBot
+) -> None:
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    dialog = form(window)
+    sample = dialog.fields[0].value()
+    assert not button_of(dialog, "Sample").isEnabled()
+    dialog.fields[0].editor.setPlainText("A poem.")
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+    ended(self_refine, qtbot)
+
+    window.actions_by_name["run_with"].trigger()
+    dialog = form(window)
+    assert dialog.focusWidget() is dialog.fields[0].editor
+    assert dialog.fields[0].value() == "A poem.", "the value of the last run"
+    QTest.mouseClick(button_of(dialog, "Sample"), Qt.MouseButton.LeftButton)
+    assert dialog.fields[0].value() == sample
+    assert not button_of(dialog, "Sample").isEnabled()
 
 
 def test_shift_asks_although_nothing_is_missing(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
