@@ -20,11 +20,50 @@ OnText = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool that a model is told of.
+
+    Attributes:
+        name: How the model calls it.
+        description: What it does, for the model.
+        parameters: A JSON Schema of the object that it takes.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish that a tool be called.
+
+    Attributes:
+        id: Links the call to the message that brings its result.
+        name: The tool, as the model wrote it; there may be none of that name.
+        arguments: An object; where the model wrote something that is none, the text as it came.
+    """
+
+    id: str
+    name: str
+    arguments: dict[str, Value] | str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation."""
+    """One message of a conversation.
+
+    Attributes:
+        role: Who speaks.
+        text: What is said.
+        tool_calls: Of a model's own message: the tools that it wanted called.
+        tool_call_id: Of a tool's result: the call that it answers.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +78,7 @@ class Request:
         seed: Makes sampling repeatable where the model can do that.
         path: Where in the run the call is made (`loop[2].draft`). A real model never sees it; a scripted one finds its
             reply by it.
+        tools: What the model may have called.
     """
 
     messages: tuple[Message, ...]
@@ -47,6 +87,7 @@ class Request:
     schema: dict[str, Value] | None = None
     seed: int | None = None
     path: str = ""
+    tools: tuple[ToolDefinition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +116,7 @@ class Finish(StrEnum):
 
     STOP = "stop"
     LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
     CONTENT_FILTER = "content_filter"
     CANCELLED = "cancelled"
     OTHER = "other"
@@ -90,6 +132,7 @@ class Reply:
         usage: The tokens that it took.
         model: The name of the model that answered, as the provider gave it.
         cost_usd: The price that the provider itself gave, where it does; None means: work it out from `Price`.
+        tool_calls: The tools that the model wants called, in its order.
     """
 
     text: str
@@ -97,6 +140,7 @@ class Reply:
     usage: Usage = Usage()
     model: str = ""
     cost_usd: float | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

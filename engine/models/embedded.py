@@ -20,6 +20,7 @@ from engine.models.base import Finish, Message, ModelError, ModelErrorKind, OnTe
 from engine.models.embedded_child import Child, ChildSettings, Failure, Told
 from engine.models.embedded_weights import HOW_TO_GET, WEIGHTS_SHA256, find_runtime, find_weights
 from engine.models.model_names import EMBEDDED_MODEL
+from engine.models.tool_calls import in_words, read_in_words
 from engine.values import Value
 
 EMBEDDED_NOTE = "tiny: good for trying the program, not for good answers"
@@ -110,14 +111,14 @@ class EmbeddedModel:
         return Price(0.0, 0.0)
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
-        """Make one call; cancelling the awaiting task ends the generation.
+        """Make one call; cancelling the awaiting task ends the generation. It knows tools only in words.
 
         Raises:
             ModelError: It is not installed or damaged (`UNAVAILABLE`), the prompt is too long (`CONTEXT_LENGTH`), it
                 cannot follow the schema (`BAD_REQUEST`), or its process died (`INTERRUPTED`).
         """
         settings = self._child_settings()
-        call = _Call(next(self._ids), _body(request), asyncio.get_running_loop())
+        call = _Call(next(self._ids), _body(in_words(request)), asyncio.get_running_loop())
         self._submit(call, settings)
         pieces: list[str] = []
         answered = False
@@ -135,13 +136,14 @@ class EmbeddedModel:
                 answered = True
                 if item.tell == "failed":
                     raise _error_of(item.error)
-                return Reply(
+                reply = Reply(
                     text="".join(pieces),
                     finish=_FINISHES.get(item.finish, Finish.OTHER),
                     usage=Usage(item.input_tokens, item.output_tokens),
                     model=EMBEDDED_MODEL,
                     cost_usd=0.0,
                 )
+                return read_in_words(reply, request)
         finally:
             if not answered:
                 self._cancel(call)

@@ -1,7 +1,7 @@
 """Models behind litellm: OpenAI, Anthropic, Ollama and whatever else it can call.
 
 One call, one request: no retries and no deadline of its own. Cancelling the awaiting task closes the connection. A
-reply is text and nothing else. It knows nothing of workflows.
+reply is text and tool calls, nothing else. It knows nothing of workflows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 from engine.models.base import (
     Finish,
-    Message,
     ModelError,
     ModelErrorKind,
     OnText,
@@ -26,10 +25,11 @@ from engine.models.base import (
 )
 from engine.models.destination import Destination, find_destination
 from engine.models.keys import Keys
-from engine.models.litellm_errors import model_error, speaks_of_response_format, translate
+from engine.models.litellm_errors import model_error, speaks_of_response_format, speaks_of_tools, translate
 from engine.models.litellm_import import load_litellm, release_litellm, use_litellm
 from engine.models.litellm_price import local_price
 from engine.models.structured import SchemaMode, response_format, with_instruction
+from engine.models.tool_calls import PartialCalls, call_message, in_words, offered, read_in_words
 
 # For each read, not for the whole call: the deadline is the engine's. A model may think for minutes before it speaks.
 _READ_TIMEOUT_S = 600.0
@@ -42,7 +42,12 @@ _ACCOUNT_HEADERS = (
 )
 # litellm has its own client for the others.
 _CALLED_BY_OPENAI_CLIENT = frozenset({"openai", "perplexity", "cerebras", "lm_studio", "llamafile"})
-_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.CONTENT_FILTER}
+_FINISHES = {
+    "stop": Finish.STOP,
+    "length": Finish.LENGTH,
+    "content_filter": Finish.CONTENT_FILTER,
+    "tool_calls": Finish.TOOL_CALLS,
+}
 
 
 class LiteLLMModel:
@@ -63,6 +68,7 @@ class LiteLLMModel:
         self._keys = keys
         self._environment = os.environ if environment is None else environment
         self._schema_mode = SchemaMode.JSON_SCHEMA
+        self._knows_tools = True
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, api_base={self._api_base!r})"
@@ -84,8 +90,8 @@ class LiteLLMModel:
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Make one call; with `on_text` as a stream.
 
-        Where a server refuses the form in which a structured reply is asked for, the call is made once more in a form
-        that it may know, and that form is kept.
+        Where a server refuses the form in which a structured reply is asked for, or knows no tools, the call is made
+        once more in a form that it may know, and that form is kept.
 
         Raises:
             ModelError: The call gave no usable reply.
@@ -94,6 +100,15 @@ class LiteLLMModel:
         litellm = await load_litellm()
         use_litellm(self)
         call = _Call(litellm, self._name, place, self._keys)
+        if request.tools and self._knows_tools and call.supports("tools"):
+            try:
+                return await self._made(call, request, on_text)
+            except _ToolsRefusedError:
+                self._knows_tools = False
+        return read_in_words(await self._made(call, in_words(request), on_text), request)
+
+    async def _made(self, call: _Call, request: Request, on_text: OnText | None) -> Reply:
+        """Make the call, a structured reply asked for in a form that the server knows."""
         if request.schema is None:
             return await call.make(request, SchemaMode.INSTRUCTION, on_text)
         mode = self._schema_mode if call.supports("response_format") else SchemaMode.INSTRUCTION
@@ -113,6 +128,10 @@ class LiteLLMModel:
 
 class _FormatRefusedError(Exception):
     """The server does not know the form in which a structured reply was asked for; never raised for the plainest."""
+
+
+class _ToolsRefusedError(Exception):
+    """The server, or the model, knows no tools."""
 
 
 class _Call:
@@ -145,6 +164,7 @@ class _Call:
         Raises:
             ModelError: The call gave no usable reply.
             _FormatRefusedError: The server does not know the form.
+            _ToolsRefusedError: It knows no tools.
         """
         arguments = self._arguments(request, mode)
         if on_text is not None:
@@ -162,6 +182,8 @@ class _Call:
             # Without its cause: that one's text, and its request's headers, may hold the key.
             if "response_format" in arguments and not pieces and speaks_of_response_format(error):
                 raise _FormatRefusedError from None
+            if "tools" in arguments and not pieces and speaks_of_tools(error):
+                raise _ToolsRefusedError from None
             raise translate(error, self._model, self._place, self._keys, "".join(pieces)) from None
 
     def _arguments(self, request: Request, mode: SchemaMode) -> dict[str, Any]:
@@ -172,7 +194,7 @@ class _Call:
             messages = with_instruction(messages, request.schema)
         arguments: dict[str, Any] = {
             "model": self._name,
-            "messages": [_message(message) for message in messages],
+            "messages": [call_message(message) for message in messages],
             "timeout": httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
             "max_retries": 0,
             "api_key": self._place.api_key,
@@ -181,6 +203,7 @@ class _Call:
             "max_tokens": request.max_tokens,
             # 'where the model can do that'
             "seed": request.seed if self.supports("seed") else None,
+            "tools": offered(request.tools),
             "response_format": None if request.schema is None else response_format(request.schema, mode),
             "extra_headers": self._blanked_headers(),
         }
@@ -201,6 +224,7 @@ class _Call:
 
     async def _stream(self, arguments: dict[str, Any], request: Request, on_text: OnText) -> Reply:
         pieces: list[str] = []
+        calls = PartialCalls()
         finish, usage = "", None
         with self._translated(arguments, pieces):
             options = {"include_usage": True}
@@ -215,6 +239,7 @@ class _Call:
                 if not chunk.choices:
                     continue
                 finish = chunk.choices[0].finish_reason or finish
+                calls.take(getattr(chunk.choices[0].delta, "tool_calls", None))
                 if piece := chunk.choices[0].delta.content or "":
                     pieces.append(piece)
                     on_text(piece)
@@ -226,27 +251,26 @@ class _Call:
             raise model_error(ModelErrorKind.BAD_REPLY, self._model, self._place)
         # ... and the usage, where no chunk from the server has one.
         given = any(getattr(chunk, "usage", None) is not None for chunk in getattr(stream, "chunks", ()))
-        return self._reply("".join(pieces), finish, usage if given else None, stream, request)
+        return self._reply("".join(pieces), calls, finish, usage if given else None, stream, request)
 
     def _read(self, response: Any, request: Request) -> Reply:
         if not response.choices:
             raise model_error(ModelErrorKind.BAD_REPLY, self._model, self._place)
         choice: Any = response.choices[0]
         usage = getattr(response, "usage", None)
-        return self._reply(choice.message.content or "", choice.finish_reason or "", usage, response, request)
+        calls = PartialCalls()
+        calls.take(getattr(choice.message, "tool_calls", None))
+        return self._reply(choice.message.content or "", calls, choice.finish_reason or "", usage, response, request)
 
-    def _reply(self, text: str, finish: str, usage: Any, answer: Any, request: Request) -> Reply:
+    def _reply(self, text: str, calls: PartialCalls, finish: str, usage: Any, answer: Any, request: Request) -> Reply:
         return Reply(
             text,
             _FINISHES.get(finish, Finish.OTHER),
             _usage(usage, request, text),
             str(getattr(answer, "model", None) or self._model),
             read_cost_usd(usage, self._prefix),
+            calls.whole(),
         )
-
-
-def _message(message: Message) -> dict[str, str]:
-    return {"role": message.role, "content": message.text}
 
 
 def _usage(usage: Any, request: Request, text: str) -> Usage:

@@ -170,6 +170,11 @@ def speaks_of_response_format(error: Exception) -> bool:
     return any(word in text for word in ("response_format", "response format", "json_schema", "schema", "grammar"))
 
 
+def speaks_of_tools(error: Exception) -> bool:
+    """Whether the server refused a request because it, or the model, knows no tools."""
+    return _kind(error) is ModelErrorKind.BAD_REQUEST and "tool" in str(error).lower()
+
+
 def _inside_of_stream_error(error: Exception) -> Exception:
     """What litellm wrapped because it happened after the stream had begun."""
     inside = getattr(error, "original_exception", None)

@@ -10,11 +10,12 @@ import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from engine.models.base import Finish, ModelError, ModelErrorKind
+from engine.models.base import Finish, ModelError, ModelErrorKind, ToolCall
+from engine.values import Value
 
 LARGEST_FILE_BYTES = 4_000_000
 _LONGEST_PATTERN = 1000
@@ -47,11 +48,23 @@ class ScriptedUsage(_Part):
     output_tokens: _Tokens = Field(0, description="Tokens of the reply.")
 
 
+class ScriptedToolCall(_Part):
+    """A tool that the model wants called."""
+
+    name: str = Field(description="The tool.")
+    arguments: dict[str, JsonValue] | str = Field(
+        default_factory=dict[str, JsonValue], description="Its arguments; a text for what cannot be read."
+    )
+
+
 class ScriptedReply(_Part):
-    """What a call gives: a text or a JSON value, or an error, or first the one and then the other."""
+    """What a call gives: a text, a JSON value or tool calls, or an error, or first the one and then the other."""
 
     text: str | None = Field(None, description="The reply as text.")
     json_value: JsonValue = Field(None, alias="json", description="The reply as JSON, for structured replies.")
+    tool_calls: list[ScriptedToolCall] = Field(
+        default_factory=list[ScriptedToolCall], description="Tools that the model wants called; beside a text or alone."
+    )
     stream: list[str] | Annotated[int, Field(ge=1)] | None = Field(
         None, description="How it arrives: its pieces (then `text` may be left out), or the characters of each piece."
     )
@@ -74,10 +87,13 @@ class ScriptedReply(_Part):
             answers[0] = True
         if all(answers):
             raise ValueError("it has both a text and a json value")
+        answers.append(bool(self.tool_calls))
         if self.fail_times is not None and (self.error is None or not any(answers)):
             raise ValueError("'fail_times' needs an 'error' for the first calls and a reply for the next")
         if any(answers) == (self.error is not None and self.fail_times is None):
-            raise ValueError("it needs either a reply ('text', 'json') or an 'error', or both with 'fail_times'")
+            raise ValueError(
+                "it needs either a reply ('text', 'json', 'tool_calls') or an 'error', or both with 'fail_times'"
+            )
         return self
 
     def reply_text(self) -> str:
@@ -86,7 +102,16 @@ class ScriptedReply(_Part):
             return self.text
         if isinstance(self.stream, list):
             return "".join(self.stream)
+        if "json_value" not in self.model_fields_set:
+            return ""
         return json.dumps(self.json_value, ensure_ascii=False)
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tools that it wants called."""
+        return tuple(
+            ToolCall(f"call_{number}", call.name, cast("dict[str, Value] | str", call.arguments))
+            for number, call in enumerate(self.tool_calls, 1)
+        )
 
     def pieces(self) -> list[str]:
         """The reply in the pieces in which it arrives."""

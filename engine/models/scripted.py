@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from engine.models.base import ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
+from engine.models.base import Finish, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
 from engine.models.model_names import SCRIPTED_PREFIX
 from engine.models.script import ScriptedError, ScriptedReply, ScriptedRule, compile_pattern, load_script
 
@@ -78,7 +78,9 @@ class ScriptedModel:
                 await asyncio.sleep(reply.chunk_delay_s)
             if on_text:
                 on_text(piece)
-        return Reply(reply.reply_text(), reply.finish, _usage(request, reply), self.name)
+        calls = reply.calls()
+        finish = Finish.TOOL_CALLS if calls and reply.finish is Finish.STOP else reply.finish
+        return Reply(reply.reply_text(), finish, _usage(request, reply), self.name, tool_calls=calls)
 
     async def close(self) -> None:
         """Nothing to give back."""

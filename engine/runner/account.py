@@ -13,6 +13,7 @@ from typing import Final
 
 from engine.errors import EngineError
 from engine.models.base import Price, Request, Usage
+from engine.values import compact_json, to_text
 
 _BYTES_A_TOKEN: Final = 3
 _TOKENS_A_MESSAGE: Final = 16
@@ -46,11 +47,17 @@ class Estimate:
 
 def estimate(request: Request, price: Price | None) -> Estimate:
     """What a call may use at the most: its texts, at three bytes a token (most need fewer), and the longest reply."""
-    size = sum(len(message.text.encode("utf-8", "surrogatepass")) for message in request.messages)
+    size = sum(_bytes(message.text) for message in request.messages)
+    size += sum(_bytes(to_text(call.arguments)) for message in request.messages for call in message.tool_calls)
+    size += sum(_bytes(tool.description + compact_json(tool.parameters)) for tool in request.tools)
     tokens_in = -(-size // _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE * len(request.messages)
     tokens_out = reply_tokens(request)
     cost = price.cost_usd(Usage(tokens_in, tokens_out)) if price is not None else 0.0
     return Estimate(cost, tokens_in + tokens_out)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def reply_tokens(request: Request) -> int:

@@ -5,18 +5,24 @@ The fields' annotations say what may stand in them. How a store writes events fo
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
+import re
+import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast, get_args
+from enum import StrEnum
+from typing import Any, Final, Literal, cast, get_args, get_origin
 
 from engine.document.wording import shown
-from engine.models.base import Finish, Message, Reply, Request, Usage
-from engine.nodes.context import QuestionKind
-from engine.nodes.spec import ModelCall
 from engine.runner.events import AnyEvent
 from engine.store.base import StoreError
 
 _KINDS: Final[dict[str, type[AnyEvent]]] = {kind.type: kind for kind in get_args(AnyEvent)}
+
+
+_BARS: Final = re.compile(r" \| (?![^\[]*\])")
+"""Between the alternatives of an annotation, not inside its brackets."""
 
 
 class _MisfitError(Exception):
@@ -45,13 +51,13 @@ def event_from_json(data: object) -> AnyEvent:
         raise StoreError(f"The field “{misfit.field}” of an event “{kind.type}” takes {misfit}.") from None
 
 
-def _made(kind: type[Any], entries: Mapping[str, Any]) -> Any:
+def _made(kind: Any, entries: Mapping[str, Any]) -> Any:
     """An instance of a dataclass, each field read as its annotation says."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         if field.name in entries:
             try:
-                values[field.name] = _READERS[cast(str, field.type)](entries[field.name])
+                values[field.name] = _reader(kind.__module__, cast(str, field.type))(entries[field.name])
             except _MisfitError as misfit:
                 raise _MisfitError(str(misfit), f"{field.name}.{misfit.field}".rstrip(".")) from None
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
@@ -93,7 +99,30 @@ def _ports(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _object(kind: type[Any]) -> Callable[[object], Any]:
+@functools.cache
+def _reader(module: str, annotation: str) -> Callable[[object], Any]:
+    """What reads a field of a dataclass of that module, by the text of its annotation."""
+    alternatives = _BARS.split(annotation)
+    if len(alternatives) > 1:
+        return _first_of(*(_reader(module, alternative) for alternative in alternatives))
+    if annotation.startswith("tuple["):
+        return _tuple(_reader(module, annotation.removeprefix("tuple[").removesuffix(", ...]")))
+    if annotation.startswith("dict[") or annotation == "Outputs":
+        return _ports
+    if annotation.startswith("Literal["):
+        return _one_of(*ast.literal_eval(f"[{annotation.removeprefix('Literal[')}"))
+    plain = _PLAIN.get(annotation)
+    return plain if plain is not None else _named(getattr(sys.modules[module], annotation))
+
+
+def _named(kind: Any) -> Callable[[object], Any]:
+    """What reads a value of a type that has a name of ours."""
+    if get_origin(kind) is Literal:
+        return _one_of(*get_args(kind))
+    if issubclass(kind, StrEnum):
+        choice = _one_of(*kind)
+        return lambda value: kind(choice(value))
+    assert dataclasses.is_dataclass(kind), "events are made of nothing else"
     return lambda value: _made(kind, _ports(value))
 
 
@@ -106,8 +135,24 @@ def _tuple(reader: Callable[[object], Any]) -> Callable[[object], tuple[Any, ...
     return read
 
 
-def _optional(reader: Callable[[object], Any]) -> Callable[[object], Any]:
-    return lambda value: None if value is None else reader(value)
+def _first_of(*readers: Callable[[object], Any]) -> Callable[[object], Any]:
+    def read(value: object) -> Any:
+        takes: list[str] = []
+        for reader in readers:
+            try:
+                return reader(value)
+            except _MisfitError as misfit:
+                if misfit.field:
+                    raise
+                takes.append(str(misfit))
+        raise _MisfitError(" or ".join(takes))
+
+    return read
+
+
+def _nothing(value: object) -> None:
+    if value is not None:
+        raise _MisfitError("null")
 
 
 def _one_of(*choices: str) -> Callable[[object], str]:
@@ -119,29 +164,11 @@ def _one_of(*choices: str) -> Callable[[object], str]:
     return read
 
 
-_finish = _one_of(*Finish)
-# By annotation; a test makes one of each type of event, so that none is missing.
-_READERS: Final[dict[str, Callable[[object], Any]]] = {
+_PLAIN: Final[dict[str, Callable[[object], Any]]] = {
     "str": _text,
     "int": _whole,
     "float": _number,
     "bool": _truth,
-    "str | None": _optional(_text),
-    "int | None": _optional(_whole),
-    "float | None": _optional(_number),
     "Value": _value,
-    "dict[str, Value]": _ports,
-    "dict[str, Value] | None": _optional(_ports),
-    "Outputs": _ports,
-    "tuple[str, ...]": _tuple(_text),
-    "Usage": _object(Usage),
-    "Usage | None": _optional(_object(Usage)),
-    "Finish": lambda value: Finish(_finish(value)),
-    "QuestionKind": _one_of(*get_args(QuestionKind)),
-    "Literal['system', 'user', 'assistant', 'tool']": _one_of("system", "user", "assistant", "tool"),
-    "tuple[Message, ...]": _tuple(_object(Message)),
-    "Request": _object(Request),
-    "Reply": _object(Reply),
-    "ModelCall": _object(ModelCall),
-    "tuple[ModelCall, ...]": _tuple(_object(ModelCall)),
+    "None": _nothing,
 }

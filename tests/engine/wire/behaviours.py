@@ -148,6 +148,40 @@ def no_response_format(exchange: Exchange) -> None:
         exchange.answer(STRUCTURED_REPLY)
 
 
+def tool_calls(exchange: Exchange) -> None:
+    """Wants two tools called at once, and answers as usual when it has been told results."""
+    if any(message["role"] == "tool" for message in exchange.body["messages"]):
+        answer(exchange)
+        return
+    calls = [
+        {"id": "call_a", "type": "function", "function": {"name": "add", "arguments": '{"a": 15, "b": 27}'}},
+        {"id": "call_b", "type": "function", "function": {"name": "look", "arguments": "{broken"}},
+    ]
+    if not exchange.streaming:
+        message = {"role": "assistant", "content": None, "tool_calls": calls}
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+        exchange.send_json(200, exchange.chunk([choice]) | {"object": "chat.completion", "usage": USAGE})
+        return
+    exchange.start_stream()
+    for index, call in enumerate(calls):
+        function: Any = call["function"]
+        whole, half = function["arguments"], len(function["arguments"]) // 2
+        first = call | {"index": index, "function": {"name": function["name"], "arguments": whole[:half]}}
+        rest = {"index": index, "function": {"arguments": whole[half:]}}
+        for piece in (first, rest):
+            exchange.send_event(exchange.chunk([{"index": 0, "delta": {"role": "assistant", "tool_calls": [piece]}}]))
+    exchange.send_event(exchange.chunk([{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]))
+    exchange.end_stream()
+
+
+def no_tools(exchange: Exchange) -> None:
+    """Refuses tools, as small local models do, and calls one in words."""
+    if "tools" in exchange.body:
+        exchange.refuse(400, "this model does not support tools", "invalid_request_error")
+    else:
+        exchange.answer('I add them. {"tool": "add", "arguments": {"a": 15, "b": 27}}')
+
+
 def unauthorized(exchange: Exchange) -> None:
     """Repeats the key in its answer, as careless servers do."""
     sent = exchange.handler.headers.get("Authorization", "")
@@ -285,6 +319,8 @@ BEHAVIOURS: dict[str, Callable[[Exchange], None]] = {
     "plain": answer,
     "stream": answer,
     "structured": structured,
+    "tool-calls": tool_calls,
+    "no-tools": no_tools,
     "no-schema": no_schema,
     "no-response-format": no_response_format,
     "unauthorized": unauthorized,

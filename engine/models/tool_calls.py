@@ -1,0 +1,176 @@
+"""Tool calls in words, for models that know no other way, and the reading of what models write as arguments.
+
+Pure functions on requests and texts. What a model writes is read tolerantly and is data, never anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition
+from engine.values import TooDeepError, Value, compact_json
+
+_MOST_READ: Final = 200_000
+"""Characters of a reply in which calls are looked for."""
+
+_MOST_CALLS: Final = 1000
+
+_BARE: Final = re.compile(r"[`\s]*([A-Za-z_][A-Za-z0-9_.-]{0,99})\s*(?:\(\s*\))?[`\s.]*")
+
+
+def read_arguments(text: str) -> dict[str, Value] | str:
+    """The object that a model wrote as a call's arguments; the text itself where it is none. No text: no arguments."""
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return cast("dict[str, Value]", value) if isinstance(value, dict) and _can_be_kept(value) else text
+
+
+def in_words(request: Request) -> Request:
+    """The request without its tools: what they are, and all calls and results so far, told in plain messages."""
+    if not request.tools:
+        return request
+    messages = [_plain(message, request.messages) for message in request.messages]
+    words = _words(request.tools)
+    if messages and messages[0].role == "system":
+        messages[0] = replace(messages[0], text=f"{messages[0].text}\n\n{words}")
+    else:
+        messages.insert(0, Message("system", words))
+    return replace(request, messages=tuple(messages), tools=())
+
+
+def read_in_words(reply: Reply, request: Request) -> Reply:
+    """The reply to a request that was told in words, with the calls that are written in its text."""
+    calls = tuple(_written_calls(reply.text, {tool.name for tool in request.tools})) if request.tools else ()
+    if not calls:
+        return reply
+    numbered = tuple(replace(call, id=f"call_{number}") for number, call in enumerate(calls, 1))
+    return replace(reply, tool_calls=numbered, finish=Finish.TOOL_CALLS)
+
+
+def _words(tools: tuple[ToolDefinition, ...]) -> str:
+    listed = "\n".join(
+        f"- {tool.name}: {tool.description} Arguments: {compact_json(tool.parameters)}" for tool in tools
+    )
+    return (
+        'You may call tools. To call one, answer with one JSON object, {"tool": NAME, "arguments": {…}}, and with '
+        f"nothing else. You are told the result then. The tools:\n{listed}"
+    )
+
+
+def _plain(message: Message, all_messages: tuple[Message, ...]) -> Message:
+    if message.role == "assistant" and message.tool_calls:
+        calls = "\n".join(compact_json({"tool": call.name, "arguments": call.arguments}) for call in message.tool_calls)
+        return Message("assistant", f"{message.text}\n{calls}" if message.text else calls)
+    if message.role == "tool":
+        calls = (call for said in all_messages for call in said.tool_calls)
+        name = next((call.name for call in calls if call.id == message.tool_call_id), "the tool")
+        return Message("user", f"Result of {name}:\n{message.text}")
+    return message
+
+
+def _written_calls(text: str, names: set[str]) -> Iterator[ToolCall]:
+    """The calls written in a text: JSON objects that name a tool, else nothing but a tool's name."""
+    found = False
+    for value in _objects(text[:_MOST_READ]):
+        call = _call_of(value, names)
+        if call is not None:
+            found = True
+            yield call
+    bare = None if found else _BARE.fullmatch(text[:_MOST_READ])
+    if bare is not None and bare[1].rstrip(".") in names:
+        yield ToolCall("", bare[1].rstrip("."), {})
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The outermost JSON objects in a text."""
+    decoder = json.JSONDecoder()
+    place = text.find("{")
+    for _ in range(_MOST_CALLS):
+        if place < 0:
+            return
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            end = place + 1
+        else:
+            if isinstance(value, dict) and _can_be_kept(value):
+                yield cast("dict[str, Any]", value)
+        place = text.find("{", end)
+
+
+def _call_of(value: dict[str, Any], names: set[str]) -> ToolCall | None:
+    function = value.get("function")
+    if isinstance(function, dict):
+        return _call_of(cast("dict[str, Any]", function), names)
+    name = value.get("tool", value.get("name", function))
+    if not isinstance(name, str) or (name not in names and "tool" not in value):
+        return None
+    arguments: Any = next((value[key] for key in ("arguments", "parameters", "args") if key in value), "")
+    if isinstance(arguments, dict):
+        return ToolCall("", name, cast("dict[str, Value]", arguments))
+    return ToolCall("", name, read_arguments(arguments) if isinstance(arguments, str) else json.dumps(arguments))
+
+
+def _can_be_kept(value: Any) -> bool:
+    """Whether a value that a model wrote can be written again: Python reads NaN and any depth."""
+    try:
+        compact_json(value)
+    except (ValueError, TooDeepError):
+        return False
+    return True
+
+
+def call_message(message: Message) -> dict[str, Any]:
+    """A message as servers of the OpenAI kind read it."""
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
+    plain: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.tool_calls:
+        plain["content"] = message.text or None
+        plain["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+    return plain
+
+
+def _sent_call(call: ToolCall) -> dict[str, Any]:
+    # What could not be read is sent back as an object: some servers refuse a conversation with anything else in it.
+    arguments: dict[str, Value] = call.arguments if isinstance(call.arguments, dict) else {"unreadable": call.arguments}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": compact_json(arguments)}}
+
+
+def offered(tools: tuple[ToolDefinition, ...]) -> list[dict[str, Any]] | None:
+    """Tools as such servers read them; None for none."""
+    functions = [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools]
+    return [{"type": "function", "function": function} for function in functions] or None
+
+
+@dataclass(slots=True)
+class PartialCalls:
+    """The tool calls of a reply that such a server sends whole or piece by piece; nothing in it is trusted."""
+
+    _parts: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+
+    def take(self, sent: Any) -> None:
+        """Take up the `tool_calls` of a message or of a piece of one."""
+        for place, call in enumerate(sent or ()):
+            index = getattr(call, "index", None)
+            function: Any = getattr(call, "function", None)
+            parts = self._parts.setdefault(index if isinstance(index, int) else place, ["", "", ""])
+            # Id and name come once, whole; the arguments come in pieces.
+            parts[0] = parts[0] or str(getattr(call, "id", None) or "")
+            parts[1] = parts[1] or str(getattr(function, "name", None) or "")
+            parts[2] += str(getattr(function, "arguments", None) or "")
+
+    def whole(self) -> tuple[ToolCall, ...]:
+        """All of them, each with an id."""
+        return tuple(
+            ToolCall(call_id or f"call_{number}", name, read_arguments(arguments))
+            for number, (_, (call_id, name, arguments)) in enumerate(sorted(self._parts.items()), 1)
+        )

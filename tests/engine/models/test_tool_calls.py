@@ -1,0 +1,85 @@
+"""Tool calls in words: what a model is told, and what is made of what it writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition
+from engine.models.tool_calls import in_words, read_arguments, read_in_words
+
+TOOLS = (ToolDefinition("add", "Adds.", {"type": "object"}), ToolDefinition("exit_loop", "Ends the loop.", {}))
+ASKED = Request((Message("system", "Be brief."), Message("user", "Add.")), tools=TOOLS)
+
+
+def calls_in(text: str) -> list[tuple[str, Any]]:
+    """Name and arguments of the calls in a text."""
+    return [(call.name, call.arguments) for call in read_in_words(Reply(text), ASKED).tool_calls]
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ('{"tool": "add", "arguments": {"a": 1}}', [("add", {"a": 1})]),
+        ('Sure!\n```json\n{"name": "add", "parameters": {"a": 1}}\n```', [("add", {"a": 1})]),
+        ('<tool_call>{"name": "add", "arguments": "{\\"a\\": 1}"}</tool_call>', [("add", {"a": 1})]),
+        ('{"function": {"name": "add", "arguments": {}}}', [("add", {})]),
+        ('{"tool": "add"} and then {"tool": "exit_loop"}', [("add", {}), ("exit_loop", {})]),
+        ('{"tool": "no such", "arguments": {}}', [("no such", {})]),
+        ('{"tool": "add", "arguments": [1]}', [("add", "[1]")]),
+        (" `exit_loop()`. ", [("exit_loop", {})]),
+        ("exit_loop", [("exit_loop", {})]),
+        ("I would call exit_loop now.", []),
+        ('{"name": "Bob", "age": 3}', []),
+        ('{"tool": 3}', []),
+        ('{"tool": "add", "arguments": {"a": NaN}}', []),
+        ("{" * 5000, []),
+        ("", []),
+    ],
+)
+def test_calls_are_found_in_what_models_write(text: str, calls: list[tuple[str, Any]]) -> None:
+    assert calls_in(text) == calls
+
+
+@given(st.text(alphabet='{}[]":,ad toladrgumens1\\\n', max_size=60))
+def test_any_text_can_be_read(text: str) -> None:
+    assert all(name for name, _ in calls_in('{"tool": "add"} ' + text))
+
+
+def test_a_call_in_words_has_an_id_and_says_why_the_reply_ended() -> None:
+    reply = read_in_words(Reply('{"tool": "add", "arguments": {}}'), ASKED)
+
+    assert (reply.tool_calls, reply.finish) == ((ToolCall("call_1", "add", {}),), Finish.TOOL_CALLS)
+
+
+def test_a_conversation_is_told_in_plain_messages() -> None:
+    call = ToolCall("x", "add", {"a": 1})
+    said = (Message("assistant", "Let me see.", (call,)), Message("tool", "2", tool_call_id="x"))
+
+    told = in_words(Request((*ASKED.messages, *said), tools=TOOLS))
+
+    assert told.tools == ()
+    assert told.messages[0].text.startswith("Be brief.\n\nYou may call tools.")
+    assert told.messages[2:] == (
+        Message("assistant", 'Let me see.\n{"arguments":{"a":1},"tool":"add"}'),
+        Message("user", "Result of add:\n2"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('{"a": [1]}', {"a": [1]}),
+        ("", {}),
+        ("{broken", "{broken"),
+        ("[1]", "[1]"),
+        ('{"a": NaN}', '{"a": NaN}'),
+        ('{"a": 1e999}', '{"a": 1e999}'),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_arguments_are_an_object_or_the_text_as_it_came(text: str, arguments: Any) -> None:
+    assert read_arguments(text) == arguments
