@@ -17,7 +17,7 @@ from engine.tools.registry import builtin_tools
 from engine.values import to_text
 
 
-def narrow_combo(parent: QWidget) -> QComboBox:
+def narrow_combo(parent: QWidget | None = None) -> QComboBox:
     """A combo box that is as wide as its place, however long its entries are."""
     combo = QComboBox(parent)
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
