@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
 
@@ -28,11 +28,16 @@ from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel
+from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
 
 _SHARES: Final = (52, 48)
 """How table and details share the room at first, in hundredths."""
-_CHART_FROM: Final = 200
+_SENTENCE: Final = 200
+"""The most characters of the sentence that says why a loop stopped; all of it is in its tool tip."""
+_READOUT_FROM: Final = 168
+_LEAST: Final = (320, 128)
+"""Width, and height at the usual size of texts, below which it cannot be used."""
+_CHART_FROM: Final = 208
 """Less high than this, in pixels at the usual size of texts, the panel leaves its chart out."""
 
 
@@ -68,7 +73,7 @@ class IterationsPanel(QWidget):
         self.readout = ElidedLabel("", self, look="dim small")
         self.chart = Chart(self.figures, self)
         self.table = IterationTable(self.model, self)
-        self.why = ElidedLabel("", self, look="small")
+        self.why = PlainLabel("", self, look="small", wrap=True)
         self.detail = IterationDetail(session, self._looked_at, self)
         self.empty = PlainLabel("", self, look="dim", wrap=True)
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
@@ -111,6 +116,7 @@ class IterationsPanel(QWidget):
             self.split.setStretchFactor(place, share)
         self.split.setSizes([10 * share for share in _SHARES])
         page = QVBoxLayout(self)
+        page.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)
         page.setContentsMargins(3 * UNIT, UNIT, 3 * UNIT, 2 * UNIT)
         page.setSpacing(2 * UNIT)
         page.addWidget(self._header)
@@ -132,7 +138,7 @@ class IterationsPanel(QWidget):
         self.breadcrumb.iteration_wanted.connect(self._go_out)
         self.chart.hovered.connect(lambda _index: self._show_readout())
         self.legend.changed.connect(self._choose_kinds)
-        self.split.splitterMoved.connect(lambda *_: self.layout_changed.emit())
+        self.split.splitterMoved.connect(lambda *_: self._note_split())
         self.similarities.found.connect(self._take_similarities)
         session.run_updated.connect(self._note_update)
         session.selection_changed.connect(self._follow_selection)
@@ -211,8 +217,14 @@ class IterationsPanel(QWidget):
         there = self._looked_at
         loop, index, last = there.loop, there.index, len(there.loop.iterations) - 1
         self._show_readout()
-        self.why.set_full_text(there.why(self.similarities.of(loop, last) if last >= 0 else None))
+        why = there.why(self.similarities.of(loop, last) if last >= 0 else None)
+        self.why.setText(why if len(why) <= _SENTENCE else f"{why[:_SENTENCE]}…")
+        self.why.setToolTip(plain_tool_tip(why) if len(why) > _SENTENCE else "")
         self.detail.show_iteration(self.similarities.of(loop, index) if index <= last else None)
+
+    def minimumSizeHint(self) -> QSize:
+        """As low as it can be without its chart, which goes first."""
+        return QSize(_LEAST[0], round(_LEAST[1] * style().scale))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Take up what came meanwhile."""
@@ -226,6 +238,7 @@ class IterationsPanel(QWidget):
         is_roomy = event.size().height() >= _CHART_FROM * style().scale
         for widget in (self.chart, self.legend, self.readout):
             widget.setVisible(is_roomy)
+        QTimer.singleShot(0, self, self._show_readout)  # once its label has its new width
 
     def _note_update(self, touched: set[str]) -> None:
         if self._looked_at.is_touched(touched):
@@ -234,6 +247,10 @@ class IterationsPanel(QWidget):
     def _follow_selection(self) -> None:
         self._looked_at.follow_selection()
         self.refresh()
+
+    def _note_split(self) -> None:
+        self._show_readout()
+        self.layout_changed.emit()
 
     def _choose_kinds(self) -> None:
         self.chart.show_kinds(self.legend.chosen)
@@ -246,7 +263,9 @@ class IterationsPanel(QWidget):
         self._show_words()
 
     def _show_readout(self) -> None:
-        self.readout.set_full_text(self.chart.readout(self.chart.focus_index))
+        # A short piece of it tells nobody anything; the mouse on the chart shows all of it.
+        is_roomy = self.readout.width() >= _READOUT_FROM * style().scale
+        self.readout.set_full_text(self.chart.readout(self.chart.focus_index) if is_roomy else "")
 
     def _go_out(self, loop_id: str, index: int) -> None:
         self._looked_at.choose(loop_id)

@@ -51,7 +51,9 @@ class Plot:
         self._line = metrics.height()
         side = metrics.horizontalAdvance("$0.0000") + 3 * UNIT
         right = side if len(shown) > 1 else 4.0 * UNIT
-        self.area = QRectF(QPointF(), size).adjusted(side, 2 * UNIT * self._scale, -right, -self._line - UNIT)
+        self._has_threshold = threshold is not None and Kind.SIMILARITY in self._drawn
+        above = self._line + 2 if self._has_threshold else 2 * UNIT * self._scale  # there its line says what it is
+        self.area = QRectF(QPointF(), size).adjusted(side, above, -right, -self._line - UNIT)
         between = self.area.width() - 2 * _INSET
         self._step = between / (count - 1) if count > 1 else 0.0
         self._first = self.area.left() + _INSET if count > 1 else self.area.center().x()
@@ -80,7 +82,7 @@ class Plot:
         area = self.area
         painter.setFont(self._font)
         painter.setPen(QPen(QColor(self._theme.line), 1))
-        for height in (area.top(), area.center().y(), area.bottom()):
+        for height in (area.top(), area.bottom()) if self.is_empty else (area.top(), area.center().y(), area.bottom()):
             painter.drawLine(QPointF(area.left(), round(height) + 0.5), QPointF(area.right(), round(height) + 0.5))
         if self.is_empty:
             painter.setPen(QColor(self._theme.dim))
@@ -158,10 +160,9 @@ class Plot:
         colour, area = QColor(self._theme.warning), self.area
         painter.setPen(QPen(colour, 1.25, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
-        top = y + 1 if y < area.top() + self._line else y - self._line - 1
-        place = QRectF(area.left(), top, area.width() - UNIT, self._line)
+        place = QRectF(area.left(), y - self._line - 1, area.width(), self._line)
         painter.setPen(colour)
-        painter.drawText(place, Qt.AlignmentFlag.AlignRight, f"stable at {percent(threshold)}")
+        painter.drawText(place, Qt.AlignmentFlag.AlignLeft, f"stable at {percent(threshold)}")
 
 
 def _lines(values: Sequence[float | None], at: _Place, width: float) -> Iterator[QPolygonF]:

@@ -66,11 +66,17 @@ class Figures:
 
     Args:
         similarities: Knows those that the run has not recorded.
+
+    Attributes:
+        loop: The run of the loop.
+        version: Another number whenever something is to be drawn anew.
     """
 
     def __init__(self, similarities: Similarities) -> None:
         self._similarities = similarities
         self.loop = NO_LOOP
+        self.version = 0
+        self._returned: int | None = None
         self._values: dict[Kind, list[float | None]] = {kind: [] for kind in Kind}
 
     def __len__(self) -> int:
@@ -91,14 +97,20 @@ class Figures:
         known = len(self)
         if loop is not self.loop or known > len(loop.iterations):
             self.loop, known = loop, 0
+            self.version += 1
             self._values = {kind: [] for kind in Kind}
+        if loop.returned != self._returned:
+            self._returned = loop.returned
+            self.version += 1
         for iteration in loop.iterations[known:]:
             for kind, series in SERIES.items():
                 self._values[kind].append(series.of(iteration))
-        self.take_similarities(known, len(loop.iterations) - 1)
+        if known < len(self):
+            self.take_similarities(known, len(self) - 1)
 
     def take_similarities(self, first: int, last: int) -> None:
         """Read the similarities of some iterations again: they have been worked out."""
+        self.version += 1
         for index in range(first, min(last, len(self) - 1) + 1):
             self._values[Kind.SIMILARITY][index] = self._similarities.of(self.loop, index)
 
@@ -141,5 +153,6 @@ def ticks(count: int, most: int) -> list[int]:
     """
     if count <= max(most, 1):
         return list(range(1, count + 1))
-    step = max(round(_round_up(count / max(most, 1))), 1)
+    steps = (factor * 10**power for power in range(10) for factor in (1, 2, 5))
+    step = next(step for step in steps if count <= step * max(most, 1))
     return [1, *(number for number in range(step, count + 1, step) if number - 1 > step / 2)]

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.history.table_model import NUMBERS, RETURNED_ROLE, UNDER_WAY_ROLE, Column, IterationModel
+from app.history.table_model import NUMBERS, Column, IterationModel
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT
 
@@ -26,12 +26,17 @@ ROW_HEIGHT: Final = 6 * UNIT
 _PADDING: Final = 2 * UNIT
 _BAR: Final = 3
 """Width of the bar at the left of the chosen row."""
-_LEAST_RESULT: Final = 140
-_VERDICT: Final = (88, 220)
+_LEAST_RESULT: Final = 176
+_VERDICT: Final = (88, 280)
 """The least and the most that the verdict takes, in pixels at the usual size of texts."""
 _SPARE: Final = (Column.TOKENS, Column.TIME, Column.COST)
 """What goes first where there is no room: the details of an iteration say it too."""
 RETURNED: Final = "returned"
+_BESIDE_WORD: Final = 56
+"""So much room stays for the result beside that word, in pixels at the usual size of texts."""
+_SELECTED: Final = QStyle.StateFlag.State_Selected
+_LEFT: Final = (Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter).value | Qt.TextFlag.TextSingleLine.value
+_RIGHT: Final = (Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter).value | Qt.TextFlag.TextSingleLine.value
 _Index = QModelIndex | QPersistentModelIndex
 
 
@@ -42,6 +47,10 @@ class IterationTable(QTableView):
         chosen: A person chose an iteration; its index.
         latest_wanted: Follow the run again.
         stepped: Look at the iteration so many further on.
+
+    Attributes:
+        rows: The iterations.
+        hovered: The row that the mouse is on; -1 for none.
     """
 
     chosen = Signal(int)
@@ -50,13 +59,13 @@ class IterationTable(QTableView):
 
     def __init__(self, model: IterationModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._model = model
+        self.rows = model
         self._is_showing = False
         self.hovered = -1
         self.setModel(model)
         self.setItemDelegate(_Delegate(self))
         self.setAccessibleName("Iterations")
-        self.setProperty("bare", True)
+        self.setProperty("bare", "solid")
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -79,7 +88,7 @@ class IterationTable(QTableView):
 
     def show_chosen(self, row: int) -> None:
         """Mark a row and bring it into sight, as if it had been chosen, without telling so."""
-        index = self._model.index(row, 0)
+        index = self.rows.index(row, 0)
         if index.isValid() and self.currentIndex().row() == row and self.selectionModel().isRowSelected(row):
             return
         self._is_showing = True
@@ -93,15 +102,15 @@ class IterationTable(QTableView):
 
     def fit(self) -> None:
         """Give each column the room that it needs; what is empty is hidden, and what finds no room."""
-        scale, longest = style().scale, self._model.longest
+        scale, longest = style().scale, self.rows.longest
         figures = QFontMetrics(style().font())
         heads = QFontMetrics(style().font(FONT_SIZE_SMALL, QFont.Weight.DemiBold))
 
         def width(column: Column, count: int) -> int:
-            heading = heads.horizontalAdvance(self._model.headerData(column, Qt.Orientation.Horizontal))
+            heading = heads.horizontalAdvance(self.rows.headerData(column, Qt.Orientation.Horizontal))
             return max(heading, figures.horizontalAdvance("0") * count) + 2 * _PADDING + 2
 
-        widths = {Column.NUMBER: width(Column.NUMBER, len(str(self._model.rowCount())) + 1)}
+        widths = {Column.NUMBER: width(Column.NUMBER, len(str(self.rows.rowCount())) + 1)}
         widths[Column.SIMILAR] = width(Column.SIMILAR, 6)
         for column in (Column.SCORE, Column.TOKENS, Column.COST, Column.TIME):
             if longest.get(column):
@@ -110,7 +119,7 @@ class IterationTable(QTableView):
         if longest.get(Column.VERDICT):
             least, most = (round(side * scale) for side in _VERDICT)
             wanted = figures.averageCharWidth() * longest[Column.VERDICT] + 2 * _PADDING
-            widths[Column.VERDICT] = min(max(min(wanted, room // 4), least), most)
+            widths[Column.VERDICT] = min(max(min(wanted, room * 3 // 10), least), most)
         for column in _SPARE:
             if room - sum(widths.values()) < _LEAST_RESULT * scale:
                 widths.pop(column, None)
@@ -135,7 +144,7 @@ class IterationTable(QTableView):
         elif key in {Qt.Key.Key_Left, Qt.Key.Key_Right}:
             self.stepped.emit(-1 if key == Qt.Key.Key_Left else 1)
         elif key in {Qt.Key.Key_Home, Qt.Key.Key_End}:
-            self.chosen.emit(0 if key == Qt.Key.Key_Home else self._model.rowCount() - 1)
+            self.chosen.emit(0 if key == Qt.Key.Key_Home else self.rows.rowCount() - 1)
         elif key == Qt.Key.Key_Escape:
             self.latest_wanted.emit()
         else:
@@ -181,54 +190,63 @@ class _Delegate(QStyledItemDelegate):
         self._font = style().font(FONT_SIZE)
         self._small = style().font(FONT_SIZE_SMALL, QFont.Weight.DemiBold)
         self._metrics, self._small_metrics = QFontMetrics(self._font), QFontMetrics(self._small)
+        self._letter = max(self._metrics.horizontalAdvance("i"), 1)
         side = round(12 * scale)
         ratio = self._table.devicePixelRatioF()
         self._check = icon("mdi6.check-bold", theme.good).pixmap(QSize(side, side), ratio)
         self._side, self._scale = side, scale
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        """Draw one cell."""
-        column, place = Column(index.column()), QRect(option.rect)
-        is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-        if is_chosen or index.row() == self._table.hovered:
+        """Draw one cell. The model is asked without the way through Qt, since this is done for hundreds of cells."""
+        row, column, place, rows = index.row(), index.column(), option.rect, self._table.rows
+        is_chosen = bool(option.state & _SELECTED)
+        if is_chosen or row == self._table.hovered:
             painter.fillRect(place, self._grounds["selection" if is_chosen else "hover"])
         painter.fillRect(place.left(), place.bottom(), place.width(), 1, self._grounds["line"])
-        if is_chosen and column is Column.NUMBER:
+        if is_chosen and column == Column.NUMBER:
             painter.fillRect(place.left(), place.top(), _BAR, place.height(), self._colours["accent"])
         inner = place.adjusted(_PADDING, 0, -_PADDING, -1)
-        if column is Column.RESULT and index.data(RETURNED_ROLE):
+        if column == Column.RESULT and rows.is_returned(row):
             inner.setLeft(inner.left() + self._draw_returned(painter, inner))
-        text = index.data()
+        text = rows.text(row, column)
         if not text:
             return
-        is_dim = column is Column.VERDICT or index.data(UNDER_WAY_ROLE)
         painter.setFont(self._font)
-        painter.setPen(self._colours["dim" if is_dim else "text"])
-        side = Qt.AlignmentFlag.AlignRight if column in NUMBERS else Qt.AlignmentFlag.AlignLeft
-        shown = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, inner.width())
-        painter.drawText(inner, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, shown)
+        painter.setPen(self._colours["dim" if column == Column.VERDICT or rows.is_under_way(row) else "text"])
+        painter.drawText(inner, _RIGHT if column in NUMBERS else _LEFT, self._fitting(text, inner.width()))
+
+    def _fitting(self, text: str, width: int) -> str:
+        """As much of a text as there is room for."""
+        most = width // self._letter + 1  # more letters than that have no room, however narrow they are
+        if len(text) * self._metrics.maxWidth() <= width:
+            return text
+        return self._metrics.elidedText(text[:most], Qt.TextElideMode.ElideRight, width)
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: _Index) -> QSize:
         """Rows have one height."""
         return QSize(0, round(ROW_HEIGHT * self._scale))
 
     def _draw_returned(self, painter: QPainter, place: QRect) -> int:
-        """Draw the mark of the iteration that was returned; gives the room that it takes."""
+        """Draw the mark of the iteration that was returned, without its word where there is little room.
+
+        Returns:
+            The room that it takes.
+        """
         word = self._small_metrics.horizontalAdvance(RETURNED)
         height = round(18 * self._scale)
-        pill = QRectF(place.left(), place.center().y() - height / 2 + 1, self._side + word + 5 * UNIT, height)
+        width = self._side + word + 5 * UNIT
+        has_word = place.width() >= width + _BESIDE_WORD * self._scale
+        pill = QRectF(place.left(), place.center().y() - height / 2 + 1, width if has_word else height, height)
+        inset = 2 * UNIT if has_word else (height - self._side) / 2
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._colours["good_soft"])
         painter.drawRoundedRect(pill, height / 2, height / 2)
-        top = round(pill.center().y() - self._side / 2)
-        painter.drawPixmap(round(pill.left()) + 2 * UNIT, top, self._side, self._side, self._check)
-        painter.setFont(self._small)
-        painter.setPen(self._colours["good"])
-        painter.drawText(
-            pill.adjusted(self._side + 3 * UNIT, 0, -UNIT, 0),
-            Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextSingleLine,
-            RETURNED,
-        )
+        top = pill.center().y() - self._side / 2
+        painter.drawPixmap(round(pill.left() + inset), round(top), self._side, self._side, self._check)
+        if has_word:
+            painter.setFont(self._small)
+            painter.setPen(self._colours["good"])
+            painter.drawText(pill.adjusted(self._side + 3 * UNIT, 0, -UNIT, 0), _LEFT, RETURNED)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         return round(pill.width()) + 2 * UNIT

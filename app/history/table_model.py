@@ -21,9 +21,6 @@ _ROOT: Final = QModelIndex()
 _LONG: Final = 1000
 """The most characters of a value in a tool tip."""
 
-RETURNED_ROLE: Final = Qt.ItemDataRole.UserRole
-UNDER_WAY_ROLE: Final = Qt.ItemDataRole.UserRole + 1
-
 
 class Column(IntEnum):
     """The columns, from left to right."""
@@ -74,7 +71,7 @@ class IterationModel(QAbstractTableModel):
         self._done = 0
         self._returned: int | None = None
         self._is_over = False
-        self._texts: dict[Column, Callable[[LoopIterationCompleted], str]] = {
+        self._texts: dict[int, Callable[[LoopIterationCompleted], str]] = {
             Column.NUMBER: lambda iteration: str(iteration.index + 1),
             Column.RESULT: lambda iteration: beginning(iteration.result),
             Column.VERDICT: verdict,
@@ -144,10 +141,6 @@ class IterationModel(QAbstractTableModel):
         row, column = index.row(), Column(index.column())
         if role == Qt.ItemDataRole.DisplayRole:
             return self.text(row, column)
-        if role == RETURNED_ROLE:
-            return row == self._returned
-        if role == UNDER_WAY_ROLE:
-            return row >= self._done
         if role == Qt.ItemDataRole.AccessibleTextRole:
             returned = ", returned" if row == self._returned and column is Column.NUMBER else ""
             return f"{HEADINGS[column][1]}: {self.text(row, column) or 'none'}{returned}"
@@ -155,13 +148,21 @@ class IterationModel(QAbstractTableModel):
             return self._tip(self.loop.iterations[row], column)
         return None
 
-    def text(self, row: int, column: Column) -> str:
+    def is_returned(self, row: int) -> bool:
+        """Whether that iteration's result is the loop's."""
+        return row == self._returned
+
+    def is_under_way(self, row: int) -> bool:
+        """Whether it has not ended."""
+        return row >= self._done
+
+    def text(self, row: int, column: int) -> str:
         """The text of a cell."""
         if row < self._done:
             return self._texts[column](self.loop.iterations[row])
-        if column is Column.NUMBER:
+        if column == Column.NUMBER:
             return str(row + 1)
-        if column is Column.RESULT:
+        if column == Column.RESULT:
             return "Not finished" if self._is_over else "Under way…"
         return ""
 
