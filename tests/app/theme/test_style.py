@@ -7,7 +7,7 @@ import sys
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QMainWindow, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme.icons import ICON_SIZE, ThemedIcon
@@ -161,3 +161,37 @@ def test_a_style_comes_first_and_the_icon_family_is_loaded_with_the_first_icon()
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines() == ["make a Style right after the QApplication", "False True"]
+
+
+def test_main_windows_that_are_seen_wear_another_theme_themselves(qtbot: QtBot, style: Style) -> None:
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    of_dark = application.styleSheet()
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    field = QLineEdit(window)
+    field.resize(120, 30)
+    window.show()
+    dialog = QDialog(window)
+    inner = QLineEdit(dialog)
+    inner.resize(120, 30)
+    dialog.show()
+    style.choose("light")
+    assert application.styleSheet() == of_dark
+    assert ground_of(field) == ground_of(inner) == LIGHT.field
+    style.choose("dark")
+    assert window.styleSheet() == ""
+    assert ground_of(field) == ground_of(inner) == DARK.field
+
+
+def test_a_widget_on_its_own_follows_beside_a_main_window(qtbot: QtBot, style: Style) -> None:
+    window, alone = QMainWindow(), QLineEdit()
+    for widget in (window, alone):
+        qtbot.addWidget(widget)
+        widget.resize(120, 30)
+        widget.show()
+    field = QLineEdit(window)
+    field.resize(120, 30)
+    field.show()
+    style.choose("light")
+    assert ground_of(alone) == ground_of(field) == LIGHT.field
