@@ -23,6 +23,7 @@ from app.window.faults import FaultDialog, FaultGuard
 from app.window.main_window import MainWindow
 from app.window.program_icon import program_icon
 from app.worker import wait_for_workers
+from engine.expr.expression import compile_expression
 from engine.models.base import ModelError
 from engine.models.catalogue import Models
 from engine.models.embedded import EmbeddedModel
@@ -72,6 +73,7 @@ def run_window(files: Sequence[str]) -> int:
 
 
 def _open(window: MainWindow, files: Sequence[str]) -> None:
+    build_expression_parser()
     if files:
         window.documents.open_files([Path(file) for file in files])
     else:
@@ -134,6 +136,13 @@ async def _start_embedded(models: Models) -> None:
     assert isinstance(model, EmbeddedModel)
     with contextlib.suppress(ModelError):  # a run will say it, where it matters
         await asyncio.to_thread(model.warm_up)
+
+
+def build_expression_parser() -> threading.Thread:
+    """Build the parser of expressions in a thread: the first use of one takes a good part of a second."""
+    thread = threading.Thread(target=lambda: compile_expression("1 + 1"), name="loopwright expressions", daemon=True)
+    thread.start()
+    return thread
 
 
 def import_in_background(*modules: str) -> None:

@@ -12,9 +12,10 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.main import WarmUp, import_in_background
+from app.main import WarmUp, build_expression_parser, import_in_background
 from app.window.main_window import MainWindow
 from engine.document.model import Workflow
+from engine.expr.expression import compile_expression
 from engine.models import litellm_import
 from engine.models.embedded import EmbeddedModel
 from engine.models.model_names import EMBEDDED_MODEL
@@ -70,6 +71,16 @@ def test_the_window_comes_before_everything_slow_and_the_program_ends_cleanly(tm
 
 
 @pytest.mark.slow
+def test_the_parser_of_expressions_is_built_before_it_is_wanted() -> None:
+    from engine.expr import syntax
+
+    compile_expression.cache_clear()
+    syntax._parser.cache_clear()
+    build_expression_parser().join()
+
+    assert syntax._parser.cache_info().currsize == 1
+
+
 def test_files_named_at_the_start_are_opened(tmp_path: Path) -> None:
     done = started(tmp_path, saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json"))
 
