@@ -7,6 +7,7 @@ read when it is looked at. A run that goes on tells everything anew, its past in
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QObject, Signal
@@ -14,6 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from app.bridge import EngineThread, LiveRun
 from app.history.store_access import StoreAccess
 from app.history.store_run import PREVIEW, Level, StoredRun, levels_shown, read_level
+from app.history.stored_results import read_results
 from app.runs.picture import RunPicture
 from app.session import Session
 from app.worker import Worker
@@ -64,10 +66,18 @@ class StoredSession(Session):
         """What to call the run."""
         return self._title
 
+    @property
+    def is_read(self) -> bool:
+        """Whether all that is looked at has been read."""
+        return not self._asked
+
     def show_run(self, run: StoredRun) -> None:
         """Show a run, as far as it was read; what is looked at is read from now on."""
         self._stored, self._asked = run, set()
         self.picture, self.run_id, self.chosen = run.picture, run.summary.run_id, {}
+        store, run_id = self._access.store, run.summary.run_id
+        if store is not None:
+            self.read_results = partial(read_results, store, run_id, run.numbers)
         self.run_started.emit()
         self._read_shown()
 
@@ -96,7 +106,7 @@ class StoredSession(Session):
             begin: Starts it, in the engine's thread.
         """
         if self.run is None:
-            self._stored = None
+            self._stored = self.read_results = None
             self.follow_run(LiveRun(self._engine, begin, self), RunPicture(self.structure.parent))
 
     def _read_shown(self) -> None:

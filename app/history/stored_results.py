@@ -27,7 +27,7 @@ def read_results(
         StoreError: They cannot be read.
     """
     found: list[Value] = []
-    since = numbers[path, first] - 1
+    since = numbers.get((path, first), 0) - 1
     for event in store.events(run_id, level=level_of(path), kinds={LoopIterationCompleted}, after=since):
         if isinstance(event, LoopIterationCompleted) and event.path == path:
             found.append(event.result)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +14,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from app.bridge import EngineThread
 from app.history.iterations_panel import IterationsPanel
 from app.history.series import Kind
+from app.history.store_access import StoreAccess
+from app.history.store_run import read_outline
+from app.history.store_session import StoredSession
 from app.history.table_model import Column
 from app.session import Session
 from engine.document.model import Workflow
 from engine.models.base import Usage
 from engine.runner.options import RunOptions
+from engine.store import Store
 from tests.app.conftest import MakeSession
+from tests.app.history.kept import refine, run_kept
 from tests.app.history.loops import begin, end, iteration, judged, nested, one_loop, told
 
 
@@ -376,3 +384,32 @@ def test_a_thousand_iterations_and_results_of_a_megabyte(open_panel: OpenPanel) 
     assert len(bench.text) < 30_000, "the rest is shown when it is asked for"
     bench.click_chart(500)
     assert bench.session.chosen["loop"] == pytest.approx(500, abs=2)
+
+
+def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole_results(
+    engine_thread: EngineThread, access: StoreAccess, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    same = "The sea is wide. " * 40  # longer than what an outline has of it
+    rules = [
+        {"node": "draft", "iteration": turn, "reply": same + tail} for turn, tail in enumerate(("a", "a", "b" * 680))
+    ]
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"rules": rules, "default": "Say more."}))
+    run_id = run_kept(store, refine(), f"scripted:{script}")
+    session = StoredSession(engine_thread, access, refine(), "Refine")
+    panel = IterationsPanel(session)
+    qtbot.addWidget(panel)
+    panel.resize(1200, 420)
+    panel.show()
+    session.show_run(read_outline(store, run_id))
+    bench = Bench(qtbot, session, panel)
+
+    column = [panel.model.index(row, Column.SIMILAR) for row in range(3)]
+    qtbot.waitUntil(lambda: [index.data() for index in column] == ["–", "100 %", "50 %"])
+    bench.click_row(0)
+    qtbot.waitUntil(lambda: bench.text == same + "a")
+    bench.choose_part("Critique")
+    parts = panel.detail.node.parts
+    qtbot.waitUntil(lambda: "out:output" in parts or "call:1:reply" in parts)
+    assert parts["call:1:reply"].content.view.text() == "Say more."
+    session.deleteLater()
