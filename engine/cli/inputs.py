@@ -47,7 +47,7 @@ def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
             raise InputError(f'The workflow has no input "{shown(name, 60)}".', _there_are(declared.values()))
         if name in values:
             raise InputError(f'The input "{shown(name, 60)}" is given twice.', "Give each input once.")
-        values[name] = _parse(_read(name, value), declared[name])
+        values[name] = _parse(text_or_file(value, f'the input "{shown(name, 60)}"'), declared[name])
     missing = [item.name for item in declared.values() if item.default is None and item.name not in values]
     if missing:
         names = ", ".join(f'"{shown(name, 60)}"' for name in missing)
@@ -63,7 +63,16 @@ def _there_are(declared: Iterable[Declared]) -> str:
     return f"The inputs are: {names}." if names else "It has no inputs."
 
 
-def _read(name: str, value: str) -> str:
+def text_or_file(value: str, what: str) -> str:
+    """The text that a person gives: `@FILE` is what the file says, `@@…` a text that begins with `@`.
+
+    Args:
+        value: What was given.
+        what: What it is for, in words.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
     if not value.startswith("@"):
         return value
     if value.startswith("@@"):
@@ -76,7 +85,7 @@ def _read(name: str, value: str) -> str:
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
         remedy = "Check the path; a value that begins with @ is written with @@."
-    raise InputError(f'The file "{shown(path)}" for the input "{shown(name, 60)}" cannot be read: {reason}.', remedy)
+    raise InputError(f'The file "{shown(path)}" for {what} cannot be read: {reason}.', remedy)
 
 
 def _content(path: Path) -> bytes:

@@ -18,6 +18,7 @@ from engine.cli.models_command import models_app
 from engine.cli.nodes_command import nodes_command
 from engine.cli.output import err, give_up_stdout, prepare_streams
 from engine.cli.run_command import run_command
+from engine.cli.runs_command import runs_app
 from engine.cli.templates_command import templates_command
 from engine.cli.validate_command import validate_command
 from engine.errors import EngineError
@@ -27,6 +28,7 @@ DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
 
 app = typer.Typer(name=PROGRAM, add_completion=False, context_settings={"help_option_names": ["--help", "-h"]})
 app.command("run")(run_command)
+app.add_typer(runs_app, name="runs")
 app.command("validate")(validate_command)
 app.command("graph")(graph_command)
 app.command("nodes")(nodes_command)

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
-from engine.document.wording import harmless
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -46,13 +44,28 @@ class Screen:
         """Write a text, made harmless, and a newline. A long line is not broken: terminals do that better."""
         from rich.text import Text
 
+        from engine.document.wording import harmless
+
         self.console.print(Text(harmless(text), style=style), soft_wrap=True)
+
+    def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
+        """Write texts, made harmless, each in its style, and a newline."""
+        from rich.text import Text
+
+        from engine.document.wording import harmless
+
+        line = Text()
+        for text, style in pieces:
+            line.append(harmless(text), style=style)
+        self.console.print(line, soft_wrap=True)
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Write columns below their heads. On a terminal the last columns wrap; into a pipe a row is one line."""
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
+
+        from engine.document.wording import harmless
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for number, head in enumerate(heads):

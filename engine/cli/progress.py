@@ -18,6 +18,8 @@ from engine.runner.events import (
     NodeSkipped,
     NodeStarted,
     NodeStreaming,
+    RunNotKept,
+    RunResumed,
     RunStarted,
 )
 from engine.values import to_text
@@ -56,12 +58,13 @@ class Progress:
     Attributes:
         workflow: The workflow's name.
         models: The models that it may call.
-        started: When it began, in seconds since the epoch.
+        started: When it began or was taken up again, in seconds since the epoch.
         loops: The loops by path without indices (`outer.inner`): a nested loop has one bar, whichever time it runs.
         totals: How many iterations each loop might run at the most, by its full path (`outer[1].inner`).
         at_work: The nodes at work, by path.
         usage: The tokens used so far.
         cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
+        is_kept: Whether the history has all of it, should the run be kept at all.
     """
 
     workflow: str = ""
@@ -72,12 +75,15 @@ class Progress:
     at_work: dict[str, NodeAtWork] = field(default_factory=dict[str, NodeAtWork])
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
+    is_kept: bool = True
 
     def take(self, event: AnyEvent) -> None:
         """Go on by one event."""
         match event:
             case RunStarted():
                 self.workflow, self.models, self.started = event.workflow, event.models, event.time
+            case RunResumed():
+                self.started = event.time
             case NodeStarted() if event.node_type != "loop":  # a loop has its bar
                 self.at_work[event.path] = NodeAtWork(event.node_type)
             case NodeStreaming():
@@ -88,6 +94,8 @@ class Progress:
                 self.at_work.pop(event.path, None)
                 if event.node_type != "loop":  # what a loop used, its nodes have told
                     self._count(event.usage, event.cost_usd)
+            case RunNotKept():
+                self.is_kept = False
             case NodeSkipped():
                 self.at_work.pop(event.path, None)
             case LoopIterationStarted() | LoopIterationCompleted() | LoopCompleted():

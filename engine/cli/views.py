@@ -20,6 +20,7 @@ from engine.runner.events import (
     NodeCompleted,
     NodeFailed,
     NodeRetrying,
+    RunNotKept,
     RunStarted,
 )
 from engine.runner.words import money, seconds, stop_sentence, tokens
@@ -109,6 +110,8 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
             lines = _told(event.path, (f"failed: {event.error}",))
         case NodeRetrying():
             lines = _told(event.path, (f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}",))
+        case RunNotKept():
+            lines = [f"The run is not kept from here on: {event.error} {event.remedy}".rstrip()]
         case BudgetWarning():
             lines = [f"{event.path or 'The run'}: most of the budget is spent ({_spent(event)})."]
         case _:

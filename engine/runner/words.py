@@ -12,6 +12,7 @@ _REASONS: Final = {
     "max_iterations": "the count was reached",
     "evaluator_done": "the evaluator chose 'done'",
     "stable_output": "the result no longer changed",
+    "judge_done": "the judge found it done",
     "until": "its 'until' expression became true",
     "condition": "its condition was not met",
     "disabled": "it is disabled",
@@ -52,6 +53,11 @@ def written(value: Value) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def exit_reason_words(exit_reason: str) -> str:
+    """Why a loop stopped, where only its exit reason is known; `engine.store.stopping` says more where more is."""
+    return _REASONS.get(exit_reason, exit_reason)
+
+
 def stop_sentence(exit_reason: str, iterations_run: int, total: int | None) -> str:
     """Say why a loop stopped (`Stopped after 3 of 3 iterations: the count was reached.`).
 
@@ -60,7 +66,7 @@ def stop_sentence(exit_reason: str, iterations_run: int, total: int | None) -> s
         iterations_run: How many iterations ran.
         total: How many it might have run at the most; None where no iteration began.
     """
-    reason = _REASONS.get(exit_reason, exit_reason)
+    reason = exit_reason_words(exit_reason)
     if total is None:
         return f"Ran no iteration: {reason}."
     noun = "iteration" if total == 1 else "iterations"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -71,7 +73,7 @@ class RecordedModel:
         reply = calls[number].reply
         if on_text and reply.text:
             on_text(reply.text)
-        return Reply(reply.text, reply.finish, reply.usage, reply.model, 0.0)
+        return replace(reply, cost_usd=0.0)
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -86,11 +88,11 @@ class RecordedModel:
         )
 
 
-def recorded_models(open_history: Callable[[], Store]) -> Callable[[str], Model]:
+def recorded_models(history: Callable[[], AbstractContextManager[Store]]) -> Callable[[str], Model]:
     """What makes the model of `recorded:RUN` or `recorded:FILE.json`, for `Models`.
 
     Args:
-        open_history: Opens the history; called when a run of it is asked for.
+        history: Gives the history; called when a run of it is asked for, and left when that has been read.
     """
 
     def make(run: str) -> Model:
@@ -98,9 +100,9 @@ def recorded_models(open_history: Callable[[], Store]) -> Callable[[str], Model]
             if run.endswith(".json"):
                 _, events = read_run_file(Path(run))
                 return RecordedModel(f"{RECORDED_PREFIX}{run}", _calls(events))
-            store = open_history()
-            run_id = store.find(run).run_id
-            return RecordedModel(f"{RECORDED_PREFIX}{run_id}", _calls(store.events(run_id, kinds=_WITH_CALLS)))
+            with history() as store:
+                run_id = store.find(run).run_id
+                return RecordedModel(f"{RECORDED_PREFIX}{run_id}", _calls(store.events(run_id, kinds=_WITH_CALLS)))
         except ModelError:
             raise
         except EngineError as error:

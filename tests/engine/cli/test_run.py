@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,10 @@ def test_a_run_shows_each_iteration_why_the_loop_stopped_and_the_result(program:
     assert [line.partition("): ")[2] for line in lines if line.startswith("loop ")] == ["One.", "Two.", "Three."]
     assert [line[:9] for line in lines if line.startswith("loop ")] == ["loop 1/3 ", "loop 2/3 ", "loop 3/3 "]
     assert "loop: Stopped after 3 of 3 iterations: the count was reached." in lines
-    assert lines[-5:-2] == ["", "answer:", "Three."]
-    assert lines[-1].startswith("Done: ")
-    assert lines[-1].endswith(", 45 tokens, $0.")
+    assert lines[-6:-3] == ["", "answer:", "Three."]
+    assert lines[-2].startswith("Done: ")
+    assert lines[-2].endswith(", 45 tokens, $0.")
+    assert re.fullmatch(r"Kept as [0-9a-f]{12}: see 'loopwright runs show [0-9a-f]{12}'\.", lines[-1])
 
 
 def test_json_is_one_object_alone_on_standard_output(program: Program, tmp_path: Path):
@@ -100,7 +102,7 @@ def test_a_failed_run_shows_what_it_took(program: Program, tmp_path: Path):
     script = write(tmp_path, drafts({"text": "One.", **USAGE}), "script.json")
     ended = program("run", write(tmp_path, refine()), "--model", f"scripted:{script}")
     assert ended.code == 1
-    assert ended.out.splitlines()[-1].startswith("Failed after ")
+    assert ended.out.splitlines()[-2].startswith("Failed after ")
     assert "loop: Stopped after 1 of 3 iterations: an error ended it." in ended.out
 
 
@@ -206,7 +208,7 @@ def test_the_budget_in_dollars_and_a_model_of_unknown_price(program: Program, tm
     assert "nobody knows what the model" in refused.err
     allowed = program("run", file, "-m", model, "--budget-usd", 1, "--allow-unknown-price")
     assert allowed.code == 0
-    assert allowed.out.splitlines()[-1].endswith(", 15 tokens, $?.")
+    assert allowed.out.splitlines()[-2].endswith(", 15 tokens, $?.")
 
 
 def reader(path: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ COSTLY = {"price": {"input_usd_per_million_tokens": 1e6, "output_usd_per_million
 
 
 def catalogue(store: MemoryStore) -> Models:
-    return Models(Keys({}), recorded_models(lambda: store))
+    return Models(Keys({}), recorded_models(lambda: nullcontext(store)))
 
 
 async def run(store: MemoryStore, model: str, document: dict[str, Any] | None = None, **options: Any) -> RunResult:

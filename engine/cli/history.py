@@ -1,0 +1,125 @@
+"""What the commands on the history share: opening it, finding runs in it, and naming them in words."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Generator
+from contextlib import closing, contextmanager, nullcontext
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from engine.models.catalogue import Models
+    from engine.store.base import RunSummary, Store
+
+StorePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", metavar="PATH", help="The history's file; else LOOPWRIGHT_STORE, or the user's data folder."
+    ),
+]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or the beginning of it.")]
+
+_AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
+_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@contextmanager
+def history(context: typer.Context, path: Path | None) -> Generator[Store]:
+    """The history, opened and closed again.
+
+    Args:
+        context: The command; `runs --store PATH` counts where it has no `--store` of its own.
+        path: Its own `--store`.
+
+    Raises:
+        StoreError: It cannot be opened.
+    """
+    from engine.store.opening import open_store
+
+    store = open_store(path or context.obj)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def models_with(path: Path | None, opened: Store | None = None) -> Models:
+    """The models of one run, `recorded:RUN` among them.
+
+    Args:
+        path: The history's file, opened only when a run of it is to be played; None for the usual one.
+        opened: The history, where it is open already.
+    """
+    from engine.models.catalogue import Models
+    from engine.store.opening import open_store
+    from engine.store.recorded import recorded_models
+
+    return Models(
+        recorded=recorded_models(lambda: closing(open_store(path)) if opened is None else nullcontext(opened))
+    )
+
+
+def moment(text: str | None, option: str) -> float | None:
+    """The time that `--since` or `--until` names, in seconds since the epoch.
+
+    Args:
+        text: A date (`2026-11-28`), a date with a time, or how long ago (`30m`, `12h`, `7d`, `2w`).
+        option: What the option is called.
+
+    Raises:
+        EngineError: It is neither.
+    """
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text.strip())
+    try:
+        if ago is not None:
+            return (datetime.now().astimezone() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).timestamp()
+        return datetime.fromisoformat(text.strip()).astimezone().timestamp()
+    except (ValueError, OverflowError, OSError):
+        from engine.document.wording import shown
+
+        raise EngineError(
+            f'"{shown(text, 60)}" is no time for {option}.',
+            "Write 2026-11-28, 2026-11-28T14:30, or 7d for seven days ago.",
+        ) from None
+
+
+def when(time: float) -> str:
+    """A time for people, in their own time zone, to the minute."""
+    return datetime.fromtimestamp(time).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def summary_json(run: RunSummary) -> dict[str, Any]:
+    """A run as a JSON object."""
+    return {
+        "run_id": run.run_id,
+        "workflow": run.workflow,
+        "source": run.source,
+        "status": str(run.status),
+        "started": run.started,
+        "updated": run.updated,
+        "duration_s": run.duration_s,
+        "iterations": run.iterations,
+        "exit_reason": run.exit_reason,
+        "tokens": run.tokens,
+        "cost_usd": run.cost_usd,
+        "models": list(run.models),
+        "error": run.error,
+        "parent": run.parent,
+        "forked_at": run.forked_at,
+        "pinned": run.pinned,
+        "size": run.size,
+    }
+
+
+def can_ask() -> bool:
+    """Whether there is a person on a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()

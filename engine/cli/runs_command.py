@@ -1,0 +1,142 @@
+"""`loopwright runs`: the runs that are kept, in a table, with those commands below that go on from one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.exit_codes import ExitCode
+from engine.cli.history import StorePath, history, moment, summary_json, when
+from engine.cli.runs_diff import runs_diff
+from engine.cli.runs_exchange import runs_export, runs_import
+from engine.cli.runs_go_on import runs_fork, runs_resume
+from engine.cli.runs_keep import runs_delete, runs_pin, runs_vacuum
+from engine.cli.runs_show import runs_show
+
+if TYPE_CHECKING:
+    from engine.store.base import RunStatus, RunSummary
+
+runs_app = typer.Typer()
+runs_app.command("show")(runs_show)
+runs_app.command("diff")(runs_diff)
+runs_app.command("resume")(runs_resume)
+runs_app.command("fork")(runs_fork)
+runs_app.command("export")(runs_export)
+runs_app.command("import")(runs_import)
+runs_app.command("delete")(runs_delete)
+runs_app.command("pin")(runs_pin)
+runs_app.command("vacuum")(runs_vacuum)
+
+
+@runs_app.callback(invoke_without_command=True)
+def runs_command(
+    context: typer.Context,
+    workflow: Annotated[
+        str, typer.Option("--workflow", "-w", metavar="TEXT", help="Only of workflows with that in their name or file.")
+    ] = "",
+    status: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATUS", help="Only those that are running, paused, interrupted, and so on. Repeatable."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only those begun since: 2026-11-28, or 7d for seven days ago.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only those begun before.")] = None,
+    parent: Annotated[str | None, typer.Option(metavar="RUN", help="Only those forked from that run.")] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned ones.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="The most runs to list.")] = 30,
+    tree: Annotated[bool, typer.Option("--tree", help="Show forks below the runs that they were forked from.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
+    store: StorePath = None,
+) -> int:
+    """List the runs that are kept, the newest first.
+
+    Example: loopwright runs --workflow refine --status failed --since 7d
+    """
+    context.obj = store
+    if context.invoked_subcommand is not None:
+        return ExitCode.DONE
+    from engine.cli.output import err, out, write_json
+    from engine.runner.words import money
+    from engine.store.base import RunFilter
+
+    with history(context, store) as kept:
+        which = RunFilter(
+            workflow=workflow,
+            statuses=frozenset(_status(text) for text in status or ()),
+            since=moment(since, "--since"),
+            until=moment(until, "--until"),
+            parent=kept.find(parent).run_id if parent else "",
+            pinned=pinned,
+        )
+        runs, totals = kept.runs(which, limit=limit), kept.totals(which)
+    if as_json:
+        write_json({"count": totals.count, "runs": [summary_json(run) for run in runs]})
+        return ExitCode.DONE
+    if not runs:
+        out().line("There are no such runs." if which != RunFilter() else "No run is kept yet.")
+        return ExitCode.DONE
+    rows = _tree(runs) if tree else [("", run) for run in runs]
+    heads = ("Run", "Workflow", "Status", "Begun", "Iterations", "Tokens", "Cost", "How it ended")
+    out().table(heads, [_row(before, run) for before, run in rows])
+    known = f"{money(totals.cost_usd)}{' and unknown prices' if totals.price_unknown else ''}"
+    more = f", {len(runs)} of them shown" if len(runs) < totals.count else ""
+    noun = "run" if totals.count == 1 else "runs"
+    err().line(f"{totals.count:,} {noun}{more}: {totals.tokens:,} tokens, {known}.")
+    return ExitCode.DONE
+
+
+def _status(text: str) -> RunStatus:
+    from engine.document.wording import shown
+    from engine.errors import EngineError
+    from engine.store.base import RunStatus
+
+    try:
+        return RunStatus(text.lower())
+    except ValueError:
+        raise EngineError(
+            f'"{shown(text, 40)}" is no status of a run.', f"The statuses are: {', '.join(RunStatus)}."
+        ) from None
+
+
+def _row(before: str, run: RunSummary) -> Sequence[str]:
+    from engine.document.wording import one_line
+    from engine.runner.words import exit_reason_words, money
+
+    ended = run.error or (exit_reason_words(run.exit_reason) if run.exit_reason else "")
+    return (
+        f"{before}{run.run_id}",
+        one_line(run.workflow, 40) or "-",
+        f"{run.status}{', pinned' if run.pinned else ''}",
+        when(run.started),
+        str(run.iterations),
+        f"{run.tokens:,}",
+        money(run.cost_usd),
+        one_line(ended, 80) if ended else "",
+    )
+
+
+def _tree(runs: Sequence[RunSummary]) -> Iterator[tuple[str, RunSummary]]:
+    """The runs with forks below their parents, each with what is drawn before its id."""
+    listed = {run.run_id for run in runs}
+    forks: dict[str, list[RunSummary]] = {}
+    for run in reversed(runs):
+        forks.setdefault(run.parent if run.parent in listed else "", []).append(run)
+
+    shown: set[str] = set()  # a file that was imported may name any parents, itself even
+
+    def below(run: RunSummary, before: str) -> Iterator[tuple[str, RunSummary]]:
+        children = [child for child in forks.get(run.run_id, []) if child.run_id not in shown]
+        shown.update(child.run_id for child in children)
+        for number, child in enumerate(children, 1):
+            last = number == len(children)
+            yield f"{before}{'└─ ' if last else '├─ '}", child
+            yield from below(child, f"{before}{'   ' if last else '│  '}")
+
+    for run in (*reversed(forks.get("", [])), *runs):
+        if run.run_id not in shown:
+            shown.add(run.run_id)
+            yield "", run
+            yield from below(run, "")

@@ -1,0 +1,107 @@
+"""`loopwright runs export` and `import`: runs as files."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.exit_codes import ExitCode
+from engine.cli.history import RunName, StorePath, history
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from engine.store.base import Store
+
+_KINDS = ("markdown", "json", "csv")
+
+
+def runs_export(
+    context: typer.Context,
+    run: RunName,
+    to: Annotated[str, typer.Option(metavar="KIND", help="markdown to be read, json to be imported, csv for a table.")],
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; else standard output.")
+    ] = None,
+    store: StorePath = None,
+) -> int:
+    """Write a run as a page that people read, as a file that takes it to another machine, or as a table.
+
+    Example: loopwright runs export ab12 --to markdown -o run.md
+    """
+    from engine.document.wording import shown
+
+    if to not in _KINDS:
+        raise EngineError(f'There is no export to "{shown(to, 40)}".', f"Choose one of: {', '.join(_KINDS)}.")
+    with history(context, store) as kept:
+        pieces = _pieces(kept, kept.find(run).run_id, to)
+        if file is None:
+            for piece in pieces:
+                sys.stdout.write(piece)
+        else:
+            _write(file, pieces)
+    return ExitCode.DONE
+
+
+def runs_import(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A run that was exported as JSON.")],
+    store: StorePath = None,
+) -> int:
+    """Take in a run that was exported as JSON. Nothing of it is executed.
+
+    Example: loopwright runs import run.json
+    """
+    from engine.cli.output import out
+    from engine.store.run_file import read_run_file
+
+    head, events = read_run_file(file)
+    with history(context, store) as kept:
+        run_id = kept.import_run(head, events)
+    renamed = f" (here was another {head.run_id})" if run_id != head.run_id else ""
+    out().line(f"Imported as {run_id}{renamed}.")
+    return ExitCode.DONE
+
+
+def _pieces(store: Store, run_id: str, kind: str) -> Iterator[str]:
+    from engine.store.export_csv import run_to_csv
+    from engine.store.export_markdown import run_to_markdown
+    from engine.store.parts import outline_of
+    from engine.store.run_file import head_of, run_to_json
+
+    if kind == "json":
+        return run_to_json(head_of(store, run_id), store.events(run_id))
+    if kind == "csv":
+        return run_to_csv(outline_of(store, run_id, None))
+    return run_to_markdown(store.find(run_id), store.document(run_id), outline_of(store, run_id, None))
+
+
+def _write(file: Path, pieces: Iterable[str]) -> None:
+    """Put a text into a file, whole or not at all.
+
+    Raises:
+        EngineError: It cannot be written; what was there before is unchanged.
+    """
+    from engine.document.wording import shown
+
+    temporary = file.parent / f".{secrets.token_hex(8)}.tmp"
+    try:
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+            stream.writelines(pieces)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise EngineError(
+            f"{shown(file)}: The file cannot be written: {shown(reason)}.", "Check the folder, or choose another one."
+        ) from error
+    finally:
+        with suppress(OSError, ValueError):
+            temporary.unlink(missing_ok=True)

@@ -1,0 +1,228 @@
+"""`loopwright runs resume` and `fork`: going on with a run that is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.common_options import (
+    AllowPrivateAddresses,
+    AllowUnknownPrice,
+    BudgetTokens,
+    BudgetUsd,
+    EventLines,
+    Folder,
+    ModelName,
+    ResultJson,
+)
+from engine.cli.history import RunName, StorePath, can_ask, history, models_with
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from engine import Run, RunOptions
+    from engine.document.model import Workflow
+    from engine.models.catalogue import Models
+    from engine.store.base import Store
+    from engine.store.resume import ForkPlan
+
+OtherDocument = Annotated[
+    str | None, typer.Option("--document", metavar="FILE", help="This workflow file instead of the one that ran.")
+]
+
+
+def runs_resume(
+    context: typer.Context,
+    run: RunName,
+    retry_in_flight: Annotated[
+        bool,
+        typer.Option("--retry-in-flight", help="Make calls again whose outcome is unknown; they may be billed twice."),
+    ] = False,
+    document: OtherDocument = None,
+    model: ModelName = None,
+    budget_usd: BudgetUsd = None,
+    budget_tokens: BudgetTokens = None,
+    allow_unknown_price: AllowUnknownPrice = False,
+    folder: Folder = None,
+    allow_private_addresses: AllowPrivateAddresses = False,
+    events: EventLines = False,
+    as_json: ResultJson = False,
+    store: StorePath = None,
+) -> int:
+    """Go on with a run that broke off, failed, was stopped or ran out of budget. No finished model call is made again.
+
+    With another document it becomes a new run that takes over whatever had come to its end.
+
+    Example: loopwright runs resume ab12 --budget-usd 1.00
+    """
+    from engine import RunOptions
+    from engine.store.resume import resume, resume_with
+
+    with history(context, store) as kept:
+        run_id = kept.find(run).run_id
+        options = RunOptions(
+            model=model,
+            budget_usd=budget_usd,
+            budget_tokens=budget_tokens,
+            allow_unknown_price=allow_unknown_price,
+            folder=folder,
+            allow_private_addresses=allow_private_addresses,
+        )
+
+        def begin(given: RunOptions) -> Run:
+            if document is None:
+                return resume(kept, run_id, given, retry_in_flight=retry_in_flight)
+            source, workflow = _opened(document)
+            return resume_with(kept, run_id, workflow, _with_source(given, source))
+
+        return _Going(kept, options, model, events, as_json).on(begin)
+
+
+def runs_fork(
+    context: typer.Context,
+    run: RunName,
+    at: Annotated[
+        str,
+        typer.Option(metavar="PLACE", help="From where on it is run anew: loop[2], loop[2].critique. Counted from 0."),
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NODE.FIELD=VALUE", help="Another setting; @FILE takes it from a file. Repeatable."
+        ),
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="What the iteration starts from, or the node gave; @FILE takes it from a file."
+        ),
+    ] = None,
+    document: OtherDocument = None,
+    model: ModelName = None,
+    max_iterations: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The most iterations of the loop around the place.")
+    ] = None,
+    budget_usd: BudgetUsd = None,
+    budget_tokens: BudgetTokens = None,
+    allow_unknown_price: AllowUnknownPrice = False,
+    folder: Folder = None,
+    allow_private_addresses: AllowPrivateAddresses = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it starts.")] = False,
+    events: EventLines = False,
+    as_json: ResultJson = False,
+    store: StorePath = None,
+) -> int:
+    """Start a new run from a place in an earlier one: the same outputs before it, then anew.
+
+    Says before what stays, what is run anew and what that may cost, and asks on a terminal.
+
+    Example: loopwright runs fork ab12 --at loop[2] --set draft.temperature=0.2
+    """
+    from engine import RunOptions
+    from engine.cli.inputs import text_or_file
+    from engine.cli.settings_option import read_settings
+    from engine.store.resume import Changes, fork, plan_fork
+
+    with history(context, store) as kept:
+        run_id = kept.find(run).run_id
+        source, other = _opened(document) if document is not None else ("", None)
+        changes = Changes(
+            settings=read_settings(settings or (), other or _ran(kept, run_id)),
+            value=None if value is None else text_or_file(value, "--value"),
+            has_value=value is not None,
+            model=model,
+            max_iterations=max_iterations,
+            document=other,
+        )
+        plan = plan_fork(kept, run_id, at, changes)
+        _announce(plan)
+        if not yes and can_ask():
+            typer.confirm("Start it?", abort=True, err=True, default=True)
+        options = RunOptions(
+            budget_usd=budget_usd,
+            budget_tokens=budget_tokens,
+            allow_unknown_price=allow_unknown_price,
+            folder=folder,
+            allow_private_addresses=allow_private_addresses,
+        )
+        going = _Going(kept, _with_source(options, source), model, events, as_json)
+        return going.on(lambda given: fork(kept, plan, given))
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """How a run goes on: where it is kept, with which options and model, and how it is told."""
+
+    store: Store
+    options: RunOptions
+    model: str | None
+    events: bool
+    as_json: bool
+
+    def on(self, begin: Callable[[RunOptions], Run]) -> int:
+        """Begin it and watch it to its end.
+
+        Returns:
+            The exit code.
+        """
+        from dataclasses import replace
+
+        from engine.cli.watch import Form, tell, watch
+
+        form = Form(self.events, self.as_json)
+        models: Models = models_with(None, self.store)
+
+        def begun() -> Run:
+            if self.model is not None:
+                models.get(self.model)
+            return begin(replace(self.options, models=models))
+
+        try:
+            result, is_kept = asyncio.run(watch(begun, models, form))
+        except EngineError as error:
+            if self.as_json:
+                from engine.cli.output import write_json
+                from engine.cli.report import refusal_to_json
+
+                write_json(refusal_to_json(error))
+            raise
+        return tell(result, form, is_kept=is_kept)
+
+
+def _opened(document: str) -> tuple[str, Workflow]:
+    from engine.cli.sources import open_source
+
+    source = open_source(document)
+    return str(source.path.absolute()), source.workflow
+
+
+def _with_source(options: RunOptions, source: str) -> RunOptions:
+    from dataclasses import replace
+
+    return replace(options, source=source)
+
+
+def _ran(store: Store, run_id: str) -> Workflow:
+    from engine.document.files import loads
+
+    return loads(store.document(run_id), source=f"run {run_id}")
+
+
+def _announce(plan: ForkPlan) -> None:
+    """Say what a fork would be, before it is one."""
+    from engine.cli.output import err
+    from engine.runner.words import money
+
+    parent, screen = plan.parent, err()
+    screen.line(
+        f"Fork of {parent.run_id}{f' ({parent.workflow})' if parent.workflow else ''} at {plan.at}", style="bold"
+    )
+    screen.line(f"Stays as it was: {', '.join(plan.reused) or 'nothing'}.")
+    screen.line(f"Is run anew: {', '.join(plan.anew) or 'nothing'}.")
+    estimate = "unknown" if plan.estimate_usd is None else f"about {money(plan.estimate_usd)}"
+    screen.line(f"Estimated price: {estimate}.")
+    for warning in plan.warnings:
+        screen.line(f"Warning: {warning}", style="yellow")

@@ -1,0 +1,310 @@
+"""`loopwright runs show`: one run, one iteration of it, or what a node did there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli.exit_codes import ExitCode
+from engine.cli.history import RunName, StorePath, history, summary_json, when
+
+if TYPE_CHECKING:
+    from engine.cli.output import Screen
+    from engine.document.model import Workflow
+    from engine.runner.events import LoopIterationCompleted
+    from engine.runner.places import Place
+    from engine.runner.result import LoopResult
+    from engine.store.base import RunSummary, Store
+    from engine.store.outline import NodeOutline, RunOutline
+    from engine.values import Value
+
+_PREVIEW = 100
+
+
+def runs_show(
+    context: typer.Context,
+    run: RunName,
+    iteration: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", help="An iteration, such as loop[2], or a node: loop[2].draft. Counted from 0."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write it as one JSON object.")] = False,
+    store: StorePath = None,
+) -> int:
+    """Show a run: what its loops did and why they stopped; with --iteration everything that one iteration or node did.
+
+    Example: loopwright runs show ab12 --iteration loop[2]
+    """
+    from engine.cli.output import out, write_json
+    from engine.runner.places import parse_place
+
+    with history(context, store) as kept:
+        shown = _Shown(kept, kept.find(run))
+        if iteration is None:
+            write_json(_run_json(shown)) if as_json else _write_run(out(), shown)
+            return ExitCode.DONE
+        place = parse_place(iteration)
+        node = shown.node(place) if place.last.index is None else None
+        if as_json:
+            write_json(_node_json(node) if node is not None else _iteration_json(shown, place))
+        elif node is not None:
+            _write_node(out(), node, in_full=True)
+        else:
+            _write_iteration(out(), shown, place)
+    return ExitCode.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A run that is shown, read level by level as it is needed."""
+
+    store: Store
+    run: RunSummary
+
+    def workflow(self) -> Workflow:
+        """The document as it ran."""
+        from engine.store.parts import workflow_of
+
+        return workflow_of(self.store.document(self.run.run_id))
+
+    def outline(self, level: str) -> RunOutline:
+        """What happened on a level."""
+        from engine.store.parts import outline_of
+
+        return outline_of(self.store, self.run.run_id, level)
+
+    def node(self, place: Place) -> NodeOutline:
+        """What a node did.
+
+        Raises:
+            StoreError: It did nothing there.
+        """
+        from engine.store.parts import nothing_at
+
+        found = self.outline(place.level).nodes.get(str(place))
+        if found is None:
+            raise nothing_at(self.store, self.run.run_id, place)
+        return found
+
+    def given(self, level: str) -> dict[str, Value]:
+        """What each node of a level gave, by id."""
+        from engine.store.parts import given_by
+
+        nodes = self.outline(level).on_level(level)
+        return {node.node_id: given_by(node) for node in nodes if node.state == "completed"}
+
+    def why(self, outline: RunOutline, path: str, workflow: Workflow) -> str:
+        """Why the loop at a path stopped; empty where it has not."""
+        from engine.store.stopping import loop_config, why_stopped
+
+        loop, config = outline.loops[path], loop_config(workflow, path)
+        if not loop.exit_reason:
+            return ""
+        given = (
+            self.given(f"{path}[{len(loop.iterations) - 1}]") if "nodes." in config.until and loop.iterations else {}
+        )
+        total = outline.totals.get(path)
+        return why_stopped(config, loop.iterations, loop.exit_reason, total, error=outline.result.error, given=given)
+
+
+def _write_run(screen: Screen, shown: _Shown) -> None:
+    from engine.document.wording import one_line
+    from engine.runner.words import money, seconds, written
+    from engine.values import to_text
+
+    run, outline, workflow = shown.run, shown.outline(""), shown.workflow()
+    screen.line(
+        f"{run.workflow or 'Workflow'}: {run.run_id}, {run.status}{', pinned' if run.pinned else ''}", style="bold"
+    )
+    took = f", took {seconds(run.duration_s)}" if run.duration_s is not None else ""
+    screen.line(f"Begun {when(run.started)}{took}; {run.tokens:,} tokens, {money(run.cost_usd)}.")
+    if run.models:
+        screen.line(f"Models: {', '.join(run.models)}.")
+    if run.source:
+        screen.line(f"From {run.source}.")
+    if run.parent:
+        screen.line(f"Forked from {run.parent} at {run.forked_at}.")
+    for fork in shown.store.children(run.run_id):
+        screen.line(f"Fork at {fork.forked_at}: {fork.run_id}, {fork.status}.")
+    for name, value in outline.inputs.items():
+        screen.line(f"Input {name}: {one_line(to_text(value), _PREVIEW)}")
+    for path in outline.loops:
+        _write_loop(screen, shown, outline, path, workflow)
+    for name, value in outline.result.outputs.items():
+        screen.line()
+        screen.line(f"{name}:", style="bold")
+        screen.line(written(value))
+    if run.error:
+        screen.line()
+        where = f" at {outline.result.node}" if outline.result.node else ""
+        screen.line(f"It failed{where}: {run.error} {outline.result.remedy}".rstrip(), style="red")
+
+
+def _write_loop(screen: Screen, shown: _Shown, outline: RunOutline, path: str, workflow: Workflow) -> None:
+    screen.line()
+    loop = outline.loops[path]
+    why = shown.why(outline, path, workflow)
+    ended = f"{len(loop.iterations)} of {outline.totals.get(path, '?')} iterations have ended."
+    screen.line(f"{path}: {why or ended}", style="bold")
+    for warning in loop.warnings:
+        screen.line(f"Warning: {warning}", style="yellow")
+    if loop.iterations:
+        heads = ("At", "Verdict", "Score", "Similar", "Tokens", "Cost", "Time", "Result")
+        screen.table(heads, [_row(path, iteration, loop) for iteration in loop.iterations])
+
+
+def _row(path: str, iteration: LoopIterationCompleted, loop: LoopResult) -> tuple[str, ...]:
+    from engine.document.wording import one_line
+    from engine.runner.words import money, seconds
+    from engine.store.stopping import percent
+    from engine.values import to_text
+
+    returned = " (returned)" if loop.returned == iteration.index and iteration is not loop.iterations[-1] else ""
+    return (
+        f"{path}[{iteration.index}]{returned}",
+        iteration.branch or "",
+        "" if iteration.score is None else f"{iteration.score:g}",
+        "" if iteration.similarity is None else percent(iteration.similarity),
+        f"{iteration.usage.total_tokens:,}",
+        money(iteration.cost_usd),
+        seconds(iteration.duration_s),
+        one_line(to_text(iteration.result), _PREVIEW),
+    )
+
+
+def _tested(shown: _Shown, place: Place) -> tuple[RunOutline, LoopIterationCompleted | None, tuple[str, ...]]:
+    """The level of a loop, the iteration at that place, and what was tested after it."""
+    from engine.store.parts import nothing_at
+    from engine.store.stopping import loop_config, what_was_tested
+
+    around = shown.outline(place.level)
+    path, index = list(place.iterations())[-1]
+    ended = around.iteration(str(place))
+    if ended is None:
+        if not shown.outline(str(place)).nodes:
+            raise nothing_at(shown.store, shown.run.run_id, place)
+        return around, None, ()
+    config = loop_config(shown.workflow(), path)
+    given = shown.given(str(place))
+    return around, ended, what_was_tested(config, around.loops[path].iterations, index, given=given)
+
+
+def _write_iteration(screen: Screen, shown: _Shown, place: Place) -> None:
+    around, ended, tested = _tested(shown, place)
+    inside, workflow = shown.outline(str(place)), shown.workflow()
+    path, index = list(place.iterations())[-1]
+    screen.line(f"{place}: iteration {index + 1} of at most {around.totals.get(path, '?')}", style="bold")
+    if ended is None:
+        screen.line("It has not ended.")
+    else:
+        is_last = ended is around.loops[path].iterations[-1]
+        why = shown.why(around, path, workflow) if is_last else "It went on."
+        screen.line(f"Tested: {'; '.join(tested)}.")
+        screen.line(why or "It went on.")
+        _write_text(screen, "started from", ended.input)
+    for node in inside.on_level(str(place)):
+        _write_node(screen, node, in_full=False)
+    for nested in inside.loops:
+        _write_loop(screen, shown, inside, nested, workflow)
+    if ended is not None:
+        _write_text(screen, "result", ended.result)
+        if ended.feedback != ended.result:
+            _write_text(screen, "feedback", ended.feedback)
+
+
+def _write_text(screen: Screen, name: str, value: Value) -> None:
+    from engine.runner.words import written
+
+    screen.line()
+    screen.line(f"{name}:", style="bold")
+    screen.line(written(value))
+
+
+def _write_node(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
+    """What a node did; in full with what reached it and what its model was asked."""
+    from engine.runner.words import money, seconds, tokens
+    from engine.store.parts import asked, given_by
+
+    figures = [node.node_type, f"{node.state}, from an earlier output" if node.cached else node.state]
+    figures += [seconds(node.duration_s)] if node.duration_s is not None else []
+    figures += [tokens(node.usage), money(node.cost_usd)] if node.usage is not None else []
+    screen.line()
+    screen.line(f"{node.path} ({', '.join(figures)})", style="bold")
+    for sentence in (*node.warnings, node.error):
+        if sentence:
+            screen.line(sentence)
+    if in_full:
+        for name, value in node.inputs.items():
+            _write_text(screen, f"input {name}", value)
+        if node.calls:
+            _write_text(screen, "asked", asked(node.calls))
+            _write_text(screen, "answered by", ", ".join(dict.fromkeys(call.model for call in node.calls)))
+        for name, value in node.outputs.items():
+            _write_text(screen, f"output {name}", value)
+    elif node.outputs and node.node_type != "loop":
+        _write_text(screen, "gave", given_by(node))
+
+
+def _run_json(shown: _Shown) -> dict[str, Any]:
+    outline, workflow = shown.outline(""), shown.workflow()
+    loops = {
+        path: {"why": shown.why(outline, path, workflow), "total": outline.totals.get(path), **loop.to_json()}
+        for path, loop in outline.loops.items()
+    }
+    return {
+        **summary_json(shown.run),
+        "inputs": dict(outline.inputs),
+        "outputs": outline.result.outputs,
+        "loops": loops,
+        "nodes": [_node_json(node) for node in outline.on_level("")],
+        "remedy": outline.result.remedy,
+        "node": outline.result.node,
+        "forks": [fork.run_id for fork in shown.store.children(shown.run.run_id)],
+    }
+
+
+def _iteration_json(shown: _Shown, place: Place) -> dict[str, Any]:
+    _, ended, tested = _tested(shown, place)
+    inside = shown.outline(str(place))
+    return {
+        "run_id": shown.run.run_id,
+        "place": str(place),
+        "iteration": None if ended is None else ended.to_json(),
+        "tested": list(tested),
+        "nodes": _nodes_json(inside.on_level(str(place))),
+        "loops": {path: loop.to_json() for path, loop in inside.loops.items()},
+    }
+
+
+def _nodes_json(nodes: Iterable[NodeOutline]) -> list[dict[str, Any]]:
+    return [_node_json(node) for node in nodes]
+
+
+def _node_json(node: NodeOutline) -> dict[str, Any]:
+    return {
+        "path": node.path,
+        "type": node.node_type,
+        "state": node.state,
+        "cached": node.cached,
+        "inputs": dict(node.inputs),
+        "outputs": dict(node.outputs),
+        "calls": [
+            {
+                "model": call.model,
+                "messages": [{"role": message.role, "text": message.text} for message in call.request.messages],
+                "reply": call.reply.text,
+                "cost_usd": call.cost_usd,
+                "duration_s": call.duration_s,
+            }
+            for call in node.calls
+        ],
+        "cost_usd": node.cost_usd,
+        "duration_s": node.duration_s,
+        "retries": node.retries,
+        "warnings": list(node.warnings),
+        "error": node.error,
+        "remedy": node.remedy,
+    }

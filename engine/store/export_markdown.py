@@ -1,0 +1,127 @@
+"""A run as a page that a colleague reads: what it was asked, what each iteration came to, why it stopped.
+
+What models and documents say is foreign: it stands in fenced blocks whose fences are longer than any in it, or, in a
+sentence, with every sign escaped that means something in Markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from engine.document.model import Workflow
+from engine.runner.events import LoopIterationCompleted
+from engine.runner.words import money, seconds, tokens
+from engine.store.base import RunSummary
+from engine.store.outline import RunOutline
+from engine.store.parts import readable, workflow_of
+from engine.store.stopping import loop_config, percent, what_was_tested, why_stopped
+from engine.values import Value
+
+_MARKS: Final = re.compile(r"([\\`*_\[\]<>&#|~$]|(?<=:)//|(?<=www)\.)")
+_FENCES: Final = re.compile("`+")
+_DEEPEST: Final = 6
+
+
+def run_to_markdown(summary: RunSummary, document: str, outline: RunOutline) -> Iterator[str]:
+    """The page in pieces.
+
+    Args:
+        summary: The run.
+        document: The document as it ran.
+        outline: All of its events.
+    """
+    workflow = workflow_of(document)
+    yield f"# {_inline(summary.workflow) or 'A run'}\n\n"
+    yield from (f"- {fact}\n" for fact in _facts(summary))
+    if outline.inputs:
+        yield "\n## Inputs\n"
+    for name, value in outline.inputs.items():
+        yield from _named(name, value)
+    for path in _loops_on(outline, ""):
+        yield from _loop(outline, workflow, path, 2)
+    if outline.result.outputs:
+        yield "\n## Results\n"
+    for name, value in outline.result.outputs.items():
+        yield from _named(name, value)
+    if outline.result.error:
+        where = f" at {outline.result.node}" if outline.result.node else ""
+        yield f"\n## It failed\n\n{_inline(f'It failed{where}: {outline.result.error} {outline.result.remedy}')}\n"
+
+
+def _facts(summary: RunSummary) -> Iterator[str]:
+    yield f"Run {summary.run_id}, {summary.status}"
+    begun = datetime.fromtimestamp(summary.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    took = f", took {seconds(summary.duration_s)}" if summary.duration_s is not None else ""
+    yield f"Begun {begun}{took}"
+    yield f"{summary.tokens:,} tokens, {_inline(money(summary.cost_usd))}"
+    if summary.models:
+        yield f"Models: {_inline(', '.join(summary.models))}"
+    if summary.parent:
+        yield f"Forked from {_inline(summary.parent)} at {_inline(summary.forked_at)}"
+
+
+def _loops_on(outline: RunOutline, level: str) -> list[str]:
+    return [path for path in outline.loops if path.rpartition(".")[0] == level]
+
+
+def _loop(outline: RunOutline, workflow: Workflow, path: str, depth: int) -> Iterator[str]:
+    loop, config = outline.loops[path], loop_config(workflow, path)
+    node = workflow.nodes_by_id.get(path.rpartition(".")[2])
+    title = f"{node.title} ({path})" if node is not None and node.title else path
+    yield _heading(depth, f"Loop {title}")
+    if loop.exit_reason:
+        total = outline.totals.get(path)
+        why = why_stopped(config, loop.iterations, loop.exit_reason, total, error=outline.result.error)
+        yield f"\n{_inline(why)}\n"
+    for number, iteration in enumerate(loop.iterations):
+        returned = ", returned" if loop.returned == iteration.index else ""
+        yield _heading(depth + 1, f"Iteration {iteration.index + 1}{returned}")
+        yield f"\n{_inline(_figures(iteration))}\n"
+        tested = "; ".join(what_was_tested(config, loop.iterations, number))
+        yield f"\nTested: {_inline(tested)}.\n"
+        yield from _block("Result", iteration.result)
+        if iteration.feedback is not None and iteration.feedback != iteration.result:
+            yield from _block("Feedback", iteration.feedback)
+        if iteration.reason:
+            yield from _block(f"Verdict: {_inline(iteration.branch or '')}", iteration.reason)
+        for nested in _loops_on(outline, f"{path}[{iteration.index}]"):
+            yield from _loop(outline, workflow, nested, depth + 2)
+
+
+def _figures(iteration: LoopIterationCompleted) -> str:
+    parts = [tokens(iteration.usage), money(iteration.cost_usd), seconds(iteration.duration_s)]
+    if iteration.score is not None:
+        parts.insert(0, f"score {iteration.score:g}")
+    if iteration.similarity is not None:
+        parts.insert(0, f"{percent(iteration.similarity)} the same as the one before")
+    return ", ".join(parts)
+
+
+def _heading(depth: int, text: str) -> str:
+    return f"\n{'#' * min(depth, _DEEPEST)} {_inline(text)}\n"
+
+
+def _named(name: str, value: Value) -> Iterator[str]:
+    yield _heading(3, name)
+    yield _fenced(value)
+
+
+def _block(title: str, value: Value) -> Iterator[str]:
+    yield f"\n**{title}**\n"
+    yield _fenced(value)
+
+
+def _fenced(value: Value) -> str:
+    text = readable(value)
+    longest = max((len(fence) for fence in _FENCES.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    kind = "text" if value is None or isinstance(value, str) else "json"
+    return f"\n{fence}{kind}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}\n"
+
+
+def _inline(text: str) -> str:
+    """A foreign text inside a sentence: on one line, and nothing in it means anything, addresses neither."""
+    return _MARKS.sub(r"\\\1", " ".join(text.split()))

@@ -1,0 +1,155 @@
+"""The parts of a run that people look at and compare: results, feedback, prompts and replies, found by their place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from typing import Final
+
+from engine.document.files import loads
+from engine.document.model import Workflow
+from engine.errors import EngineError
+from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.spec import ModelCall
+from engine.runner.events import (
+    AnyEvent,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeCalled,
+    NodeCompleted,
+    NodeFailed,
+    NodeRetrying,
+    NodeSkipped,
+    NodeStarted,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunResumed,
+)
+from engine.runner.places import Place, parse_place
+from engine.store.base import Store, StoreError
+from engine.store.outline import NodeOutline, RunOutline
+from engine.values import Value
+
+_RUN_ENDS: Final = (RunCompleted, RunFailed, RunCancelled, RunResumed)
+_ITERATIONS: Final = (LoopIterationStarted, LoopIterationCompleted)
+_NODES: Final = (NodeStarted, NodeCalled, NodeRetrying, NodeCompleted, NodeFailed, NodeSkipped)
+
+
+class Part(StrEnum):
+    """What of a place: what came out, what is fed back, what a model was asked, what it answered."""
+
+    RESULT = "result"
+    FEEDBACK = "feedback"
+    PROMPT = "prompt"
+    REPLY = "reply"
+
+
+def workflow_of(document: str) -> Workflow:
+    """The document that a run ran, for showing; an empty one where it cannot be read: an import may bring anything."""
+    try:
+        return loads(document)
+    except EngineError:
+        return Workflow()
+
+
+def readable(value: Value) -> str:
+    """A value for people: a text as it is, nothing as nothing, anything else as indented JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def asked(calls: Collection[ModelCall]) -> str:
+    """What a model was asked, in all calls of a node: each message under who says it."""
+    return "\n\n".join(f"{message.role}:\n{message.text}" for call in calls for message in call.request.messages)
+
+
+def answered(calls: Collection[ModelCall]) -> str:
+    """What a model answered, in all calls of a node."""
+    return "\n\n".join(call.reply.text for call in calls)
+
+
+def given_by(node: NodeOutline, registry: Registry | None = None) -> Value:
+    """What a node gave, in the one value that `loop.last.ID` and a comparison show of it."""
+    outputs = dict(node.outputs)
+    spec = (registry or builtin_registry()).find(node.node_type)
+    value: Value = spec.recorded(outputs) if outputs and spec is not None else outputs.get("output")
+    return value if value is not None or not outputs else next(iter(outputs.values()))
+
+
+def text_at(store: Store, run_id: str, place: str, part: Part = Part.RESULT) -> str:
+    """The text of a part of a run.
+
+    Args:
+        store: Where it is kept.
+        run_id: The run, whole.
+        place: An iteration (`loop[2]`), a node (`loop[2].draft`, `draft`), or empty for the run as a whole.
+        part: Which part.
+
+    Raises:
+        PlaceError: It is no place.
+        StoreError: The run has nothing there, or the place has no such part.
+    """
+    if not place:
+        return _of_run(store, run_id, part)
+    parsed = parse_place(place)
+    return (
+        _of_node(store, run_id, parsed, part)
+        if parsed.last.index is None
+        else _of_iteration(store, run_id, parsed, part)
+    )
+
+
+def outline_of(
+    store: Store, run_id: str, level: str | None, kinds: Collection[type[AnyEvent]] | None = None
+) -> RunOutline:
+    """What the events of one level, or of all (None), add up to."""
+    return RunOutline(run_id, store.events(run_id, level=level, kinds=kinds))
+
+
+def outputs_text(outputs: Mapping[str, Value]) -> str:
+    """The named results of a run as one text; of a single one only its value."""
+    if len(outputs) == 1:
+        return readable(next(iter(outputs.values())))
+    return "\n\n".join(f"{name}:\n{readable(value)}" for name, value in outputs.items())
+
+
+def _of_run(store: Store, run_id: str, part: Part) -> str:
+    if part is not Part.RESULT:
+        raise StoreError(f"A whole run has no {part}.", "Name an iteration (loop[2]) or a node (loop[2].draft) of it.")
+    return outputs_text(outline_of(store, run_id, "", _RUN_ENDS).result.outputs)
+
+
+def _of_iteration(store: Store, run_id: str, place: Place, part: Part) -> str:
+    if part not in {Part.RESULT, Part.FEEDBACK}:
+        raise StoreError(f"The iteration {place} has no {part}.", f"Name a node in it: {place}.ID.")
+    iteration = outline_of(store, run_id, place.level, _ITERATIONS).iteration(str(place))
+    if iteration is None:
+        raise nothing_at(store, run_id, place)
+    return readable(iteration.result if part is Part.RESULT else iteration.feedback)
+
+
+def _of_node(store: Store, run_id: str, place: Place, part: Part) -> str:
+    if part is Part.FEEDBACK:
+        raise StoreError(f"The node {place} has no feedback.", "Iterations have: loop[2].")
+    node = outline_of(store, run_id, place.level, _NODES).nodes.get(str(place))
+    if node is None:
+        raise nothing_at(store, run_id, place)
+    if part is Part.RESULT:
+        return readable(given_by(node))
+    if not node.calls:
+        raise StoreError(f"The node {place} has called no model.", "Choose a node that does, or compare results.")
+    return asked(node.calls) if part is Part.PROMPT else answered(node.calls)
+
+
+def nothing_at(store: Store, run_id: str, place: Place) -> StoreError:
+    """The error for a place at which nothing came to an end, with the places near it that there are."""
+    outline = outline_of(store, run_id, place.level)
+    found = [node.path for node in outline.nodes.values()]
+    found += [f"{path}[{index}]" for path, loop in outline.loops.items() for index in range(len(loop.iterations))]
+    where = f"On that level there are: {', '.join(found[:12])}{' …' if len(found) > 12 else ''}."
+    return StoreError(
+        f"The run {run_id} has nothing at {place}.", where if found else f"'loopwright runs show {run_id}' shows it."
+    )

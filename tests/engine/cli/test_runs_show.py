@@ -1,0 +1,266 @@
+"""`loopwright runs show`, `diff`, `export` and `import`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.cli.kit import Program, document, drafts, echo, refine, write
+
+USAGE = {"usage": {"input_tokens": 10, "output_tokens": 5}}
+TEXTS = ("One fish swims.", "One red fish swims far.", "One red fish swims away.")
+
+
+@pytest.fixture(autouse=True)
+def no_model_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
+
+
+def ran(program: Program, folder: Path, source: dict[str, Any] | None = None, *texts: str, code: int = 0) -> str:
+    """Run a workflow; its id."""
+    usual = refine(exit_condition="stable_output", stability_threshold=0.9)
+    script = write(folder, drafts(*({"text": text, **USAGE} for text in texts or TEXTS)), "script.json")
+    ended = program("run", write(folder, source or usual), "-m", f"scripted:{script}", "--json")
+    assert ended.code == code
+    return ended.json["run_id"]
+
+
+def nested() -> dict[str, Any]:
+    """A loop around a loop around a model node."""
+    nodes = [
+        {"id": "task", "type": "input", "config": {"default": "x"}},
+        {"id": "outer", "type": "loop", "config": {"max_iterations": 2}},
+        {"id": "inner", "type": "loop", "config": {"max_iterations": 2}},
+        {"id": "draft", "type": "llm", "config": {"prompt": "{{input}}"}},
+        {"id": "end", "type": "exit", "config": {"loop": "inner"}},
+        {"id": "exit", "type": "exit", "config": {"loop": "outer"}},
+        {"id": "answer", "type": "output"},
+    ]
+    edges = ["task.value > outer.input", "outer.body > inner.input", "inner.body > draft.input"]
+    return document(
+        nodes, [*edges, "draft.output > end.input", "end.output > exit.input", "exit.output > answer.value"]
+    )
+
+
+def test_a_run_is_shown_with_its_iterations_and_why_it_stopped(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    shown = program("runs", "show", run_id[:5])
+    lines = shown.out.splitlines()
+    assert (shown.code, lines[0]) == (0, f"Sample: {run_id}, completed")
+    assert "; 45 tokens, $0." in lines[1]
+    assert "Input task: Explain tides." in lines
+    assert f"From {tmp_path / 'w.loop.json'}." in lines
+    assert "loop: Stopped after 3 of 3: the count was reached; similarity 87.5 % < 90 %." in lines
+    rows = [line for line in lines if line.startswith("loop[")]
+    assert [row.split("  ")[-1] for row in rows] == list(TEXTS)
+    assert "65.2 %" in rows[1]
+    assert lines[-2:] == ["answer:", TEXTS[2]]
+
+
+def test_an_iteration_is_shown_with_what_was_tested_and_what_its_nodes_gave(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    lines = program("runs", "show", run_id, "--iteration", "loop[1]").out.splitlines()
+    assert lines[0] == "loop[1]: iteration 2 of at most 3"
+    assert lines[1:3] == ["Tested: similarity 65.2 % < 90 %; iteration 2 of at most 3.", "It went on."]
+    assert lines[3:6] == ["", "started from:", TEXTS[0]]
+    assert any(line.startswith("loop[1].draft (llm, completed, ") for line in lines)
+    assert lines[-2:] == ["result:", TEXTS[1]]
+    last = program("runs", "show", run_id, "--iteration", "loop[2]").out.splitlines()
+    assert last[2] == "Stopped after 3 of 3: the count was reached; similarity 87.5 % < 90 %."
+
+
+def test_a_node_is_shown_with_what_its_model_was_asked(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    shown = program("runs", "show", run_id, "--iteration", "loop[0].draft").out
+    assert "\nasked:\nuser:\nExplain tides.\n" in shown
+    assert f"\noutput output:\n{TEXTS[0]}\n" in shown
+    outside = program("runs", "show", run_id, "--iteration", "task").out
+    assert "\noutput value:\nExplain tides.\n" in outside
+
+
+def test_as_json_for_programs(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    run = program("runs", "show", run_id, "--json").json
+    assert (run["run_id"], run["status"], run["outputs"], run["forks"]) == (
+        run_id,
+        "completed",
+        {"answer": TEXTS[2]},
+        [],
+    )
+    assert run["loops"]["loop"]["why"].startswith("Stopped after 3 of 3: ")
+    assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == list(TEXTS)
+    iteration = program("runs", "show", run_id, "--iteration", "loop[1]", "--json").json
+    assert (iteration["iteration"]["result"], iteration["tested"][0]) == (TEXTS[1], "similarity 65.2 % < 90 %")
+    (draft,) = iteration["nodes"]
+    assert (draft["path"], draft["calls"][0]["reply"]) == ("loop[1].draft", TEXTS[1])
+    node = program("runs", "show", run_id, "--iteration", "loop[1].draft", "--json").json
+    assert node == draft
+
+
+def test_a_loop_in_a_loop_is_shown_where_it_ran(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, nested(), "a", "b", "c", "d")
+    run = program("runs", "show", run_id).out
+    assert "outer: Stopped after 2 of 2: the count was reached." in run
+    assert "inner" not in run
+    outer = program("runs", "show", run_id, "--iteration", "outer[1]").out
+    assert "outer[1].inner: Stopped after 2 of 2: the count was reached." in outer
+    assert "outer[1].inner[0]" in outer
+    inner = program("runs", "show", run_id, "--iteration", "outer[1].inner[1]").out
+    assert inner.endswith("\nresult:\nd\n")
+    assert program("runs", "show", run_id, "--iteration", "outer[1].inner[1].draft").out.count("\nd\n") == 1
+
+
+def test_what_until_named_is_shown_with_what_the_nodes_gave(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, refine(until="nodes.draft == 'b'"), "a", "b")
+    sentence = "Stopped after 2 of 3: “nodes.draft == 'b'” became true (nodes.draft “b”)."
+    assert f"loop: {sentence}" in program("runs", "show", run_id).out
+
+
+def test_a_failed_run_says_why_and_where(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, None, TEXTS[0], code=1)
+    shown = program("runs", "show", run_id).out
+    assert "It failed at loop[1].draft: " in shown
+    assert "loop: Stopped after 1 of 3: an error ended it: " in shown
+    unfinished = program("runs", "show", run_id, "--iteration", "loop[1]").out
+    assert "It has not ended." in unfinished
+    assert "loop[1].draft (llm, failed" in unfinished
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("loop[9]", "has nothing at loop[9]. On that level there are: task, loop, answer, loop[0], loop[1], loop[2]."),
+        ("loop[0].none", "has nothing at loop[0].none. On that level there are: loop[0].draft."),
+        ("gone[0].x", "has nothing at gone[0].x. 'loopwright runs show "),
+        ("loop[-1]", "loop[-1] is no place in a run. "),
+        ("", " is no place in a run. "),
+    ],
+)
+def test_a_place_that_is_not_there(program: Program, tmp_path: Path, place: str, sentence: str):
+    run_id = ran(program, tmp_path)
+    ended = program("runs", "show", run_id, "--iteration", place)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert sentence in ended.err
+
+
+def test_two_iterations_are_compared_word_by_word(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    compared = program("runs", "diff", f"{run_id[:6]}@loop[0]", "@loop[2]")
+    assert (compared.code, compared.err) == (0, "")
+    assert compared.out == "One {+red +}fish swims{+ away+}.\n"
+    assert program("runs", "diff", f"{run_id}@loop[0]", f"{run_id}@loop[0]").out == "They are the same.\n"
+    spans = program("runs", "diff", f"{run_id}@loop[0]", "@loop[1]", "--json").json["spans"]
+    assert "".join(span["text"] for span in spans if span["kind"] != "insert") == TEXTS[0]
+
+
+def test_nodes_prompts_feedback_and_whole_runs_are_compared(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    other = ran(program, tmp_path, None, "A", "B", "C")
+    prompt = program("runs", "diff", f"{run_id}@loop[0]", "@loop[1]", "--node", "draft", "--part", "prompt").out
+    assert "[-Explain tides-]{+One fish swims+}." in prompt
+    reply = program("runs", "diff", f"{run_id}@loop[0].draft", f"{other}@loop[0].draft", "--part", "reply").out
+    assert reply == "[-One fish swims.-]{+A+}\n"
+    assert program("runs", "diff", run_id, other).out == "[-One red fish swims away.-]{+C+}\n"
+    feedback = program("runs", "diff", f"{run_id}@loop[0]", f"{other}@loop[0]", "--part", "feedback").out
+    assert feedback == "[-One fish swims.-]{+A+}\n"
+
+
+def test_long_texts_are_shown_near_their_changes_alone(program: Program, tmp_path: Path):
+    lines = [f"Line {number}." for number in range(30)]
+    changed = [*lines]
+    changed[10] = "Row 10."
+    run_id = ran(program, tmp_path, None, "\n".join(lines), "\n".join(changed), "x")
+    assert program("runs", "diff", f"{run_id}@loop[0]", "@loop[1]").out.splitlines() == [
+        "... 7 equal lines ...",
+        *lines[7:10],
+        "[-Line-]{+Row+} 10.",
+        *lines[11:14],
+        "... 16 equal lines ...",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["RUN@loop[0]", "@loop[1]", "--part", "cost"], '"cost" cannot be compared. Choose one of: result, feedback, '),
+        (["RUN@loop[0]", "@loop[1]", "--part", "prompt"], "The iteration loop[0] has no prompt. "),
+        (["RUN", "RUN", "--part", "reply"], "A whole run has no reply. "),
+        (["RUN@task", "@task", "--part", "reply"], "The node task has called no model. "),
+        (["RUN@task", "@task", "--part", "feedback"], "The node task has no feedback. "),
+        (["RUN@loop[7]", "@loop[1]"], "has nothing at loop[7]. "),
+        (["none", "RUN"], 'There is no run "none" in the history. '),
+    ],
+)
+def test_what_cannot_be_compared(program: Program, tmp_path: Path, options: list[str], sentence: str):
+    run_id = ran(program, tmp_path)
+    ended = program("runs", "diff", *(option.replace("RUN", run_id) for option in options))
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert sentence in ended.err
+
+
+def test_texts_of_models_do_not_steer_the_terminal_in_any_of_it(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, None, "[red]a[/red]\x1b[2J", "\x1b]0;t\x07b", "c")
+    for command in (
+        ["show", run_id],
+        ["show", run_id, "--iteration", "loop[0]"],
+        ["show", run_id, "--iteration", "loop[0].draft"],
+        ["diff", f"{run_id}@loop[0]", "@loop[1]"],
+    ):
+        ended = program("runs", *command)
+        assert ended.code == 0
+        assert "\x1b" not in ended.out
+    assert "[red]a[/red]\\x1b[2J" in program("runs", "show", run_id, "--iteration", "loop[0]").out
+
+
+def test_a_run_goes_out_as_json_and_comes_in_again(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    file, other = tmp_path / "run.json", tmp_path / "other.sqlite3"
+    assert program("runs", "export", run_id, "--to", "json", "-o", file).out == ""
+    assert program("runs", "import", file, "--store", other).out == f"Imported as {run_id}.\n"
+    shown = program("runs", "show", run_id)
+    assert program("runs", "show", run_id, "--store", other).out == shown.out
+    assert program("runs", "export", run_id, "--to", "json", "--store", other).out == file.read_text()
+    again = program("runs", "import", file).out
+    assert again.endswith(f" (here was another {run_id}).\n")
+    assert program("runs", "--json").json["count"] == 2
+
+
+def test_a_run_goes_out_as_a_page_and_as_a_table(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    page = program("runs", "export", run_id, "--to", "markdown").out
+    assert page.startswith(f"# Sample\n\n- Run {run_id}, completed\n")
+    assert "\nStopped after 3 of 3: the count was reached; similarity 87.5 % \\< 90 %.\n" in page
+    rows = list(csv.DictReader(io.StringIO(program("runs", "export", run_id, "--to", "csv").out)))
+    assert [(row["run"], row["iteration"], row["result"]) for row in rows] == [
+        (run_id, str(number), text) for number, text in enumerate(TEXTS, 1)
+    ]
+
+
+def test_half_characters_go_out_and_come_in(program: Program, tmp_path: Path):
+    run_id = program("run", write(tmp_path, echo("text", "half \ud83d")), "--json").json["run_id"]
+    file, other = tmp_path / "run.json", tmp_path / "other.sqlite3"
+    program("runs", "export", run_id, "--to", "json", "-o", file)
+    assert program("runs", "import", file, "--store", other).code == 0
+    shown = program("runs", "show", run_id, "--json", "--store", other)
+    assert shown.json["outputs"] == {"result": "half \ud83d"}
+    assert program("runs", "export", run_id, "--to", "markdown", "-o", tmp_path / "run.md").code == 0
+    assert "half \\ud83d" in (tmp_path / "run.md").read_text("utf-8")
+
+
+def test_a_file_that_cannot_be_written_or_read(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    ended = program("runs", "export", run_id, "--to", "json", "-o", tmp_path / "no" / "run.json")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "run.json: The file cannot be written: No such file or directory." in ended.err
+    assert program("runs", "export", run_id, "--to", "pdf").err.startswith(
+        'There is no export to "pdf". Choose one of: '
+    )
+    (tmp_path / "bad.json").write_text(json.dumps({"format": "loopwright.run", "version": 1}))
+    imported = program("runs", "import", tmp_path / "bad.json")
+    assert (imported.code, imported.err.count("\n")) == (2, 1)
+    assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".tmp")] == []
