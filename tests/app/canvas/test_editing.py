@@ -7,6 +7,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
+from engine.document.node_operations import RenameNode
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, pieces, workflow
 
@@ -290,3 +291,13 @@ def test_find_looks_at_title_id_type_and_summary(hand: Hand) -> None:
     assert hand.canvas.find("output") == ["text"]
     assert hand.canvas.find("at most 3") == ["loop"]
     assert hand.canvas.find("zebra") == []
+
+
+def test_a_renamed_node_stays_selected_through_undo_and_redo(hand: Hand) -> None:
+    hand.session.select(["draft"])
+    hand.session.do(RenameNode("draft", "first_try"))
+    hand.session.select(["first_try"])
+    for step, now in ((hand.session.undo, "draft"), (hand.session.redo, "first_try")):
+        step()
+        assert hand.session.selection == (now,)
+        assert [item.facts.id for item in hand.canvas.viewer.selected_nodes()] == [now]
