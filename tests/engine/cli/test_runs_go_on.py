@@ -1,0 +1,231 @@
+"""`loopwright runs resume` and `fork`, and what `run` does with the history."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.cli.kit import Program, drafts, refine, write
+from tests.engine.cli.test_process import on_terminal, read_terminal, slow, started, wait_for
+
+USAGE = {"usage": {"input_tokens": 10, "output_tokens": 5}}
+
+
+@pytest.fixture(autouse=True)
+def no_model_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
+
+
+def script(folder: Path, *texts: str, name: str = "script.json") -> str:
+    return f"scripted:{write(folder, drafts(*({'text': text, **USAGE} for text in texts)), name)}"
+
+
+def ran(program: Program, folder: Path, *texts: str, code: int = 0, options: tuple[object, ...] = ()) -> str:
+    """Run three iterations of a draft; the run's id."""
+    ended = program("run", write(folder, refine()), "-m", script(folder, *texts), "--json", *options)
+    assert ended.code == code
+    return ended.json["run_id"]
+
+
+def results(program: Program, run_id: str) -> list[str]:
+    shown = program("runs", "show", run_id, "--json").json
+    return [each["result"] for each in shown["loops"]["loop"]["iterations"]]
+
+
+def test_a_failed_run_goes_on_and_makes_no_finished_call_again(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, "One.", code=1)
+    ended = program("runs", "resume", run_id[:6], "--model", script(tmp_path, "Two.", "Three.", name="other.json"))
+    assert (ended.code, ended.err) == (0, "")
+    assert "One." not in ended.out
+    assert [line.partition("): ")[2] for line in ended.out.splitlines() if line.startswith("loop ")] == [
+        "Two.",
+        "Three.",
+    ]
+    assert ended.out.splitlines()[-2].endswith(", 45 tokens, $0.")
+    assert ended.out.splitlines()[-1].startswith(f"Kept as {run_id}: ")
+    assert results(program, run_id) == ["One.", "Two.", "Three."]
+    assert program("runs", "--json").json["count"] == 1
+
+
+def test_a_run_out_of_budget_goes_on_with_a_larger_one(program: Program, tmp_path: Path):
+    source = refine(on_budget="fail")
+    source["nodes"][2]["config"]["max_tokens"] = 5
+    file, model = write(tmp_path, source), script(tmp_path, "One.", "Two.", "Three.")
+    first = program("run", file, "-m", model, "--budget-tokens", 50, "--json")
+    assert (first.code, first.json["status"]) == (1, "failed")
+    rest = script(tmp_path, "Two.", "Three.", name="other.json")
+    ended = program("runs", "resume", first.json["run_id"], "-m", rest, "--budget-tokens", 300, "--json")
+    assert (ended.code, ended.json["outputs"]) == (0, {"answer": "Three."})
+
+
+def test_a_run_that_has_come_to_its_end_is_not_resumed(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
+    ended = program("runs", "resume", run_id, "--json")
+    assert (ended.code, ended.json["status"]) == (2, "refused")
+    assert ended.err == f"The run {run_id} has come to its end. Fork it from one of its iterations instead.\n"
+
+
+def test_a_run_goes_on_with_the_document_as_it_is_now(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, "One.", code=1)
+    longer = write(tmp_path, refine(2), "now.loop.json")
+    model = script(tmp_path, "Two.", name="other.json")
+    ended = program("runs", "resume", run_id, "--document", longer, "-m", model, "--json")
+    assert (ended.code, ended.json["outputs"]) == (0, {"answer": "Two."})
+    assert ended.json["run_id"] != run_id
+    assert program("runs", "show", ended.json["run_id"], "--json").json["parent"] == run_id
+
+
+def test_a_fork_says_before_what_it_will_be_and_keeps_what_came_before(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
+    model = script(tmp_path, "Zwei.", "Drei.", name="other.json")
+    ended = program("runs", "fork", run_id, "--at", "loop[1]", "-m", model)
+    assert ended.code == 0
+    assert ended.err.splitlines() == [
+        f"Fork of {run_id} (Sample) at loop[1]",
+        "Stays as it was: “task”, iteration 1 of “loop”.",
+        "Is run anew: iterations 2 to 3 of “loop”, at most, “answer”.",
+        "Estimated price: unknown.",
+    ]
+    (fork,) = program("runs", "show", run_id, "--json").json["forks"]
+    assert results(program, fork) == ["One.", "Zwei.", "Drei."]
+    assert f"Forked from {run_id} at loop[1]." in program("runs", "show", fork).out.splitlines()
+    assert f"Fork at loop[1]: {fork}, completed." in program("runs", "show", run_id).out.splitlines()
+    assert results(program, run_id) == ["One.", "Two.", "Three."]
+
+
+def forked(program: Program, folder: Path, *options: object, texts: tuple[str, ...] = ("Zwei.", "Drei.")) -> Any:
+    """Fork a run of three iterations; what came out."""
+    run_id = ran(program, folder, "One.", "Two.", "Three.")
+    model = script(folder, *texts, name="other.json")
+    ended = program("runs", "fork", run_id, "-m", model, "--json", "--yes", *options)
+    assert ended.code == 0, ended.err
+    return program("runs", "show", ended.json["run_id"], "--json").json
+
+
+def test_a_fork_with_other_settings(program: Program, tmp_path: Path):
+    (tmp_path / "prompt.txt").write_text("From a file: {{input}}")
+    settings = ("--set", f"draft.prompt=@{tmp_path / 'prompt.txt'}", "--set", "draft.temperature=0.5")
+    run = forked(program, tmp_path, "--at", "loop[1]", *settings)
+    node = program("runs", "show", run["run_id"], "--iteration", "loop[1].draft", "--json").json
+    assert node["calls"][0]["messages"][0]["text"].startswith("From a file: One.")
+    before = program("runs", "show", run["run_id"], "--iteration", "loop[0].draft", "--json").json
+    assert before["calls"][0]["messages"][0]["text"].startswith("Explain tides.")
+
+
+def test_a_fork_from_a_value_given_by_hand(program: Program, tmp_path: Path):
+    run = forked(program, tmp_path, "--at", "loop[1]", "--value", "By hand.")
+    assert run["loops"]["loop"]["iterations"][1]["input"] == "By hand."
+    assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == ["One.", "Zwei.", "Drei."]
+
+
+def test_a_fork_in_which_a_node_gave_something_else(program: Program, tmp_path: Path):
+    run = forked(program, tmp_path, "--at", "loop[1].draft", "--value", "By hand.", texts=("Drei.",))
+    assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == ["One.", "By hand.", "Drei."]
+
+
+def test_a_fork_with_more_iterations(program: Program, tmp_path: Path):
+    run = forked(program, tmp_path, "--at", "loop[2]", "--max-iterations", 4)
+    assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == ["One.", "Two.", "Zwei.", "Drei."]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--at", "loop[7]"], "The run never came to loop[7]."),
+        (["--at", "loop["], "loop[ is no place in a run. "),
+        (["--at", "gone[0]"], "gone"),
+        (["--at", "loop[1]", "--set", "draft.prompt"], '"draft.prompt" sets nothing. Write --set NODE.FIELD=VALUE.'),
+        (["--at", "loop[1]", "--set", "x.prompt=a"], 'The workflow has no node "x". It has: task, loop, draft, '),
+        (["--at", "loop[1]", "--set", "draft.colour=a"], 'The node "draft" has no setting "colour". It has: '),
+        (
+            ["--at", "loop[1]", "--set", "draft.temperature=hot"],
+            'The setting "temperature" of the node "draft" does not take "hot". See \'loopwright nodes llm\'.',
+        ),
+        (["--at", "loop[1]", "--set", "draft.prompt=@no"], 'The file "no" for --set draft.prompt cannot be read: '),
+        (["--at", "loop[1]", "--value", "@no"], 'The file "no" for --value cannot be read: '),
+        (["--at", "loop[1]", "--model", "gpt-4o"], "There is no model 'gpt-4o'. "),
+        (["--at", "loop[1]", "--document", "no/such.loop.json"], "no/such.loop.json: The file cannot be opened: "),
+    ],
+)
+def test_what_cannot_be_forked_is_one_sentence(program: Program, tmp_path: Path, options: list[str], sentence: str):
+    run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
+    ended = program("runs", "fork", run_id, *options)
+    assert ended.code == 2
+    assert sentence in ended.err.splitlines()[-1]
+    assert program("runs", "--json").json["count"] == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
+def test_a_person_on_a_terminal_is_asked_before_a_fork_starts(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
+    with on_terminal("runs", "fork", run_id, "--at", "loop[1]") as (running, terminal):
+        shown = read_terminal(terminal, b"Start it? [Y/n]")
+        os.write(terminal, b"n\n")
+        assert running.wait(30) == 130
+    assert "iterations 2 to 3 of “loop”".encode() in shown
+    assert program("runs", "--json").json["count"] == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_a_run_that_was_killed_in_a_call_goes_on_when_that_is_wanted(program: Program, tmp_path: Path):
+    with started(*slow(tmp_path, "One."), "--events", stdout=subprocess.PIPE) as running:
+        wait_for(running.stdout, b'"type": "node.calling", "run_id"')
+        wait_for(running.stdout, b'"path": "loop[1].draft", "number": 0')
+        running.send_signal(signal.SIGKILL)
+        running.wait(30)
+    (run,) = program("runs", "--json").json["runs"]
+    assert run["status"] == "interrupted"
+    model = script(tmp_path, "Two.", "Three.", name="other.json")
+    refused = program("runs", "resume", run["run_id"], "-m", model)
+    assert refused.code == 2
+    assert "unknown, and which may have been billed: loop[1].draft (scripted:" in refused.err
+    assert "--retry-in-flight" in refused.err
+    ended = program("runs", "resume", run["run_id"], "-m", model, "--retry-in-flight", "--json")
+    assert (ended.code, ended.json["outputs"]) == (0, {"answer": "Three."})
+    assert results(program, run["run_id"]) == ["One.", "Two.", "Three."]
+
+
+def test_a_run_that_is_not_to_be_kept_is_not(program: Program, tmp_path: Path, history_file: Path):
+    ended = program("run", write(tmp_path, refine(1)), "-m", script(tmp_path, "One."), "--no-store")
+    assert ended.code == 0
+    assert ended.out.splitlines()[-1].startswith("Done: ")
+    assert not history_file.exists()
+
+
+def test_a_run_is_kept_where_the_option_says(program: Program, tmp_path: Path, history_file: Path):
+    other = tmp_path / "other.sqlite3"
+    run_id = ran(program, tmp_path, "One.", "Two.", "Three.", options=("--store", other))
+    assert not history_file.exists()
+    assert program("runs", "--store", other, "--json").json["runs"][0]["run_id"] == run_id
+
+
+def test_a_run_goes_on_without_a_history_that_cannot_be_opened_and_says_so(
+    program: Program, tmp_path: Path, history_file: Path
+):
+    history_file.write_text("no database at all " * 100)
+    file, model = write(tmp_path, refine(1)), script(tmp_path, "One.")
+    ended = program("run", file, "-m", model)
+    assert ended.code == 0
+    assert ended.err.startswith("Warning: The run is not kept. ")
+    assert ended.out.splitlines()[-1].startswith("Done: ")
+    named = program("run", file, "-m", model, "--store", history_file)
+    assert (named.code, named.out, named.err.count("\n")) == (2, "", 1)
+
+
+def test_a_run_is_played_once_more_by_its_id(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
+    played = program("run", tmp_path / "w.loop.json", "-m", f"recorded:{run_id[:7]}", "--json")
+    assert (played.code, played.json["outputs"], played.json["cost_usd"]) == (0, {"answer": "Three."}, 0)
+    program("runs", "export", run_id, "--to", "json", "-o", tmp_path / "run.json")
+    from_file = program(
+        "run", tmp_path / "w.loop.json", "-m", f"recorded:{tmp_path / 'run.json'}", "--no-store", "--json"
+    )
+    assert from_file.json["outputs"] == {"answer": "Three."}
+    missing = program("run", tmp_path / "w.loop.json", "-m", "recorded:zzz")
+    assert (missing.code, missing.out) == (2, "")
+    assert missing.err.startswith('There is no run "zzz" in the history. ')
