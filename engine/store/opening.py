@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from engine.store.base import Store
+from engine.store.base import Store, StoreError
 
 PLACE_VARIABLE: Final = "LOOPWRIGHT_STORE"
 """The environment variable that names another file."""
@@ -33,4 +33,18 @@ def open_store(path: Path | None = None) -> Store:
     """
     from engine.store.sqlite import SqliteStore
 
-    return SqliteStore(path or store_path())
+    if path is None:
+        path = store_path()
+        if PLACE_VARIABLE not in os.environ:
+            _make_folder(path.parent)
+    return SqliteStore(path)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f'The folder "{folder}" for the history cannot be made: {error.strerror}.',
+            f"Make it yourself, or name another file with --store or {PLACE_VARIABLE}.",
+        ) from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections import OrderedDict, deque
-from collections.abc import Collection, Hashable, Iterable
-from typing import Final
+from collections.abc import Collection, Hashable
+from typing import Final, NamedTuple
 
 from engine.store.sqlite.pieces import SHORTEST, Known, Quote, pack_recipe, split
 
@@ -23,6 +23,16 @@ _ROW_BYTES: Final = 110
 """What a blob's row costs beside its data, about: its hash twice, its numbers, its place in the tables of uses."""
 
 
+class _Latest(NamedTuple):
+    """What was written last in a place, and the blobs that it names."""
+
+    known: Known
+    children: frozenset[int]
+
+
+_NOTHING: Final[frozenset[int]] = frozenset()
+
+
 class BlobWriter:
     """Writes the blobs of one run, in the writer's transaction.
 
@@ -35,7 +45,7 @@ class BlobWriter:
         self.used: set[int] = set()
         self.written = 0
         self._run = run
-        self._latest: OrderedDict[Hashable, Known] = OrderedDict()
+        self._latest: OrderedDict[Hashable, _Latest] = OrderedDict()
         self._latest_bytes = 0
         self._recent: deque[Known] = deque(maxlen=_RECENT)
 
@@ -58,9 +68,10 @@ class BlobWriter:
         """
         digest = hashlib.sha256(data).digest()
         row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
-        blob = int(row[0]) if row else self._insert(connection, digest, data, place, children)
+        named = frozenset(children) if children else _NOTHING
+        blob = int(row[0]) if row else self._insert(connection, digest, data, place, named)
         self.used.add(blob)
-        self._remember(place, Known(blob, data))
+        self._remember(place, _Latest(Known(blob, data), named))
         return blob
 
     def write_uses(self, connection: sqlite3.Connection) -> int:
@@ -76,17 +87,22 @@ class BlobWriter:
         return written
 
     def _insert(
-        self, connection: sqlite3.Connection, digest: bytes, data: bytes, place: Hashable, children: Iterable[int]
+        self, connection: sqlite3.Connection, digest: bytes, data: bytes, place: Hashable, children: frozenset[int]
     ) -> int:
         recipe, new = None, data
         links = set(children)
         if len(data) >= _WORTH_SPLITTING:
-            pieces = split(data, self._latest.get(place), self._recent)
+            latest = self._latest.get(place)
+            pieces = split(data, latest.known if latest else None, self._recent)
             if pieces is not None:
                 packed_recipe, literals = pack_recipe(pieces)
                 if len(packed_recipe) + len(literals) + _SAVING <= len(data):
                     recipe, new = packed_recipe, literals
-                    links.update(piece.blob for piece in pieces if isinstance(piece, Quote))
+                    quoted = {piece.blob for piece in pieces if isinstance(piece, Quote)}
+                    if latest is not None and latest.known.blob in quoted:
+                        # That one keeps what it names. A list that grows would otherwise name all of it again.
+                        links -= latest.children
+                    links |= quoted
         stored, is_packed = _pack(new)
         cursor = connection.execute(
             "INSERT INTO blobs (hash, size, is_packed, recipe, data) VALUES (?, ?, ?, ?, ?)",
@@ -97,15 +113,16 @@ class BlobWriter:
         self.written += len(stored) + len(recipe or b"") + _ROW_BYTES
         return blob
 
-    def _remember(self, place: Hashable, known: Known) -> None:
+    def _remember(self, place: Hashable, latest: _Latest) -> None:
+        known = latest.known
         before = self._latest.pop(place, None)
         if before is not None:
-            self._latest_bytes -= len(before.data)
-        self._latest[place] = known
+            self._latest_bytes -= len(before.known.data)
+        self._latest[place] = latest
         self._latest_bytes += len(known.data)
         while self._latest_bytes > _REMEMBERED_BYTES and len(self._latest) > 1:
             _, oldest = self._latest.popitem(last=False)
-            self._latest_bytes -= len(oldest.data)
+            self._latest_bytes -= len(oldest.known.data)
         if len(known.data) >= SHORTEST and all(known.blob != recent.blob for recent in self._recent):
             self._recent.append(known)
 

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from engine.errors import EngineError
@@ -18,7 +19,7 @@ from engine.store.sqlite.faults import was_taken
 from engine.store.sqlite.rows import FOLD_COLUMNS, fold_row, search_text
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.skeletons import SkeletonWriter, to_json
-from engine.store.sqlite.writer import Writer
+from engine.store.sqlite.writer import Task, Writer
 
 _CLOSE: Final = object()
 _KNOWN_PATHS: Final = 1_024
@@ -138,6 +139,9 @@ class RunWriter:
         if self._is_over:
             return
         self._end()
+        # Where even that cannot be written, the run counts as broken off once this process is gone.
+        with suppress(StoreError):
+            self._writer.put(Task(self._let_go), None)
         if self._on_failure is not None:
             self._on_failure(error)
 
@@ -159,6 +163,9 @@ class RunWriter:
             self._paths.clear()
         self._paths[path] = int(row[0]), _INDEX.sub("", path)
         return self._paths[path]
+
+    def _let_go(self, connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE runs SET owner = NULL WHERE id = ? AND owner = ?", (self._run, self._owner))
 
     def _end(self) -> None:
         self._is_over = True

@@ -14,6 +14,7 @@ SHORTEST: Final = 48
 """Bytes that a quote has at least; a shorter one takes more than it saves."""
 
 _BLOCK: Final = 16_384
+_REACH: Final = 8
 
 
 class Known(NamedTuple):
@@ -75,7 +76,8 @@ def _whole_quotes(text: bytes, start: int, end: int, others: Sequence[Known]) ->
     found: list[tuple[int, Quote]] = []
     for blob, data in sorted(others, key=lambda known: -len(known.data)):
         size = len(data)
-        if not SHORTEST <= size <= len(text) or end - start < SHORTEST:
+        # One that is much longer than what is new shares nearly all of it with the ends, and takes long to look for.
+        if not SHORTEST <= size <= min(len(text), _REACH * (end - start)) or end - start < SHORTEST:
             continue
         place = text.find(data, max(start - size + SHORTEST, 0), min(end + size - SHORTEST, len(text)))
         if place >= 0 and all(place + size <= at or at + quote.length <= place for at, quote in found):

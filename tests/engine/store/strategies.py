@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal, get_args
 
 from hypothesis import strategies as st
 
 from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.nodes.spec import ModelCall
+from engine.runner import events as events_module
 from engine.runner.events import AnyEvent
 from engine.store.codec import KIND_CODES
 
@@ -56,14 +57,6 @@ _PATHS = st.sampled_from(
     ["", "draft", "loop", "loop[0].draft", "loop[12].draft", "outer[1].inner", "outer[1].inner[0].x"]
 )
 
-_BY_NAME: dict[str, st.SearchStrategy[Any]] = {
-    **dict.fromkeys(("inputs", "outputs", "edits"), _PORTS),
-    **dict.fromkeys(("value", "input", "result", "feedback"), VALUES),
-    **dict.fromkeys(("models", "choices", "warnings"), st.lists(TEXTS, max_size=3).map(tuple)),
-    "call": CALLS,
-    "calls": st.lists(CALLS, max_size=2).map(tuple),
-    "kind": st.sampled_from(["approval", "question"]),
-}
 _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "str": TEXTS,
     "str | None": st.none() | TEXTS,
@@ -72,6 +65,12 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "float": _FLOATS,
     "float | None": _MAYBE_FLOATS,
     "bool": st.booleans(),
+    "Value": VALUES,
+    "dict[str, Value]": _PORTS,
+    "Outputs": _PORTS,
+    "ModelCall": CALLS,
+    "tuple[ModelCall, ...]": st.lists(CALLS, max_size=2).map(tuple),
+    "tuple[str, ...]": st.lists(TEXTS, max_size=3).map(tuple),
     "Usage": USAGES,
     "Usage | None": st.none() | USAGES,
 }
@@ -97,8 +96,13 @@ def logs(run_id: str = "r") -> st.SearchStrategy[list[AnyEvent]]:
 
 def _of(kind: type[AnyEvent], run_id: str, seq: int) -> st.SearchStrategy[AnyEvent]:
     own = [field for field in dataclasses.fields(kind) if field.name not in {"run_id", "seq", "time", "path"}]
-    fields = {
-        field.name: _BY_NAME[field.name] if field.name in _BY_NAME else _BY_TYPE[str(field.type)] for field in own
-    }
+    fields = {field.name: _of_type(str(field.type)) for field in own}
     times = st.floats(0, 4e9)
     return st.builds(kind, run_id=st.just(run_id), seq=st.just(seq), time=times, path=_PATHS, **fields)
+
+
+def _of_type(annotation: str) -> st.SearchStrategy[Any]:
+    if annotation in _BY_TYPE:
+        return _BY_TYPE[annotation]
+    literal = vars(events_module).get(annotation) or Literal["approval", "question"]
+    return st.sampled_from(get_args(literal))

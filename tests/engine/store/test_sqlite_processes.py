@@ -1,0 +1,113 @@
+"""Several processes at one history, and processes that are killed at moments that nobody chose."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.errors import EngineError
+from engine.store.base import RunStatus
+from engine.store.sqlite import SqliteStore
+from tests.architecture.project import ROOT
+from tests.engine.store.kept import end, head, keep, node, whole, write_all
+
+_KILLED = 12
+_EVENTS = 120
+
+
+@contextmanager
+def _child(path: Path, run_id: str, count: int, *more: object) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.engine.store.child", str(path), run_id, str(count), *map(str, more)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _check(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+@pytest.mark.slow
+def test_a_process_killed_at_any_moment_leaves_all_that_it_was_told_is_safe(tmp_path: Path):
+    path = tmp_path / "h.sqlite3"
+    for number in range(_KILLED):
+        run_id = f"run{number}"
+        with _child(path, run_id, _EVENTS) as process:
+            assert process.stdout is not None
+            heard = [int(next(process.stdout)) for _ in range(random.Random(number).randrange(1, _EVENTS - 10))]
+            process.kill()
+            heard += [int(line) for line in process.stdout if line.strip().isdecimal() and line.endswith("\n")]
+        with closing(SqliteStore(path)) as store:
+            kept = list(store.events(run_id))
+            assert [event.seq for event in kept] == list(range(len(kept)))
+            assert len(kept) > heard[-1]
+            assert store.find(run_id).status in {RunStatus.INTERRUPTED, RunStatus.COMPLETED}
+            write_all(store.reopen(run_id), [node(run_id, 1000, "after", "gone on")])
+        _check(path)
+
+
+@pytest.mark.slow
+def test_two_processes_keep_runs_side_by_side_and_a_third_sees_them(tmp_path: Path):
+    path = tmp_path / "h.sqlite3"
+    with (
+        closing(SqliteStore(path)) as store,
+        _child(path, "one", 60) as one,
+        _child(path, "two", 60) as two,
+    ):
+        assert one.stdout is not None
+        assert two.stdout is not None
+        next(one.stdout)
+        next(two.stdout)
+        journal = keep(store, head("here"), whole("here")[:3], close=False)
+        assert {run.run_id for run in store.runs()} == {"one", "two", "here"}
+        with pytest.raises(EngineError, match="under way"):
+            store.delete(["here"])
+        heard = [int(line) for line in one.stdout], [int(line) for line in two.stdout]
+        assert (heard[0][-1], heard[1][-1]) == (59, 59)
+        one.wait()
+        two.wait()
+        end(store, journal)
+        assert {run.status for run in store.runs() if run.run_id != "here"} == {RunStatus.COMPLETED}
+        assert [len(list(store.events(run_id))) for run_id in ("one", "two", "here")] == [60, 60, 3]
+    _check(path)
+
+
+@pytest.mark.slow
+def test_a_run_of_another_process_is_running_until_that_is_gone(tmp_path: Path):
+    path = tmp_path / "h.sqlite3"
+    with closing(SqliteStore(path)) as store, _child(path, "a", 100_000) as process:
+        assert process.stdout is not None
+        next(process.stdout)
+        assert store.find("a").status is RunStatus.RUNNING
+        with pytest.raises(EngineError, match="under way"):
+            store.reopen("a")
+        process.kill()
+        process.wait()
+        assert store.find("a").status is RunStatus.INTERRUPTED
+        store.delete(["a"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of a file")
+def test_a_disk_that_refuses_to_write_is_told_and_what_was_safe_stays(tmp_path: Path):
+    path = tmp_path / "h.sqlite3"
+    with _child(path, "a", 100_000, 400_000) as process:
+        assert process.stdout is not None
+        *heard, last = process.stdout.read().splitlines()
+    assert last.startswith("failed: The history"), last
+    with closing(SqliteStore(path)) as store:
+        assert len(list(store.events("a"))) > int(heard[-1])
+        assert store.find("a").status is RunStatus.INTERRUPTED
+        end(store, keep(store, head("b"), whole("b")))
+    _check(path)

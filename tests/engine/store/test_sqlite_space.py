@@ -1,0 +1,134 @@
+"""What runs take on disk grows with what is new in them, and is given back."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.runner.events import AnyEvent
+from engine.store.base import Store
+from engine.store.sqlite import SqliteStore
+from tests.engine.store.kept import call, head, iteration, keep, node, started, whole
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "h.sqlite3"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(path)) as store:
+        yield store
+
+
+def _new_text(seed: int, characters: int = 1_000) -> str:
+    """A text that hardly any compression makes shorter than three quarters."""
+    return random.Random(seed).randbytes(characters * 3 // 4 + 1).hex()[:characters]
+
+
+def _appending(iterations: int) -> list[AnyEvent]:
+    """A run in `append` mode, its model's requests kept, that hands its growing history on to a node as well."""
+    told: list[AnyEvent] = [started("a")]
+    body, records = "The task.", []
+    for index in range(iterations):
+        reply = _new_text(index)
+        made = call(f"Improve what follows, and answer with the text only.\n\n{body}\n\nNothing else, please.", reply)
+        told.append(node("a", len(told), f"loop[{index}].draft", reply, calls=(made,)))
+        told.append(iteration("a", len(told), index, input=body, result=reply, feedback=reply))
+        records = [*records, {"index": index, "input": body, "result": reply, "feedback": reply, "score": None}]
+        told.append(node("a", len(told), f"loop[{index}].collect", records))
+        body += "\n---\n" + reply
+    return told
+
+
+def _blobs(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT count(*) FROM blobs").fetchone()[0]
+
+
+def test_growing_texts_and_lists_take_what_is_new_in_them(store: SqliteStore):
+    told = _appending(120)
+    empty = store._bytes_in_use()
+    keep(store, head("a"), told)
+    taken = store._bytes_in_use() - empty
+    assert taken <= 2 * 120 * 1_000, f"{taken} bytes for 120,000 characters"
+    assert list(store.events("a")) == told
+
+
+def test_a_chain_of_thousands_of_texts_is_read_from_its_end(store: SqliteStore):
+    text, told = "", []
+    for index in range(3_000):
+        text += f"remark number {index}, a little more than the least that is worth a reference to a text before it\n"
+        told.append(node("a", index, f"loop[{index}].draft", text))
+    keep(store, head("a"), told)
+    (last,) = store.events("a", after=2_998)
+    assert last == told[-1]
+    (cut,) = store.events("a", after=2_998, preview=10)
+    assert cut == node("a", 2_999, "loop[2999].draft", "remark num…")
+
+
+def test_the_same_run_again_takes_no_texts(store: SqliteStore, path: Path):
+    keep(store, head("a"), [started("a"), node("a", 1, "x", _new_text(1, 50_000))])
+    blobs, taken = _blobs(path), store._bytes_in_use()
+    keep(store, head("b"), [started("b"), node("b", 1, "y", [_new_text(1, 50_000)])])
+    assert _blobs(path) == blobs
+    assert store._bytes_in_use() - taken < 8_192
+    assert store.find("b").size < 2_000 < 25_000 < store.find("a").size
+
+
+def test_a_text_told_by_one_of_a_deleted_run_stays_whole_and_goes_with_its_own(store: SqliteStore, path: Path):
+    first = _new_text(1, 5_000)
+    second, third = first + _new_text(2, 500), first + _new_text(2, 500) + _new_text(3, 500)
+    keep(store, head("a"), [started("a"), node("a", 1, "x", first)])
+    keep(store, head("b"), [node("b", 0, "x", first), node("b", 1, "x", second)])
+    keep(store, head("c"), [node("c", 0, "x", second), node("c", 1, "x", third)])
+    store.delete(["a"])
+    store.delete(["b"])
+    assert list(store.events("c")) == [node("c", 0, "x", second), node("c", 1, "x", third)]
+    store.delete(["c"])
+    assert _blobs(path) == 0
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("runs", "events", "uses", "links", "replies"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_deletion_gives_the_space_back_to_the_disk(store: SqliteStore):
+    keep(store, head("a"), whole("a"))
+    store.delete([])
+    before = store.size()
+    keep(store, head("b"), [node("b", 0, "x", _new_text(1, 2_000_000))])
+    assert store.size() > before + 900_000
+    store.delete(["b"])
+    assert store.size() <= before + 8_192
+
+
+def test_vacuum_says_what_it_won(store: SqliteStore):
+    def fill(kept: Store) -> None:
+        for number in range(6):
+            keep(kept, head(f"r{number}"), [node(f"r{number}", 0, "x", _new_text(number, 60_000))])
+
+    fill(store)
+    with closing(sqlite3.connect(store._path)) as connection, connection:
+        connection.execute("DELETE FROM events")  # free pages that nobody gave back
+    before = store.size()
+    won = store.vacuum()
+    assert won == before - store.size() > 0
+    assert store.vacuum() == 0
+
+
+@pytest.mark.slow
+def test_an_output_of_50_megabytes_comes_back(store: SqliteStore):
+    text = ("é\ud83d\0" + _new_text(1, 1_000_000)) * 50
+    value: Any = {"text": text, "again": [text]}
+    keep(store, head("a"), [node("a", 0, "x", value)])
+    assert list(store.events("a")) == [node("a", 0, "x", value)]
+    (cut,) = store.events("a", preview=30)
+    assert len(str(cut.outputs["output"])) == 31  # type: ignore[union-attr]
