@@ -25,7 +25,6 @@ from app.window.document import Document
 from app.window.documents import Documents
 from app.window.drawer import Drawer
 from app.window.drawer_room import DrawerRoom
-from app.window.focus_order import move_focus
 from app.window.history import History
 from app.window.menus import Menus
 from app.window.notifier import Notifier
@@ -307,11 +306,6 @@ class MainWindow(QMainWindow):
     def _tell_unsaved(self, document: Document, text: str) -> None:
         if document is not self.current:  # over the document that is shown, its bar says it
             self._refuse(document, text)
-
-    def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
-        """Tab goes through the parts of the window as they stand."""
-        parts = (self.run_bar, self.palette_panel, self.tabs, self.drawer, self.inspectors, self.status)
-        return move_focus(self, parts, forward=next) or super().focusNextPrevChild(next)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files."""

@@ -139,36 +139,6 @@ def test_a_document_with_a_panel(ran: Whole, panel: str) -> None:
     assert unreached(ran.window) == []
 
 
-@pytest.mark.parametrize("panel", PANELS)
-def test_the_keyboard_goes_from_part_to_part_of_the_window(ran: Whole, panel: str) -> None:
-    """Nobody is thrown from one side to the other and back: each part is gone through before the next."""
-    window = ran.window
-    window.drawer.unfold(panel)
-    QApplication.processEvents()
-    parts = {
-        "bar": window.run_bar,
-        "palette": window.palette_panel,
-        "canvas": ran.document.canvas,
-        "drawer": window.drawer,
-        "inspector": ran.document.inspector,
-        "status": window.status,
-    }
-    window.run_bar.run.setFocus()
-    # Backwards: on the canvas, Tab adds a node.
-    visited: list[str] = []
-    seen: set[QWidget] = set()
-    while (widget := window.focusWidget()) is not None and widget not in seen:
-        seen.add(widget)
-        visited += [name for name, part in parts.items() if part.isAncestorOf(widget)]
-        QTest.keyClick(widget, Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
-        QApplication.processEvents()
-    blocks = [name for at, name in enumerate(visited) if at == 0 or visited[at - 1] != name]
-    if blocks[0] == blocks[-1]:  # it goes round
-        blocks.pop()
-    assert sorted(blocks) == sorted(set(blocks)), blocks
-    assert set(blocks) == set(parts)
-
-
 @pytest.mark.parametrize("node", ["task", "loop", "draft", "critique", "merge", "exit", "text"])
 def test_the_inspector(ran: Whole, node: str) -> None:
     ran.document.session.select([node])
