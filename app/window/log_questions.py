@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.inspector.long_text import LongText
 from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.theme.style import mark
@@ -32,8 +33,11 @@ from engine.nodes.spec import PortType
 from engine.runner.events import NodeWaiting
 from engine.values import Value, to_text
 
-SHOWN_AT_ONCE: Final = 100_000
-"""Characters of a value that are put into its field; a longer one would hold the window up."""
+MOST_EDITED: Final = 20_000
+"""Characters of a value that can be edited; with more in one field, each key would hold the window up."""
+
+LONGEST_LINE: Final = 5_000
+"""Characters in one line of it: Qt lays out a whole line at each key."""
 
 SEND: Final = "Send"
 """The button where there is nothing to choose between."""
@@ -66,12 +70,11 @@ class QuestionCard(QFrame):
         self.message = PlainLabel(event.message, self, wrap=True, selectable=True)
         self._is_approval = event.kind == "approval"
         text = to_text(event.value)
-        self.value = self._text_field("Value" if self._is_approval else "What it is about", text)
-        is_cut = len(text) > SHOWN_AT_ONCE
-        self.value.setReadOnly(not self._is_approval or is_cut)
-        note = f"The first {SHOWN_AT_ONCE:,} of {len(text):,} characters. It can be answered, but not edited here."
-        self.note = PlainLabel(note if is_cut else "", self, look="dim small", wrap=True)
-        self.note.setVisible(is_cut)
+        self._is_edited = self._is_approval and _can_be_edited(text)
+        self.value = self._text_field("Value", text if self._is_edited else "")
+        self.reading = LongText("Value" if self._is_approval else "What it is about", self, fills=True)
+        self.reading.set_text("" if self._is_edited else text)
+        self.note = PlainLabel("Too long to be edited here; it goes on as it is.", self, look="dim small", wrap=True)
         self.answer = self._text_field("Your answer", "")
         self.answer.setPlaceholderText("Your answer")
         self.comment = QLineEdit(self)
@@ -88,7 +91,7 @@ class QuestionCard(QFrame):
         field = QPlainTextEdit(self)
         field.setAccessibleName(name)
         field.setTabChangesFocus(True)
-        field.setPlainText(text[:SHOWN_AT_ONCE])
+        field.setPlainText(text)
         field.document().setModified(False)
         field.setMinimumHeight(20 * UNIT)
         return field
@@ -126,8 +129,11 @@ class QuestionCard(QFrame):
         left.addWidget(area, 1)
         right = QVBoxLayout()
         right.setSpacing(2 * UNIT)
-        (right if self._is_approval else left).addWidget(self.value, 1)
-        self.value.setVisible(self._is_approval or self.asked.value is not None)
+        right.addWidget(self.value, 1)
+        (right if self._is_approval else left).addWidget(self.reading, 1)
+        self.value.setVisible(self._is_edited)
+        self.reading.setVisible(not self._is_edited and self.asked.value is not None)
+        self.note.setVisible(self._is_approval and not self._is_edited)
         self.answer.setVisible(not self._is_approval)
         self.comment.setVisible(self._is_approval)
         right.addWidget(self.answer, 1)
@@ -141,7 +147,8 @@ class QuestionCard(QFrame):
         row.addLayout(left, 1)
         row.addLayout(right, 1)
         # Not a button: a key that was meant for something else must approve nothing.
-        self.setFocusProxy(self.value if self._is_approval else self.answer)
+        proxy = self.value if self._is_edited else self.comment if self._is_approval else self.answer
+        self.setFocusProxy(proxy)
 
     def _finish(self, choice: str) -> None:
         """Hand the answer over, once; what cannot be read is told beside its field."""
@@ -162,7 +169,7 @@ class QuestionCard(QFrame):
     def _left_value(self) -> Value:
         if not self._is_approval:
             return self.answer.toPlainText() or self.asked.value
-        if not self.value.document().isModified():
+        if not self._is_edited or not self.value.document().isModified():
             return self.asked.value
         # Exactly what stands there: `toPlainText` would make plain spaces of those that do not break.
         text = self.value.document().toRawText().replace("\u2029", "\n")
@@ -282,6 +289,10 @@ class Questions(QFrame):
     def _count(self) -> None:
         self._steps.setVisible(self.stack.count() > 1)
         self.place.setText(f"{self.stack.currentIndex() + 1} of {self.stack.count()}")
+
+
+def _can_be_edited(text: str) -> bool:
+    return len(text) <= MOST_EDITED and all(len(line) <= LONGEST_LINE for line in text.split("\n"))
 
 
 def _title(choice: str) -> str:

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.log_questions import SHOWN_AT_ONCE, QuestionCard
+from app.window.log_questions import LONGEST_LINE, MOST_EDITED, QuestionCard
 from engine.runner.events import NodeWaiting
-from engine.values import Value
+from engine.values import Value, to_text
 
 Answered = list[tuple[str, Value, str]]
 LEFT = Qt.MouseButton.LeftButton
@@ -106,6 +106,7 @@ def test_an_answer_is_handed_over_once(qtbot: QtBot) -> None:
 def test_a_question_is_answered_in_words(qtbot: QtBot) -> None:
     made, answered = card(qtbot, "question", "Who are the neighbours?", None)
     assert made.value.isHidden()
+    assert made.reading.isHidden()
     assert made.comment.isHidden()
 
     press(made, "Send")
@@ -120,8 +121,9 @@ def test_a_question_is_answered_in_words(qtbot: QtBot) -> None:
 
 def test_a_question_with_choices_needs_no_words(qtbot: QtBot) -> None:
     made, answered = card(qtbot, "question", "Which?", {"options": 2}, "the_first", "Q&A")
-    assert made.value.isReadOnly()
-    assert made.value.toPlainText() == '{"options":2}'
+    assert made.value.isHidden()
+    assert made.reading.isVisible()
+    assert made.reading.text == '{"options":2}'
     assert [button.text() for button in made.buttons] == ["The first", "Q&&A"]
 
     press(made, "Q&&A")
@@ -129,12 +131,13 @@ def test_a_question_with_choices_needs_no_words(qtbot: QtBot) -> None:
     assert answered == [("Q&A", {"options": 2}, "")]
 
 
-def test_of_a_very_long_value_the_beginning_is_shown_and_all_of_it_goes_on(qtbot: QtBot) -> None:
-    value = "words " * 100_000
+@pytest.mark.parametrize("value", ["words " * 100_000, "x" * (LONGEST_LINE + 1), ["word"] * (MOST_EDITED // 6)])
+def test_a_very_long_value_can_be_read_and_goes_on_as_it_is(qtbot: QtBot, value: Value) -> None:
     made, answered = card(qtbot, "approval", "?", value, "approve")
-    assert len(made.value.toPlainText()) == SHOWN_AT_ONCE
-    assert made.value.isReadOnly()
-    assert made.note.text().startswith("The first 100,000 of 600,000 characters.")
+    assert made.value.isHidden()
+    assert made.reading.isVisible()
+    assert made.reading.text == to_text(value)
+    assert made.note.isVisible()
 
     press(made, "Approve")
 
