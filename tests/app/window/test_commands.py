@@ -215,9 +215,9 @@ def test_a_refusal_is_told_in_the_status_line_and_fades(
     qtbot.waitUntil(lambda: window.status.refusal.full_text == "")
 
 
-def test_a_refusal_of_a_document_behind_is_not_told_over_another(window: MainWindow, self_refine: Document) -> None:
+def test_a_refusal_of_a_document_behind_is_told_with_its_name(window: MainWindow, self_refine: Document) -> None:
     window.documents.new()
 
     self_refine.session.do(SetConfig("nobody", ("x",), 1))
 
-    assert window.status.refusal.full_text == ""
+    assert window.status.refusal.full_text.startswith("“Self-Refine”: There is no node")
