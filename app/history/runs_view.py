@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QWidget
 
@@ -14,6 +14,7 @@ from app.theme.tokens import UNIT
 from engine.store.base import RunSummary
 
 WIDTHS: Final = (160, 0, 112, 80, 0, 80, 72, 72, 104)
+_KEYS: Final = frozenset({Qt.Key.Key_Delete, Qt.Key.Key_Return, Qt.Key.Key_Enter})
 STRETCHED: Final = frozenset({1, 4})
 """Workflow and why it stopped share what room there is."""
 
@@ -74,6 +75,13 @@ class RunsView(QTreeView):
         """Tell it."""
         super().selectionChanged(selected, deselected)
         self.selection_changed.emit()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the keys that mean something here from the canvas, which has use for them too."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride and event.key() in _KEYS:
+            event.accept()
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter opens, Delete deletes."""

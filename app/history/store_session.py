@@ -85,7 +85,6 @@ class StoredSession(Session):
         """Nothing changes a run that was."""
         del operation
         self.refused.emit(READ_ONLY)
-        self.changed.emit(self.workflow, self.workflow)  # so that a field shows again what counts
         return False
 
     def read_log(self, told: Callable[[list[AnyEvent]], None]) -> None:

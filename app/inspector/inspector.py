@@ -119,6 +119,8 @@ class Inspector(QWidget):
         session.run_ended.connect(self._run_timer.start)
         session.run_updated.connect(self._run_updated)
         session.view_changed.connect(self._show_run)
+        if session.is_past:  # nothing that is typed counts there: the fields show again what does
+            session.refused.connect(lambda _text: self._show_again())
         self.tabs.currentChanged.connect(self._turn)
         style().changed.connect(self._dress)
 
@@ -207,6 +209,10 @@ class Inspector(QWidget):
                 self._show_selection()
                 return
         self.page.show_values()
+
+    def _show_again(self) -> None:
+        if self.page is not None:
+            self.page.show_values(anew=True)
 
     def _analysed(self) -> None:
         self._page_timer.start()

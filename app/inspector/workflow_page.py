@@ -52,15 +52,15 @@ class WorkflowPage(QWidget):
         self.name.textEdited.connect(lambda text: session.do(SetName(text)))
         self.description.typed.connect(lambda text: session.do(SetDescription(text)))
 
-    def show_values(self) -> None:
-        """Show what the document has."""
+    def show_values(self, *, anew: bool = False) -> None:
+        """Show what the document has; `anew` also where that is the same as before."""
         workflow = self._session.workflow
         if self.name.text() != workflow.name:
             position = self.name.cursorPosition()
             self.name.setText(workflow.name)
             self.name.setCursorPosition(min(position, len(workflow.name)))
         self.description.set_text(workflow.description)
-        self.form.show_values()
+        self.form.show_values(anew=anew)
 
     def show_problems(self) -> None:
         """Show what is wrong: with a setting beside it, with the workflow as a whole above."""

@@ -14,7 +14,7 @@ from app.history.store_access import StoreAccess
 from app.settings.preferences import Preferences
 from app.window.main_window import MainWindow
 from engine.store import Store, open_store
-from tests.app.window.conftest import Answers, Script, answers, end, preferences, script
+from tests.app.window.conftest import Answers, Script, answers, end, ended, preferences, script
 
 __all__ = ["answers", "preferences", "script"]
 
@@ -80,9 +80,13 @@ def close(window: MainWindow, qtbot: QtBot) -> None:
     """Close a window whatever is open in it, and let go of its history; once is enough."""
     if window.closing.is_under_way:
         return
-    end(window, qtbot)
+    for document in window.documents.all:
+        if document.session.run is not None:
+            document.session.run.cancel()
+            ended(document, qtbot)
     window.history.access.close()
     qtbot.waitUntil(lambda: not window.history.access.is_busy)
+    end(window, qtbot)
 
 
 @pytest.fixture

@@ -1,0 +1,192 @@
+"""Forking in the window: what is asked, what is told before, and the new run beside the old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.history.fork_dialog import ForkDialog, read_place
+from app.history.fork_form import ForkForm, ForkPlace
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.errors import EngineError
+from engine.store import Store
+from engine.store.resume import Changes
+from tests.app.history.kept import refine, refine_script, run_kept
+from tests.app.window.conftest import ended, press
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+def form_of(place: ForkPlace, qtbot: QtBot) -> ForkForm:
+    form = ForkForm(place, lambda: ["embedded", "openai/x"])
+    qtbot.addWidget(form)
+    return form
+
+
+def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
+    store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    form = form_of(read_place(store, run_id, "loop[2]"), qtbot)
+    assert form.value.toPlainText() == "Say more, advice 2."
+    assert {key: edit.text() for key, edit in form.prompts.items()} == {
+        ("draft", "system"): "",
+        ("draft", "prompt"): "Write: {{input}}",
+        ("critique", "system"): "",
+        ("critique", "prompt"): "Judge: {{input}}",
+    }
+    assert form.model.currentText() == "As it ran"
+    assert form.exit_condition is not None
+    assert form.exit_condition.currentData() == "max_iterations"
+    assert form.most is not None
+    assert form.most.value() == 3
+    assert form.changes() == Changes()
+
+
+def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    form = form_of(read_place(store, run_id, "loop[1]"), qtbot)
+    form.show()
+    edited: list[bool] = []
+    form.edited.connect(lambda: edited.append(True))
+    form.value.selectAll()
+    QTest.keyClicks(form.value, "the mountain")
+    draft = form.prompts["draft", "prompt"]
+    draft.setFocus()
+    QTest.keyClick(draft, Qt.Key.Key_A, CTRL)
+    QTest.keyClicks(draft, "Better.")
+    form.model.lineEdit().selectAll()
+    QTest.keyClicks(form.model.lineEdit(), "openai/y")
+    assert form.exit_condition is not None
+    assert form.most is not None
+    form.exit_condition.setCurrentIndex(form.exit_condition.findData("stable_output"))
+    form.most.setValue(7)
+    assert edited
+    assert form.changes() == Changes(
+        {"draft": {"prompt": "Better."}, "loop": {"exit_condition": "stable_output"}},
+        "the mountain",
+        True,
+        "openai/y",
+        7,
+    )
+
+
+def test_a_value_that_was_json_must_stay_so(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    read = read_place(store, run_id, "loop[1]")
+    form = form_of(ForkPlace(read.path, read.structure, {"a": [1]}), qtbot)
+    form.value.setPlainText('{"a": [2]}')
+    assert form.changes() == Changes(value={"a": [2]}, has_value=True)
+    form.value.setPlainText('{"a": [2}')
+    with pytest.raises(ValueError, match="cannot be read as JSON"):
+        form.changes()
+
+
+def test_a_node_is_a_place_too(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    form = form_of(read_place(store, run_id, "loop[1].draft"), qtbot)
+    assert form.value.accessibleName() == "What the node gave"
+    assert form.value.toPlainText() == "The sea is wide, draft 2."
+    outside = form_of(read_place(store, run_id, "task"), qtbot)
+    assert outside.most is None
+    assert outside.exit_condition is None
+
+
+def test_a_run_that_is_not_there_is_refused(store: Store) -> None:
+    with pytest.raises(EngineError, match="There is no run"):
+        read_place(store, "nobody", "loop[0]")
+
+
+def dialog_of(window: MainWindow, qtbot: QtBot) -> ForkDialog:
+    """The dialog, once it has thought."""
+    qtbot.waitUntil(lambda: bool(window.findChildren(ForkDialog)), timeout=10_000)
+    (dialog,) = window.findChildren(ForkDialog)
+    qtbot.waitUntil(lambda: dialog.plan is not None or dialog.problem.isVisible(), timeout=10_000)
+    return dialog
+
+
+@pytest.fixture
+def ran(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
+    """A document whose run of three iterations is over and shown."""
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = window.documents.open_copy(refine())
+    qtbot.waitUntil(lambda: document.session.structure.workflow is document.session.workflow)
+    window.runs.run(document)
+    ended(document, qtbot)
+    window.drawer.unfold("iterations")
+    return document
+
+
+def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
+    window: MainWindow, ran: Document, qtbot: QtBot
+) -> None:
+    ran.session.look_at("loop", 1)
+    press(ran.iterations, "Fork from here…")
+    dialog = dialog_of(window, qtbot)
+    assert "iteration 1" in dialog.reused.text().casefold()
+    assert "iterations 2 to 3" in dialog.anew.text().casefold()
+    assert dialog.price.text().startswith("Up to 2 iterations anew.")
+    assert dialog.run.isEnabled()
+    assert dialog.form.most is not None
+    dialog.form.most.setValue(9)
+    assert not dialog.run.isEnabled()
+    qtbot.waitUntil(dialog.run.isEnabled, timeout=10_000)
+    assert dialog.price.text().startswith("Up to 8 iterations anew.")
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not window.findChildren(ForkDialog))
+    assert window.tabs.documents == [ran]
+
+
+def test_a_change_that_cannot_run_is_refused_in_the_dialog(window: MainWindow, ran: Document, qtbot: QtBot) -> None:
+    window.history.fork_from(ran, "loop[1]")
+    dialog = dialog_of(window, qtbot)
+    dialog.form.prompts["draft", "prompt"].set_text("{{nobody.at.home}}")
+    dialog.form.edited.emit()
+    qtbot.waitUntil(dialog.problem.isVisible, timeout=10_000)
+    assert "nobody" in dialog.problem.text
+    assert not dialog.run.isEnabled()
+
+
+def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_click(
+    window: MainWindow, ran: Document, qtbot: QtBot
+) -> None:
+    window.history.fork_from(ran, "loop[1]")
+    dialog = dialog_of(window, qtbot)
+    prompt = dialog.form.prompts["draft", "prompt"]
+    prompt.setFocus()
+    QTest.keyClicks(prompt, " And shorter.")
+    qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled(), timeout=10_000)
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.current is not ran)
+    fork = window.current
+    assert fork is not None
+    qtbot.waitUntil(lambda: fork.session.picture is not None and fork.session.picture.status == "completed")
+    picture = fork.session.picture
+    assert picture is not None
+    assert [iteration.result for iteration in picture.loops["loop"].iterations] == [
+        f"The sea is wide, draft {number}." for number in (1, 2, 3)
+    ]
+    assert picture.nodes["loop[1].draft"].calls[0].request.messages[-1].text.endswith("And shorter.")
+    assert picture.nodes["loop[0].draft"].calls[0].request.messages[-1].text == "Write: the sea"
+    page = window.history.pages[fork.session.run_id]
+    parent = ran.session.run_id
+    qtbot.waitUntil(lambda: f"fork of {parent[:6]}, iteration 2" in page.bar.text)
+    press(page.bar, "Compare with its parent")
+    qtbot.waitUntil(lambda: window.history.compare is not None and window.history.compare.comparison is not None)
+    compared = window.history.compare
+    assert compared is not None
+    assert [compared.left.run.currentData(), compared.right.run.currentData()] == [parent, fork.session.run_id]
+    assert [side.chosen_place for side in (compared.left, compared.right)] == ["loop[1]", "loop[1]"]
+    compared.close()
+
+
+def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(window: MainWindow, ran: Document, qtbot: QtBot) -> None:
+    ran.session.run_id = ""
+    with qtbot.waitSignal(ran.session.refused) as refused:
+        window.history.fork_from(ran, "loop[1]")
+    assert "that is kept" in refused.args[0]

@@ -1,0 +1,296 @@
+"""Runs of the past in their tabs: as they ran, read piece by piece, beside today's document, and gone on with."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.history.runs_differences import differences
+from app.history.store_run import levels_shown, read_level, read_outline
+from app.history.store_session import READ_ONLY
+from app.runs.picture import NodeState
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.document.files import save
+from engine.document.node_operations import RemoveNode, SetConfig
+from engine.document.operations import SetName
+from engine.store import RunStatus, Store
+from tests.app.history.conftest import MakeWindow, close
+from tests.app.history.kept import keep, refine, refine_script, run_kept
+from tests.app.window.conftest import answer, ended, press, question
+
+
+def test_the_outline_has_the_loops_without_their_nodes_and_long_texts_cut(store: Store, tmp_path: Path) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"), {"task": "sea " * 1000})
+    run = read_outline(store, run_id)
+    loop = run.picture.loops["loop"]
+    assert [iteration.result for iteration in loop.iterations] == [
+        f"The sea is wide, draft {number}." for number in (1, 2, 3)
+    ]
+    assert len(str(loop.iterations[0].input)) <= 201
+    assert run.picture.nodes == {}
+    assert run.picture.status == "completed"
+    assert levels_shown(run, {}) == ["", "loop[2]"]
+    assert levels_shown(run, {"loop": 0}) == ["", "loop[0]"]
+    run.take_up(read_level(store, run, "loop[0]"))
+    assert loop.iterations[0].input == "sea " * 1000
+    assert run.picture.nodes["loop[0].draft"].outputs["output"] == "The sea is wide, draft 1."
+    assert run.picture.nodes["loop[0].draft"].calls[0].request.messages[0].text == f"Write: {'sea ' * 1000}"
+
+
+def test_what_a_document_lost_gained_and_changed_is_said_in_words() -> None:
+    ran = refine()
+    other, _ = SetConfig("draft", ("prompt",), "Write well: {{input}}").apply(ran)
+    other, _ = SetConfig("loop", ("max_iterations",), 9).apply(other)
+    assert differences(ran, ran) == []
+    assert differences(ran, other) == ["“At most” of “Loop” was changed.", "“Prompt” of “Draft” was changed."]
+    less, _ = RemoveNode("text").apply(ran)
+    assert differences(ran, less) == ["“text” was removed."]
+    assert differences(less, ran) == ["“text” was added."]
+    named, _ = SetName("Other").apply(ran)
+    assert differences(ran, named) == []
+
+
+def past(window: MainWindow, run_id: str, qtbot: QtBot) -> Document:
+    """A run of the past, opened and read."""
+    window.history.open_run(run_id)
+    qtbot.waitUntil(lambda: window.current is not None and window.current.session.run_id == run_id, timeout=10_000)
+    document = window.current
+    assert document is not None
+    qtbot.waitUntil(lambda: document.session.is_read, timeout=10_000)
+    return document
+
+
+def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
+    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    document = past(window, run_id, qtbot)
+    session = document.session
+    assert session.workflow == refine()
+    assert session.picture is not None
+    assert session.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
+    assert session.picture.node("text").state is NodeState.DONE
+    window.drawer.unfold("iterations")
+    assert document.iterations.model.rowCount() == 3
+    qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
+    written = [line.written for line in document.log.model.lines]
+    assert any("The sea is wide, draft 2." in line for line in written)
+    page = window.history.pages[run_id]
+    assert page.bar.text.startswith(f"Run {run_id[:6]} of today, ")
+    assert ", as it ran · Done" in page.bar.text
+    assert window.run_bar.saved.text() == "as it ran"
+    with qtbot.waitSignal(session.filled, timeout=10_000):
+        session.look_at("loop", 0)
+    assert session.picture.node("draft", session.chosen).outputs["output"] == "The sea is wide, draft 1."
+
+
+def test_a_run_is_opened_once(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    document = past(window, run_id, qtbot)
+    other = window.documents.new()
+    assert window.current is other
+    window.history.open_run(run_id)
+    assert window.current is document
+    assert len(window.tabs.documents) == 2
+
+
+def test_nothing_changes_a_run_that_was(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    document = past(window, run_id, qtbot)
+    session, actions = document.session, window.actions_by_name
+    window.commands.refresh()
+    assert not any(actions[name].isEnabled() for name in ("run", "run_with", "step_node", "save", "undo", "stop"))
+    session.select(["draft"])
+    document.inspector.focus_field("draft", "prompt")
+    row = document.inspector.page.form.row("prompt")
+    assert row is not None
+    with qtbot.waitSignal(session.refused) as refused:
+        QTest.keyClicks(row.editor.main_widget, "x")
+    assert refused.args == [READ_ONLY]
+    assert session.workflow == refine()
+    assert row.editor.main_widget.toPlainText() == "Write: {{input}}"
+    assert not session.is_modified
+
+
+def test_it_is_opened_as_a_new_document_and_the_old_one_stays(
+    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    document = past(window, run_id, qtbot)
+    press(window.history.pages[run_id].bar, "Open as new document")
+    copy = window.current
+    assert copy is not None
+    assert copy is not document
+    assert copy.session.workflow == refine()
+    assert copy.session.path is None
+    assert not copy.session.is_past
+    assert copy.session.do(SetConfig("draft", ("prompt",), "Other"))
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_what_has_changed_since_in_the_document_of_the_same_file_is_said(
+    is_open: bool, window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    file = tmp_path / "mine.loop.json"
+    save(refine(), file)
+    document = window.documents.open_file(file)
+    assert document is not None
+    window.runs.run(document)
+    ended(document, qtbot)
+    run_id = document.session.run_id
+    assert window.history.access.store is not None
+    assert window.history.access.store.find(run_id).source == str(file)
+    document.session.do(SetConfig("draft", ("prompt",), "Other: {{input}}"))
+    if is_open:
+        document.session.run_id = ""  # it shows a later run by now
+    else:
+        save(document.session.workflow, file)
+        window.documents.drop(document)
+    past(window, run_id, qtbot)
+    bar = window.history.pages[run_id].bar
+    qtbot.waitUntil(lambda: bool(bar.differences))
+    assert bar.differences == "1 difference from today's document: “Prompt” of “Draft” was changed."
+
+
+def test_every_run_of_the_window_is_kept(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = window.documents.open_copy(refine())
+    window.runs.run(document)
+    ended(document, qtbot)
+    store = window.history.access.store
+    assert store is not None
+    (kept,) = store.runs()
+    assert kept.run_id == document.session.run_id
+    assert (kept.workflow, kept.status, kept.iterations) == ("Refine", RunStatus.COMPLETED, 3)
+
+
+def test_a_run_pressed_while_the_history_is_being_opened_waits_for_it(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    access = window.history.access
+    access.close()
+    qtbot.waitUntil(lambda: not access.is_busy)
+    document = window.documents.open_copy(refine())
+    access.open()
+    window.runs.run(document)
+    assert document.session.run is None
+    qtbot.waitUntil(lambda: document.session.run is not None)
+    ended(document, qtbot)
+    assert access.store is not None
+    assert len(access.store.runs()) == 1
+
+
+def test_without_a_history_runs_go_on_and_one_sentence_says_that_they_are_not_kept(
+    make_window: MakeWindow, store_path: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window = make_window()
+    window.history.access.close()
+    qtbot.waitUntil(lambda: not window.history.access.is_busy)
+    store_path.write_bytes(b"no database" * 500)
+    for beside in store_path.parent.glob("history.sqlite3-*"):
+        beside.unlink()
+    window.history.access.open()
+    qtbot.waitUntil(lambda: bool(window.notices.text("history")))
+    assert window.notices.text("history").startswith("Runs are not being kept. ")
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = window.documents.open_copy(refine())
+    window.runs.run(document)
+    ended(document, qtbot)
+    assert document.session.picture is not None
+    assert document.session.picture.status == "completed"
+    store_path.unlink()
+    press(window.notices, "Try again")
+    qtbot.waitUntil(lambda: window.history.access.store is not None)
+
+
+def test_a_failed_run_goes_on_where_it_failed(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+    script = tmp_path / "s.json"
+    model = refine_script(script)
+    whole = script.read_text()
+    script.write_text(whole.replace('"Say more, advice 2."', '{"error": {"kind": "authentication"}}'))
+    run_id = run_kept(store, refine(), model)
+    assert store.find(run_id).status is RunStatus.FAILED
+    script.write_text(whole)
+    document = past(window, run_id, qtbot)
+    page = window.history.pages[run_id]
+    assert "Failed" in page.bar.text
+    press(page.bar, "Resume")
+    qtbot.waitUntil(lambda: document.session.run is not None)
+    ended(document, qtbot)
+    picture = document.session.picture
+    assert picture is not None
+    assert picture.status == "completed"
+    assert [iteration.feedback for iteration in picture.loops["loop"].iterations] == [
+        f"Say more, advice {number}." for number in (1, 2, 3)
+    ]
+    qtbot.waitUntil(lambda: "Done" in page.bar.text)
+    assert store.find(run_id).status is RunStatus.COMPLETED
+    assert len(store.runs()) == 1
+
+
+def test_an_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow, store: Store, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=time.time() - 60, end=False)
+    window = make_window()
+    qtbot.waitUntil(lambda: bool(window.notices.text("broken")))
+    assert window.notices.text("broken").endswith("was interrupted. It can go on where it broke off.")
+    press(window.notices, "Show it")
+    qtbot.waitUntil(lambda: window.current is not None and window.current.session.run_id == "aaaa")
+    assert "Interrupted" in window.history.pages["aaaa"].bar.text
+    assert window.notices.text("broken") == ""
+    close(window, qtbot)
+
+
+def test_nothing_is_offered_where_the_last_run_came_to_its_end(
+    make_window: MakeWindow, store: Store, qtbot: QtBot
+) -> None:
+    keep(store, "aaaa", started=time.time() - 60, end=False)
+    keep(store, "bbbb", started=time.time() - 50)
+    window = make_window()
+    qtbot.waitUntil(lambda: not window.history.access.is_busy)
+    assert window.notices.text("broken") == ""
+
+
+def test_the_panel_is_there_also_where_no_document_is(window: MainWindow, store: Store, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=time.time() - 60)
+    assert window.current is None
+    assert [name for name, button in window.drawer.buttons.items() if button.isVisible()] == ["runs"]
+    QTest.mouseClick(window.drawer.buttons["runs"], Qt.MouseButton.LeftButton)
+    panel = window.history.panel
+    qtbot.waitUntil(lambda: panel.model.rowCount() == 1)
+    panel.view.select(["aaaa"])
+    QTest.keyClick(panel.view, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: window.current is not None and window.current.session.run_id == "aaaa")
+
+
+def test_too_many_runs_go_when_one_has_ended(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+    for number in range(4):
+        keep(store, f"{number:04}", started=time.time() - 100 + number)
+    store.pin("0000", pinned=True)
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"), keep_runs=2)
+    document = window.documents.open_copy(refine())
+    window.runs.run(document)
+    ended(document, qtbot)
+    qtbot.waitUntil(lambda: "0002" not in {run.run_id for run in store.runs()}, timeout=10_000)
+    assert {run.run_id for run in store.runs()} >= {"0000", document.session.run_id}
+
+
+def test_deleting_the_run_that_is_shown_leaves_it_shown(window: MainWindow, store: Store, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=time.time() - 60)
+    document = past(window, "aaaa", qtbot)
+    window.drawer.unfold("runs")
+    panel = window.history.panel
+    qtbot.waitUntil(lambda: panel.model.rowCount() == 1)
+    panel.view.select(["aaaa"])
+    QTest.keyClick(panel.view, Qt.Key.Key_Delete)
+    assert question(panel)
+    answer(panel, "Delete")
+    qtbot.waitUntil(lambda: panel.model.rowCount() == 0 and not panel.view.isVisible())
+    assert window.current is document
