@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from engine.document.model import Workflow
 from engine.models.base import Usage
 from engine.runner.events import (
     AnyEvent,
@@ -64,6 +65,8 @@ class Progress:
         at_work: The nodes at work, by path.
         usage: The tokens used so far.
         cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
+        document: The document that runs; None where it is not known.
+        iterations: Those that each loop has ended, by its full path.
         is_kept: Whether the history has all of it, should the run be kept at all.
     """
 
@@ -75,6 +78,8 @@ class Progress:
     at_work: dict[str, NodeAtWork] = field(default_factory=dict[str, NodeAtWork])
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
+    document: Workflow | None = None
+    iterations: dict[str, list[LoopIterationCompleted]] = field(default_factory=dict[str, list[LoopIterationCompleted]])
     is_kept: bool = True
 
     def take(self, event: AnyEvent) -> None:
@@ -121,7 +126,10 @@ class Progress:
                 loop.current, loop.total, loop.completed = event.index + 1, event.total, event.index
                 loop.ended = False
                 self.totals[event.path] = event.total
+                if event.index == 0:  # a loop that begins anew
+                    self.iterations[event.path] = []
             case LoopIterationCompleted():
+                self.iterations.setdefault(event.path, []).append(event)
                 loop.completed = event.index + 1
                 loop.before = loop.result if event.index else ""
                 loop.result = to_text(event.result)

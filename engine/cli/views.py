@@ -24,6 +24,7 @@ from engine.runner.events import (
     RunStarted,
 )
 from engine.runner.words import money, seconds, stop_sentence, tokens
+from engine.store.stopping import loop_config, why_stopped
 
 PREVIEW_CHARACTERS = 100
 _COMPARED_CHARACTERS = 10_000
@@ -101,9 +102,7 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
         case LoopIterationCompleted():
             lines = [_iteration_line(event, progress), *_told(event.path, event.warnings)]
         case LoopCompleted():
-            total = progress.totals.get(event.path)
-            stop = stop_sentence(event.exit_reason, event.iterations_run, total)
-            lines = _told(event.path, (stop, *event.warnings))
+            lines = _told(event.path, (_why_stopped(event, progress), *event.warnings))
         case NodeCompleted():
             lines = _told(event.path, (event.error, *event.warnings))
         case NodeFailed() if event.node_type != "loop":  # a loop fails because a node in it has
@@ -117,6 +116,14 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
         case _:
             pass
     return "\n".join(lines)
+
+
+def _why_stopped(event: LoopCompleted, progress: Progress) -> str:
+    total = progress.totals.get(event.path)
+    if progress.document is None:
+        return stop_sentence(event.exit_reason, event.iterations_run, total)
+    config = loop_config(progress.document, event.path)
+    return why_stopped(config, progress.iterations.get(event.path, ()), event.exit_reason, total)
 
 
 def _told(path: str, sentences: Iterable[str]) -> list[str]:

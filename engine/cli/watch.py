@@ -57,6 +57,7 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> tuple[R
         view = _view(form, progress, _notes(models))
         begun = time.time()
         run = begin()
+        progress.document = run.workflow
         loop = asyncio.get_running_loop()
         with Interrupts(lambda: loop.call_soon_threadsafe(run.cancel)):
             try:

@@ -14,6 +14,7 @@ _REASONS: Final = {
     "stable_output": "the result no longer changed",
     "judge_done": "the judge found it done",
     "until": "its 'until' expression became true",
+    "exit_loop": "a node of it ended it",
     "condition": "its condition was not met",
     "disabled": "it is disabled",
     "error": "an error ended it",
@@ -59,7 +60,7 @@ def exit_reason_words(exit_reason: str) -> str:
 
 
 def stop_sentence(exit_reason: str, iterations_run: int, total: int | None) -> str:
-    """Say why a loop stopped (`Stopped after 3 of 3 iterations: the count was reached.`).
+    """Say why a loop stopped (`Stopped after 3 of 3: the count was reached.`).
 
     Args:
         exit_reason: The loop's exit reason.
@@ -69,5 +70,4 @@ def stop_sentence(exit_reason: str, iterations_run: int, total: int | None) -> s
     reason = exit_reason_words(exit_reason)
     if total is None:
         return f"Ran no iteration: {reason}."
-    noun = "iteration" if total == 1 else "iterations"
-    return f"Stopped after {iterations_run} of {total} {noun}: {reason}."
+    return f"Stopped after {iterations_run} of {total}: {reason}."

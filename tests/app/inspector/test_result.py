@@ -96,7 +96,7 @@ def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
     bench = at_result(open_inspector, "loop")
     bench.run(refine_script, task="a note")
     result = bench.inspector.result
-    assert result.sentence.text() == "Stopped after 3 of 3 iterations: the count was reached."
+    assert result.sentence.text() == "Stopped after 3 of 3: the count was reached."
     assert [line.split(" · ")[0] for line in result.iterations.lines] == ["1", "2", "3"]
     assert " · returned · " in result.iterations.lines[2]
     assert "Gave: iterations" not in texts(bench), "the list has them"

@@ -88,7 +88,7 @@ def test_each_event_that_matters_has_its_line() -> None:
             "loop: iteration 1 of 3 · continue · score 3.5 · similarity 81% · $0.0020 · 1.2 s · the words",
         ),
         ("warning", "loop", "loop: odd"),
-        ("info", "loop", "loop: Stopped after 1 of 3 iterations: the result no longer changed."),
+        ("info", "loop", "loop: Stopped after 1 of 3: the result no longer changed."),
         ("warning", "loop", "loop: nearly"),
         ("warning", "", "most of the budget is spent: $0.8000 of $1.00"),
         ("warning", "loop", "loop: most of the budget is spent: 80 of 100 tokens"),

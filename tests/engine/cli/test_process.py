@@ -73,7 +73,7 @@ def test_ctrl_c_shows_people_what_was_finished(tmp_path: Path):
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert b"loop: Stopped after 1 of 3 iterations: it was cancelled." in out
+    assert b"loop: Stopped after 1 of 3: it was cancelled." in out
     assert b"Cancelled after " in out
     assert err == b"The run was cancelled.\n"
 

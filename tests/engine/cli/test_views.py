@@ -212,7 +212,7 @@ def test_a_line_for_whatever_a_person_should_know():
     assert lines(told) == [
         'loop 1/1 (1.0 s): {"a":2,"b":1}',
         "loop: The branch could not be read.",
-        "loop: Stopped after 1 of 1 iteration: the count was reached.",
+        "loop: Stopped after 1 of 1: the count was reached.",
         "loop: Not converged.",
         "a: done (1.5 s)",
         "a: It broke.",

@@ -45,9 +45,9 @@ def test_a_value_that_is_no_text_is_shown_as_json():
     ],
 )
 def test_why_a_loop_stopped_in_words(reason: str, words: str):
-    assert stop_sentence(reason, 3, 3) == f"Stopped after 3 of 3 iterations: {words}."
+    assert stop_sentence(reason, 3, 3) == f"Stopped after 3 of 3: {words}."
 
 
 def test_a_loop_of_one_and_a_loop_of_none():
-    assert stop_sentence("max_iterations", 1, 1) == "Stopped after 1 of 1 iteration: the count was reached."
+    assert stop_sentence("max_iterations", 1, 1) == "Stopped after 1 of 1: the count was reached."
     assert stop_sentence("condition", 0, None) == "Ran no iteration: its condition was not met."
