@@ -9,10 +9,13 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from engine.store.base import StoreError
 from engine.store.sqlite.pieces import read_recipe
+
+if TYPE_CHECKING:
+    from zstandard import ZstdDecompressor
 
 _HELD_BYTES: Final = 16 * 2**20
 _Item = TypeVar("_Item")
@@ -30,6 +33,7 @@ class BlobReader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._decompressor: ZstdDecompressor | None = None
         self._rows: _Held[_Row] = _Held()
         self._starts: _Held[bytes] = _Held()
 
@@ -90,24 +94,25 @@ class BlobReader:
                 "SELECT size, is_packed, recipe, data FROM blobs WHERE id = ?", (blob,)
             ).fetchone()
             if found is None:
-                raise StoreError(
-                    "A part of the run is missing in the history.", "It was deleted, or the file is damaged."
-                )
+                raise _lost()
             size, is_packed, recipe, data = found
-            row = _Row(size, recipe, _unpack(data) if is_packed else data)
+            row = _Row(size, recipe, self._unpack(data) if is_packed else data)
             self._rows.put(blob, row, len(row.data))
         return row
 
+    def _unpack(self, data: bytes) -> bytes:
+        import zstandard
 
-def _unpack(data: bytes) -> bytes:
-    import zstandard
+        if self._decompressor is None:
+            self._decompressor = zstandard.ZstdDecompressor()
+        try:
+            return self._decompressor.decompress(data)
+        except zstandard.ZstdError as error:
+            raise _lost() from error
 
-    try:
-        return zstandard.ZstdDecompressor().decompress(data)
-    except zstandard.ZstdError as error:
-        raise StoreError(
-            "A part of the run cannot be read; the history is damaged.", "Put a copy of it back."
-        ) from error
+
+def _lost() -> StoreError:
+    return StoreError("A part of the run cannot be read.", "The run was deleted, or the history's file is damaged.")
 
 
 class _Held(Generic[_Item]):

@@ -36,23 +36,24 @@ _NOTHING: Final[frozenset[int]] = frozenset()
 class BlobWriter:
     """Writes the blobs of one run, in the writer's transaction.
 
-    Attributes:
-        used: Blobs that the run names and that `write_uses` has not written yet.
-        written: Bytes that new blobs took since the last `write_uses`.
+    Args:
+        run: The run's number in the file.
     """
 
     def __init__(self, run: int) -> None:
-        self.used: set[int] = set()
-        self.written = 0
         self._run = run
+        self._used: set[int] = set()
+        self._not_noted: list[int] = []
+        self._written = 0
         self._latest: OrderedDict[Hashable, _Latest] = OrderedDict()
         self._latest_bytes = 0
         self._recent: deque[Known] = deque(maxlen=_RECENT)
 
     def forget(self) -> None:
         """Forget all numbers of blobs: the transaction that gave them was taken back."""
-        self.used.clear()
-        self.written = 0
+        self._used.clear()
+        self._not_noted.clear()
+        self._written = 0
         self._latest.clear()
         self._latest_bytes = 0
         self._recent.clear()
@@ -70,9 +71,19 @@ class BlobWriter:
         row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
         named = frozenset(children) if children else _NOTHING
         blob = int(row[0]) if row else self._insert(connection, digest, data, place, named)
-        self.used.add(blob)
+        # A list that grows brings its old texts along each time: only what is new here is looked for in others.
+        if self.use(blob) and len(data) >= SHORTEST:
+            self._recent.append(Known(blob, data))
         self._remember(place, _Latest(Known(blob, data), named))
         return blob
+
+    def use(self, blob: int) -> bool:
+        """Note that the run names a blob; whether it did not before."""
+        if blob in self._used:
+            return False
+        self._used.add(blob)
+        self._not_noted.append(blob)
+        return True
 
     def write_uses(self, connection: sqlite3.Connection) -> int:
         """Write down which blobs the run names.
@@ -80,10 +91,10 @@ class BlobWriter:
         Returns:
             Bytes that they took.
         """
-        rows = [(self._run, blob) for blob in sorted(self.used)]
+        rows = [(self._run, blob) for blob in sorted(self._not_noted)]
         connection.executemany("INSERT OR IGNORE INTO uses (run, blob) VALUES (?, ?)", rows)
-        written, self.written = self.written, 0
-        self.used.clear()
+        written, self._written = self._written, 0
+        self._not_noted.clear()
         return written
 
     def _insert(
@@ -110,7 +121,7 @@ class BlobWriter:
         )
         blob = int(cursor.lastrowid or 0)
         connection.executemany("INSERT INTO links (base, blob) VALUES (?, ?)", [(base, blob) for base in sorted(links)])
-        self.written += len(stored) + len(recipe or b"") + _ROW_BYTES
+        self._written += len(stored) + len(recipe or b"") + _ROW_BYTES
         return blob
 
     def _remember(self, place: Hashable, latest: _Latest) -> None:
@@ -123,8 +134,6 @@ class BlobWriter:
         while self._latest_bytes > _REMEMBERED_BYTES and len(self._latest) > 1:
             _, oldest = self._latest.popitem(last=False)
             self._latest_bytes -= len(oldest.known.data)
-        if len(known.data) >= SHORTEST and all(known.blob != recent.blob for recent in self._recent):
-            self._recent.append(known)
 
 
 def _pack(data: bytes) -> tuple[bytes, bool]:

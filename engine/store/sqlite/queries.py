@@ -48,10 +48,14 @@ _EVENTS: Final = """
     FROM events CROSS JOIN paths ON paths.id = events.path
     WHERE events.id >= :first AND events.id < :end
         AND (:kinds IS NULL OR events.kind IN (SELECT value FROM json_each(:kinds)))
-        AND (:level IS NULL
-            OR :level = '' AND instr(paths.path, '.') = 0
-            OR :level <> '' AND substr(paths.path, 1, length(:level) + 1) = :level || '.'
-                AND instr(substr(paths.path, length(:level) + 2), '.') = 0)
+        AND (:level IS NULL OR events.path IN (
+            SELECT id FROM paths
+            WHERE CASE :level
+                WHEN '' THEN instr(path, '.') = 0
+                ELSE path > :level || '.' AND path < :level || '/'
+                    AND instr(substr(path, length(:level) + 2), '.') = 0
+            END
+        ))
     ORDER BY events.id LIMIT :page
 """
 

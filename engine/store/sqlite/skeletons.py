@@ -26,7 +26,7 @@ _MARK: Final = "$"
 _LONGEST_TEXT: Final = 64
 """Characters of a text that stays where it is. A blob's own row costs more than a shorter one."""
 _LONGEST_JSON: Final = 512
-_SAME_OBJECTS: Final = 256
+_SAME_OBJECTS: Final = 4_096
 """How many of the latest objects are known again without a look at what is in them."""
 # JSON's escapes cannot tell two halves of a surrogate pair that stand side by side from the character that they make.
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -125,7 +125,7 @@ class SkeletonWriter:
         found = self._same.get(id(value))
         if found is None:
             return None
-        self._blobs.used.add(found[1])
+        self._blobs.use(found[1])
         return found[1]
 
     def _note(self, value: object, blob: int) -> None:
@@ -175,6 +175,10 @@ class SkeletonReader:
         return self._whole(json.loads(self._blobs.whole(-mark)))
 
     def _cut(self, node: Any, limit: int) -> Any:
+        if isinstance(node, str):
+            return cut_text(node, limit)
+        if not is_container(node):
+            return node
         opened = self._open(node)
         if isinstance(opened, str):
             return cut_text(opened, limit)
