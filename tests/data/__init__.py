@@ -1,0 +1,1 @@
+"""Files that earlier versions of the program wrote, and the scripts that made them."""

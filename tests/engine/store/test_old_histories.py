@@ -1,0 +1,41 @@
+"""Histories that released versions wrote open, with all that is in them."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine.store.base import RunStatus
+from engine.store.opening import open_store
+from engine.store.sqlite.schema import STEPS
+from tests.data.make_history import CALL, FOLDER, REPLY_KEY, heads, told
+from tests.engine.store.kept import node, write_all
+
+_FILES = sorted(FOLDER.glob("history-*.sqlite3"))
+
+
+def test_there_is_one_of_each_version():
+    assert [file.name for file in _FILES] == [f"history-{version}.sqlite3" for version in range(1, len(STEPS) + 1)]
+
+
+@pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
+def test_an_old_history_opens_and_goes_on(file: Path, tmp_path: Path):
+    path = tmp_path / "h.sqlite3"
+    shutil.copy(file, path)
+    first, fork = heads()
+    with closing(open_store(path)) as store:
+        for head in (first, fork):
+            assert list(store.events(head.run_id)) == told(head.run_id)
+            assert (store.document(head.run_id), store.options(head.run_id)) == (head.document, head.options)
+        kept = store.find("0123")
+        assert (kept.status, kept.pinned, kept.source) == (RunStatus.COMPLETED, True, first.source)
+        assert (kept.workflow, kept.iterations, kept.tokens, kept.cost_usd) == ("Refine", 1, 7, 0.5)
+        assert [run.run_id for run in store.children(first.run_id)] == [fork.run_id]
+        assert store.cached(REPLY_KEY) == CALL.reply
+        write_all(store.reopen(fork.run_id), [node(fork.run_id, 99, "loop[0].draft", "gone on")])
+        store.pin(first.run_id, pinned=False)
+        store.delete([first.run_id])
+        assert list(store.events(fork.run_id))[:-1] == told(fork.run_id)
