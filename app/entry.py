@@ -9,9 +9,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 OPEN_COMMAND: Final = "open"
+STORE_OPTION: Final = "--store"
 REFUSED: Final = 2
 """The exit code where the window cannot be shown."""
 
@@ -85,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] != OPEN_COMMAND:
+    wanted = window_arguments(given)
+    if wanted is None:
         from engine.cli.main import main as command_line
 
         return command_line(given)
@@ -95,7 +98,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return REFUSED
     from app.main import run_window
 
-    return run_window(given[1:])
+    return run_window(*wanted)
+
+
+def window_arguments(given: Sequence[str]) -> tuple[list[str], Path | None] | None:
+    """The files that the window is to open, and the file of the history; None where a command is meant.
+
+    Args:
+        given: What follows the program's name.
+    """
+    import argparse
+
+    parser = argparse.ArgumentParser(prog=f"loopwright {OPEN_COMMAND}", description="Open the window.")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="workflows to open")
+    parser.add_argument(STORE_OPTION, type=Path, metavar="FILE", help="keep and show the history in this file")
+    named = given[0].partition("=")[0] == STORE_OPTION if given else False
+    at = (1 if "=" in given[0] else 2) if named else 0
+    if given[at:] and given[at] != OPEN_COMMAND:
+        return None
+    parsed = parser.parse_args([*given[:at], *given[at + 1 :]])
+    return parsed.files, parsed.store
 
 
 def what_is_in_the_way(environment: Mapping[str, str]) -> str:

@@ -36,11 +36,12 @@ DISK_ANSWERS_S: Final = 5.0
 """At the end of the program, how long to wait for a disk."""
 
 
-def run_window(files: Sequence[str]) -> int:
+def run_window(files: Sequence[str], store: Path | None = None) -> int:
     """Show the window until it is closed.
 
     Args:
         files: Files to open; where there are none, those that were open last.
+        store: The file of the history; None for the usual one.
 
     Returns:
         The exit code.
@@ -57,11 +58,12 @@ def run_window(files: Sequence[str]) -> int:
     preferences = Preferences()
     follow_looks(preferences)
     engine = EngineThread()
-    window = MainWindow(engine, preferences)
+    window = MainWindow(engine, preferences, store=store)
     guard = guard_against_faults(window)
     window.finished.connect(application.quit)
     warm_up = WarmUp(window, engine)
     window.show()
+    window.history.access.open()
     QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, lambda: _open(window, files))
     QTimer.singleShot(IDLE_MS, window, warm_up.begin)
     code = application.exec()
@@ -69,6 +71,8 @@ def run_window(files: Sequence[str]) -> int:
     preferences.save()
     wait_for_workers(DISK_ANSWERS_S)
     engine.stop()
+    window.history.access.close()  # after the last run has told its end
+    wait_for_workers(DISK_ANSWERS_S)
     return code
 
 

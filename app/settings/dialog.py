@@ -1,4 +1,4 @@
-"""The settings of the program: models and keys, runs, looks. What is changed counts at once."""
+"""The settings of the program: models and keys, runs, the history, looks. What is changed counts at once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from PySide6.QtWidgets import (
 )
 
 from app.bridge import EngineThread
+from app.history.store_access import StoreAccess
 from app.settings.default_model import DefaultModel
 from app.settings.form import PreferencesForm
+from app.settings.history_space import HistorySpace
 from app.settings.looks import follow_looks
 from app.settings.parts import Section, push_button
 from app.settings.preferences import Preferences
@@ -40,6 +42,7 @@ QListWidget::item { border-radius: 4px; margin: 2px; padding: 2px 6px; }
 PAGES: Final = {
     "models": ("Models", "mdi6.creation"),
     "runs": ("Runs", "mdi6.play"),
+    "history": ("History", "mdi6.history"),
     "looks": ("Looks", "mdi6.palette"),
 }
 
@@ -50,11 +53,21 @@ class SettingsDialog(QDialog):
     Args:
         preferences: What is changed.
         engine: Where models are called and keys looked for.
+        history: The way to the history; None where there is none to be told of.
     """
 
-    def __init__(self, preferences: Preferences, engine: EngineThread, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        preferences: Preferences,
+        engine: EngineThread,
+        parent: QWidget | None = None,
+        *,
+        history: StoreAccess | None = None,
+    ) -> None:
         super().__init__(parent)
         self._preferences = preferences
+        self._history = history
+        self.space: HistorySpace | None = None
         self.setWindowTitle("Settings")
         follow_looks(preferences)
         self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
@@ -83,7 +96,7 @@ class SettingsDialog(QDialog):
         self.navigation.setCurrentRow(0)
 
     def show_page(self, name: str) -> None:
-        """Open the dialog at `models`, `runs` or `looks`, in front of the others."""
+        """Open the dialog at `models`, `runs`, `history` or `looks`, in front of the others."""
         self.navigation.setCurrentRow(list(PAGES).index(name))
         self.show()
         self.raise_()
@@ -106,10 +119,17 @@ class SettingsDialog(QDialog):
         if name != "models" and name not in self.forms:
             self.forms[name] = PreferencesForm(self._preferences, name)
             empty = self.pages.widget(index)
-            self.pages.insertWidget(index, _page(PAGES[name][0], self.forms[name]))
+            self.pages.insertWidget(index, _page(PAGES[name][0], self.forms[name], *self._more(name)))
             self.pages.removeWidget(empty)
             empty.deleteLater()
         self.pages.setCurrentIndex(index)
+
+    def _more(self, name: str) -> list[QWidget]:
+        """What a page has beside its form."""
+        if name != "history" or self._history is None:
+            return []
+        self.space = HistorySpace(self._history, self._preferences)
+        return [Section("Space on the disk", "What is deleted gives its space back.", self.space)]
 
     def _models_page(self) -> QWidget:
         return _page(

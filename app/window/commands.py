@@ -126,7 +126,8 @@ class Commands(QObject):
         from app.settings.dialog import SettingsDialog
 
         if self.settings is None:
-            self.settings = SettingsDialog(self._window.preferences, self._window.engine, self._window)
+            window = self._window
+            self.settings = SettingsDialog(window.preferences, window.engine, window, history=window.history.access)
         self.settings.show()
         self.settings.raise_()
         self.settings.activateWindow()

@@ -114,11 +114,34 @@ def test_files_to_open_are_handed_to_the_window(monkeypatch: pytest.MonkeyPatch)
 
     seen: list[list[str]] = []
     monkeypatch.setattr(entry, "what_is_in_the_way", lambda _environment: "")
-    monkeypatch.setattr(app.main, "run_window", lambda files: (seen.append(files), 0)[1])
+    monkeypatch.setattr(app.main, "run_window", lambda files, _store: (seen.append(files), 0)[1])
 
     assert entry.main(["open", "one.loop.json", "two.loop.json"]) == 0
     assert entry.main([]) == 0
     assert seen == [["one.loop.json", "two.loop.json"], []]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--store", "h.sqlite3"],
+        ["--store=h.sqlite3", "open"],
+        ["open", "--store", "h.sqlite3"],
+    ],
+)
+def test_the_window_is_told_where_its_history_lies(given: list[str]) -> None:
+    assert entry.window_arguments(given) == ([], Path("h.sqlite3"))
+
+
+def test_files_and_history_may_stand_in_any_order() -> None:
+    expected = (["a.loop.json"], Path("h.sqlite3"))
+    assert entry.window_arguments(["open", "a.loop.json", "--store", "h.sqlite3"]) == expected
+    assert entry.window_arguments(["--store", "h.sqlite3", "open", "a.loop.json"]) == expected
+
+
+def test_a_command_with_a_history_is_no_window() -> None:
+    assert entry.window_arguments(["runs", "--store", "h.sqlite3"]) is None
+    assert entry.window_arguments(["--store", "h.sqlite3", "runs"]) is None
 
 
 def test_the_console_script_is_this_program() -> None:

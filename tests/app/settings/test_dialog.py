@@ -34,6 +34,8 @@ def test_the_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
     QTest.keyClick(dialog.navigation, Key.Key_Down)
     assert dialog.forms["runs"].isVisible()
     QTest.keyClick(dialog.navigation, Key.Key_Down)
+    assert dialog.forms["history"].isVisible()
+    QTest.keyClick(dialog.navigation, Key.Key_Down)
     assert dialog.forms["looks"].isVisible()
 
     dialog.show_page("runs")
@@ -271,7 +273,7 @@ def test_no_page_is_wider_than_the_dialog(
     preferences.set(theme=theme, text_scale=scale)
     qtbot.waitUntil(lambda: (style().theme.name, style().scale) == (theme, scale))
     dialog.servers.fold.set_open(True)
-    for index, name in enumerate(("models", "runs", "looks")):
+    for index, name in enumerate(("models", "runs", "history", "looks")):
         dialog.show_page(name)
         qtbot.waitExposed(dialog)
         area = dialog.pages.widget(index)

@@ -1,0 +1,44 @@
+"""How large the history is, and freeing space, in the settings."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.settings.history_space import size_words
+from app.window.main_window import MainWindow
+from engine.store import Store
+from tests.app.history.kept import ids, keep
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1400, "1.4 kB"), (123_456_789, "123 MB"), (2_500_000_000, "2.5 GB")],
+)
+def test_sizes_are_said_as_people_say_them(size: int, words: str) -> None:
+    assert size_words(size) == words
+
+
+def test_too_much_goes_when_space_is_freed_and_pinned_runs_stay(window: MainWindow, store: Store, qtbot: QtBot) -> None:
+    for number in range(5):
+        keep(store, f"{number:04}", started=time.time() - 100 + number)
+    store.pin("0000", pinned=True)
+    window.commands.open_settings()
+    settings = window.commands.settings
+    assert settings is not None
+    settings.show_page("history")
+    space = settings.space
+    assert space is not None
+    qtbot.waitUntil(lambda: space.line.text().startswith("5 runs take "))
+    row = settings.forms["history"].rows["keep_runs"]
+    row.editor.widget.setFocus()
+    QTest.keyClicks(row.editor.widget, "3")
+    assert window.preferences.keep_runs == 3
+    QTest.mouseClick(space.free, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "freed" in space.line.text() or ("take" in space.line.text() and len(store.runs()) == 3))
+    assert ids(store.runs()) == ["0004", "0003", "0000"]
+    settings.close()
