@@ -20,10 +20,12 @@ SCENARIOS: Final = {
     "linearity": "time and memory from 100 to 10,000 iterations",
     "chain": "1,000 nodes in a row",
     "parallel_calls": "100 waiting model calls side by side",
+    "history": "runs kept on disk, beside peers, and read again",
     "import_time": "importing the engine in a fresh process",
     "stable_output": "one comparison of two results",
     "validation": "a document of 1,000 nodes",
     "window_canvas": "the window with 1,000 nodes, beside stock NodeGraphQt",
+    "window_history": "the Iterations panel with 1,000 iterations",
     "window_start": "from a fresh process to a window that takes clicks",
 }
 

@@ -32,6 +32,8 @@ from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
 
 _SHARES: Final = (52, 48)
 """How table and details share the room at first, in hundredths."""
+_NEWS_MS: Final = 60
+"""So long after an event what is new is shown, together: taking up a flood of events is work enough for one moment."""
 _SENTENCE: Final = 200
 """The most characters of the sentence that says why a loop stopped; all of it is in its tool tip."""
 _READOUT_FROM: Final = 168
@@ -78,6 +80,10 @@ class IterationsPanel(QWidget):
         self.empty = PlainLabel("", self, look="dim", wrap=True)
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
         self._header = QWidget(self)
+        self._news = QTimer(self)
+        self._news.setSingleShot(True)
+        self._news.setInterval(_NEWS_MS)
+        self._news.timeout.connect(self.refresh)
         self._arrange()
         self._connect()
         self.refresh()
@@ -179,6 +185,7 @@ class IterationsPanel(QWidget):
 
     def refresh(self) -> None:
         """Show the loop and the iteration that are looked at now; a panel out of sight waits until it is seen."""
+        self._news.stop()
         self._is_behind = not self.isVisible()
         if self._session.picture is not self._picture:
             self._picture = self._session.picture
@@ -241,8 +248,8 @@ class IterationsPanel(QWidget):
         QTimer.singleShot(0, self, self._show_readout)  # once its label has its new width
 
     def _note_update(self, touched: set[str]) -> None:
-        if self._looked_at.is_touched(touched):
-            self.refresh()
+        if self._looked_at.is_touched(touched) and not self._news.isActive():
+            self._news.start()
 
     def _follow_selection(self) -> None:
         self._looked_at.follow_selection()

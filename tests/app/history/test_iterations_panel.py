@@ -280,12 +280,12 @@ def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: Open
     picture.apply(iteration(1, "two"))
     begin(picture, 2)
     bench.session.run_updated.emit({"loop"})
-    assert (bench.row, bench.panel.model.rowCount()) == (2, 3)
+    bench.qtbot.waitUntil(lambda: (bench.row, bench.panel.model.rowCount()) == (2, 3))
     bench.click_row(0)
     picture.apply(iteration(2, "three"))
     begin(picture, 3)
     bench.session.run_updated.emit({"loop"})
-    assert (bench.row, bench.panel.model.rowCount()) == (0, 4)
+    bench.qtbot.waitUntil(lambda: (bench.row, bench.panel.model.rowCount()) == (0, 4))
     assert bench.text == "one"
     QTest.mouseClick(bench.panel.latest, Qt.MouseButton.LeftButton)
     assert bench.row == 3

@@ -1,0 +1,55 @@
+"""The Iterations panel: while a run goes, when one is opened, and while a person looks through it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from statistics import median
+from typing import Final
+
+from benchmarks.effort import Effort
+from benchmarks.processes import ROOT
+from benchmarks.scenarios.window_canvas import missing_part, offscreen
+from benchmarks.tables import Table, aim
+
+_ROWS: Final = (
+    ("panel_ms", "the run's panel, made, filled and painted, CPU", 300, " ms"),
+    ("open_run_ms", "the run, opened from the history in a tab of its own, with its canvas", None, " ms"),
+    ("scroll_ms", "scroll of the table, a frame", 16, " ms"),
+    ("step_ms", "a step to another iteration, everywhere", 50, " ms"),
+    ("large_step_ms", "the same where results have 1 MB", 50, " ms"),
+    ("gap_ms", "largest gap while it runs and the panel fills", 50, " ms"),
+    ("events_a_second", "events a second in that run", None, ""),
+)
+
+
+def tables(effort: Effort) -> list[Table]:
+    """Measure in processes of their own."""
+    table = Table(f"Iterations panel, {effort.iterations:,} iterations of three nodes", ("What", "Loopwright", "aim"))
+    missing = missing_part()
+    if missing:
+        table.add("nothing was measured", "–", "–")
+        table.notes.append(missing)
+        return [table]
+    sizes = json.dumps({"iterations": effort.iterations, "frames": effort.frames})
+    found = [_measured(sizes) for _ in range(min(effort.rounds, effort.window_rounds))]
+    for name, what, most, unit in _ROWS:
+        figure = median(figures[name] for figures in found)
+        shown = f"{figure:.1f}{unit}" if unit else f"{figure:,.0f}"
+        table.add(what, shown, "–" if most is None else aim(figure, most, unit))
+    return [table]
+
+
+def _measured(sizes: str) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.window.history", sizes]
+    with tempfile.TemporaryDirectory() as folder:
+        home = {f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+        done = subprocess.run(
+            command, cwd=ROOT, env={**offscreen(), **home}, capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        raise RuntimeError(f"The worker of the history failed: {done.stderr.strip().splitlines()[-1]}")
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
