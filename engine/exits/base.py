@@ -19,6 +19,11 @@ class EndedIteration:
         branch: What the controlling router chose; None without one.
         similarity: To the result before; None where it is not worked out or there is none before.
         scope: Names for expressions: `output`, `similarity`, `cost_usd`, `elapsed_s`, `nodes`, `loop`.
+        has_result: Whether anything is such a result.
+        score: What its score expression or its judge gave; None without one.
+        is_judged_done: What the judge said; None where none was asked.
+        spent_usd: US dollars of known price that the loop has spent so far.
+        elapsed_s: Seconds since the loop began.
     """
 
     index: int
@@ -26,6 +31,11 @@ class EndedIteration:
     branch: str | None
     similarity: float | None
     scope: Scope
+    has_result: bool = True
+    score: float | None = None
+    is_judged_done: bool | None = None
+    spent_usd: float = 0.0
+    elapsed_s: float = 0.0
 
 
 class ExitCondition(ABC):
@@ -33,6 +43,9 @@ class ExitCondition(ABC):
 
     After each iteration all conditions of the loop observe it; then they are asked in order, to the first that stops.
     """
+
+    name: str
+    """What it is called in `exit_reason` and among the values tested."""
 
     def observe(self, iteration: EndedIteration) -> None:  # noqa: B027 - most conditions look at one iteration alone
         """Take note of an iteration, also of one of which it is known that the loop went on after it."""
@@ -44,3 +57,7 @@ class ExitCondition(ABC):
         Raises:
             EngineError: It cannot be told; the loop ends as `error`.
         """
+
+    def tested(self, iteration: EndedIteration) -> Value:
+        """The value that it looked at, where the iteration's record does not have it anyway; None for none."""
+        return None

@@ -10,6 +10,8 @@ MAX_ITERATIONS = "max_iterations"
 class MaxIterations(ExitCondition):
     """Stops after that many iterations."""
 
+    name = MAX_ITERATIONS
+
     def __init__(self, count: int) -> None:
         self._count = count
 

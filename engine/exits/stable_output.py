@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from engine.exits.base import EndedIteration, ExitCondition
+from engine.values import Value
 
 STABLE_OUTPUT = "stable_output"
 
 
 class StableOutput(ExitCondition):
     """Stops when a result was at least `threshold` similar to the one before, `patience` times running."""
+
+    name = STABLE_OUTPUT
 
     def __init__(self, threshold: float, patience: int) -> None:
         self._threshold = threshold
@@ -23,3 +26,7 @@ class StableOutput(ExitCondition):
     def reason(self, iteration: EndedIteration) -> str | None:
         """`stable_output` when it was."""
         return STABLE_OUTPUT if self._running >= self._patience else None
+
+    def tested(self, iteration: EndedIteration) -> Value:
+        """How similar it was to the one before."""
+        return iteration.similarity

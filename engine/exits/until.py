@@ -12,6 +12,8 @@ UNTIL = "until"
 class Until(ExitCondition):
     """Stops when an expression is true."""
 
+    name = UNTIL
+
     def __init__(self, expression: Expression) -> None:
         self._expression = expression
 

@@ -5,12 +5,12 @@ This module knows neither how a graph is run nor which node types there are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol
 
 from engine.expr import Scope
-from engine.models.base import Message, Reply, Request, Usage
+from engine.models.base import Message, Reply, Request, ToolDefinition, Usage
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.spec import ConfigT, ModelCall, ModelChoice
 from engine.values import Value
@@ -26,6 +26,14 @@ class Answer:
     choice: str = ""
     value: Value = None
     comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What came of a tool call: its result, or why there is none."""
+
+    result: Value = None
+    error: str = ""
 
 
 class Services(Protocol):
@@ -49,6 +57,32 @@ class Services(Protocol):
         """Ask a person, and wait for the answer however long it takes."""
         ...
 
+    async def act(
+        self, context: NodeContext[Any], tool: str, arguments: Value, work: Callable[[], Awaitable[Value]]
+    ) -> ToolOutcome:
+        """Do what a model wants done by a tool, tell it, and never do it twice."""
+        ...
+
+    def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
+        """The notes that have come for the node since it last asked."""
+        ...
+
+    def post_note(self, context: NodeContext[Any], to: str, text: str) -> None:
+        """Post a note to another node."""
+        ...
+
+    def exit_loop(self, context: NodeContext[Any]) -> None:
+        """End the innermost loop around the node after this iteration."""
+        ...
+
+
+@dataclass(slots=True)
+class _ReceivedNote:
+    """A note, and after how many messages of the conversation it came; None: after those of the next call."""
+
+    message: Message
+    place: int | None = None
+
 
 @dataclass(slots=True)
 class NodeContext(Generic[ConfigT]):
@@ -64,10 +98,14 @@ class NodeContext(Generic[ConfigT]):
         services: What the run offers.
         node_type: The node's type.
         iteration_note: What the first model node of a loop's body is told about its iteration; None elsewhere.
+        memory: What a model node of a loop's body is reminded of: its own earlier prompts and replies.
         usage: Tokens used so far, failed attempts included.
         cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
         calls: The model calls made so far.
         warnings: What a person should know although the node went on.
+        tool_calls: How many tools have been called for a model.
+        exits_loop: Whether the node has ended the loop around it.
+        kept: What an attempt hands on to the next, where the node type goes on from where the one before failed.
     """
 
     path: str
@@ -78,10 +116,15 @@ class NodeContext(Generic[ConfigT]):
     services: Services
     node_type: str = ""
     iteration_note: IterationNote | None = None
+    memory: tuple[Message, ...] = ()
     usage: Usage | None = None
     cost_usd: float | None = 0.0
     calls: tuple[ModelCall, ...] = ()
     warnings: tuple[str, ...] = ()
+    tool_calls: int = 0
+    exits_loop: bool = False
+    kept: Any = None
+    _notes: list[_ReceivedNote] = field(default_factory=list[_ReceivedNote])
 
     def complete(
         self,
@@ -92,15 +135,53 @@ class NodeContext(Generic[ConfigT]):
         max_tokens: int | None = None,
         schema: dict[str, Value] | None = None,
         seed: int | None = None,
+        tools: tuple[ToolDefinition, ...] = (),
     ) -> Awaitable[Reply]:
-        """Make one model call.
+        """Make one model call. Notes that have come for the node go with it, and stay in what it says from then on.
 
         Raises:
             ModelError: The call gave no usable reply.
             BudgetError: It does not fit into what is left of the budget; no call was made.
         """
-        request = Request(tuple(messages), temperature, max_tokens, schema, seed, self.path)
+        said = self._with_notes(messages)
+        request = Request(said, temperature, max_tokens, schema, seed, self.path, tools)
         return self.services.complete(self, choice, request)
+
+    def _with_notes(self, messages: Iterable[Message]) -> tuple[Message, ...]:
+        self._notes.extend(_ReceivedNote(note) for note in self.services.notes(self))
+        if not self._notes:
+            return tuple(messages)
+        said = list(messages)
+        for note in self._notes:
+            note.place = len(said) if note.place is None else note.place
+        for note in reversed(self._notes):
+            assert note.place is not None
+            said.insert(note.place, note.message)
+        return tuple(said)
+
+    def begin_anew(self) -> None:
+        """Begin an attempt from the start: the notes so far belong behind what it says first."""
+        for note in self._notes:
+            note.place = None
+
+    def act(self, tool: str, arguments: Value, work: Callable[[], Awaitable[Value]]) -> Awaitable[ToolOutcome]:
+        """Do what a model wants done by a tool; on resume, what was done is not done again.
+
+        Args:
+            tool: The tool, as the model wrote it.
+            arguments: What the model gave it.
+            work: Does it; what it raises as an `EngineError` is the outcome's error.
+        """
+        return self.services.act(self, tool, arguments, work)
+
+    def exit_loop(self) -> None:
+        """End the innermost loop around the node after this iteration.
+
+        Raises:
+            NodeError: There is none.
+        """
+        self.services.exit_loop(self)
+        self.exits_loop = True
 
     def ask(
         self, kind: QuestionKind, message: str, *, value: Value = None, choices: tuple[str, ...] = ()

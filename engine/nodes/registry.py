@@ -12,7 +12,7 @@ from functools import cache
 
 from engine.nodes import exit as exit_node
 from engine.nodes import input as input_node
-from engine.nodes import llm, loop, output, router, tool, transform, validator
+from engine.nodes import agent, llm, loop, output, router, tool, transform, validator
 from engine.nodes.spec import AnySpec
 
 
@@ -41,5 +41,5 @@ class Registry:
 @cache
 def builtin_registry() -> Registry:
     """The node types that come with the program."""
-    modules = (input_node, output, llm, router, transform, validator, tool, loop, exit_node)
+    modules = (input_node, output, llm, agent, router, transform, validator, tool, loop, exit_node)
     return Registry(module.SPEC for module in modules)

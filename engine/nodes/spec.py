@@ -221,6 +221,7 @@ class NodeSpec(Generic[ConfigT]):
         summary: One line for the canvas that says what the node will do.
         recorded: What it 'gave', for `loop.last.ID` and the history, out of its outputs.
         model: Which model it calls with given settings; None where it calls none.
+        goes_on: Whether an attempt goes on from where the one before failed, by `NodeContext.kept`.
     """
 
     type: str
@@ -238,6 +239,7 @@ class NodeSpec(Generic[ConfigT]):
     summary: Callable[[ConfigT], str] = lambda _config: ""
     recorded: Callable[[Outputs], Value] = primary_output
     model: Callable[[ConfigT], ModelChoice | None] = lambda _config: None
+    goes_on: bool = False
 
     def all_outputs(self, config: ConfigT) -> tuple[Port, ...]:
         """Its output ports, with `error` where the settings ask for it."""

@@ -8,11 +8,12 @@ from pydantic import Field
 
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.nodes.context import NodeContext
+from engine.nodes.output_key import OutputKey
 from engine.nodes.spec import Category, FieldProblem, NamedText, NodeConfig, NodeSpec, Outputs, Port, PortType, TextKind
 from engine.nodes.texts import named_ports, text_problems, uses
 
 
-class TransformConfig(NodeConfig):
+class TransformConfig(NodeConfig, OutputKey):
     """Settings of a `transform` node."""
 
     mode: Literal["template", "expression"] = Field(

@@ -7,12 +7,15 @@ an iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from engine.document.ids import make_id
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError, has_errors
 from engine.nodes.input import InputConfig
-from engine.nodes.loop import MAX_ITERATIONS_CAP, range_problem
+from engine.nodes.judge import JUDGE, JUDGE_SPEC
+from engine.nodes.loop import range_problem
+from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.registry import Registry
 from engine.nodes.spec import PortType
@@ -187,6 +190,7 @@ class _Level:
             evaluator=None if evaluator is None else inner.position[evaluator],
             feedback_ends=tuple(inner.position[end] for end in self.structure.feedback_ends.get(loop, ())),
             exit=self.position[self.structure.bodies[loop].exit],
+            judge=_judge(config, inner.order) if config.has_judge else None,
         )
 
     def _tells_iteration(self, resolved: Resolved) -> bool:
@@ -194,5 +198,27 @@ class _Level:
         if self.loop is None or not self.structure.resolution.nodes[self.loop].config.inject_feedback:
             return False
         nodes = self.structure.resolution.nodes
-        first = next((node for node in self.order if nodes[node].type == "llm" and nodes[node].node.enabled), None)
+        told = (node for node in self.order if nodes[node].type in {"llm", "agent"} and nodes[node].node.enabled)
+        first = next(told, None)
         return first == resolved.id
+
+
+def _judge(config: LoopConfig, body: Sequence[str]) -> NodePlan:
+    """The judge of a loop as a node that stands in no graph; its name is none of the body's."""
+    judge = config.judge
+    assert judge is not None, "asked for only where there is one"
+    name = make_id(JUDGE, body)
+    return NodePlan(
+        position=-1,
+        id=name,
+        title=JUDGE_SPEC.title,
+        spec=JUDGE_SPEC,
+        config=judge,
+        prepared=JUDGE_SPEC.prepare(judge),
+        enabled=True,
+        inputs=(),
+        converts=False,
+        blank={},
+        outputs=(),
+        followers=(),
+    )

@@ -11,10 +11,12 @@ from engine.document.problems import Problem, Severity
 from engine.document.settings import Settings, unknown_settings
 from engine.document.wording import shown
 from engine.nodes.input import InputConfig
-from engine.nodes.loop import MAX_ITERATIONS_CAP, LoopConfig, range_problem
+from engine.nodes.loop import range_problem
+from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.registry import Registry
 from engine.plan.config_words import config_faults
+from engine.plan.exit_loop import exit_loop_problems
 from engine.plan.names import name_problems
 from engine.plan.structure import Structure, analyse
 
@@ -40,6 +42,7 @@ def check_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERA
         *_document_problems(structure.workflow),
         *structure.problems,
         *name_problems(structure),
+        *exit_loop_problems(structure),
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
     ]

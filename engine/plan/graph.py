@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.nodes.input import InputConfig
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import AnySpec, ModelChoice, PortType
 from engine.values import Value
 
@@ -114,6 +114,7 @@ class LoopPlan:
         evaluator: Position in the body of the router that controls it; None without one.
         feedback_ends: Positions in the body of the branch ends that lead nowhere.
         exit: Position of its exit in the graph around it.
+        judge: Its judge, run like a node that stands in no graph; None without one.
     """
 
     config: LoopConfig
@@ -123,6 +124,7 @@ class LoopPlan:
     evaluator: int | None
     feedback_ends: tuple[int, ...]
     exit: int
+    judge: NodePlan | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from engine.document.problems import Problem
@@ -21,16 +21,16 @@ _NUMBERS: Final = frozenset({"index", "iteration", "max_iterations"})
 _LATER: Final = {
     "item": "`item` has a value only in an iterator.",
     "index": "`index` has a value only in an iterator; in a loop it is `loop.index`.",
-    "state": "Nothing gives `state` a value.",
 }
 
 
 def name_problems(structure: Structure) -> Iterator[Problem]:
     """A problem for each name in a text that can have no value there."""
+    known = state_names(structure)
     for resolved in structure.resolution.nodes.values():
         for text in resolved.spec.texts(resolved.config):
             for path in sorted(paths_of(text)):
-                fault = _fault(path, text, resolved, structure)
+                fault = _fault(path, text, resolved, structure, known)
                 if fault:
                     yield Problem(
                         "unknown-name",
@@ -41,11 +41,25 @@ def name_problems(structure: Structure) -> Iterator[Problem]:
                     )
 
 
-def _fault(path: tuple[str, ...], text: NamedText, resolved: Resolved, structure: Structure) -> str:
+def state_names(structure: Structure) -> dict[str, list[str]]:
+    """The names in `state` that nodes give, each with the ids of those nodes."""
+    found: dict[str, list[str]] = {}
+    for resolved in structure.resolution.nodes.values():
+        key = getattr(resolved.config, "output_key", "")
+        if key:
+            found.setdefault(key, []).append(resolved.id)
+    return found
+
+
+def _fault(
+    path: tuple[str, ...], text: NamedText, resolved: Resolved, structure: Structure, known: Mapping[str, object]
+) -> str:
     root = path[0]
     own_loop = resolved.id if "nodes" in text.namespaces else structure.parent.get(resolved.id)
     if root == "loop":
         return _loop_fault(path[1:], own_loop, structure)
+    if root == "state":
+        return _state_fault(path[1:], known)
     if root == "nodes" and root in text.namespaces:
         return _node_fault(path[1:], resolved.id, structure)
     if root in text.names or (text.ports and root in resolved.inputs):
@@ -55,6 +69,14 @@ def _fault(path: tuple[str, ...], text: NamedText, resolved: Resolved, structure
     ports = resolved.inputs if text.ports else ()
     names = sorted({*text.names, *ports, *text.namespaces})
     return f"here there is {', '.join(names)}."
+
+
+def _state_fault(members: tuple[str, ...], known: Mapping[str, object]) -> str:
+    if members and members[0] in known:
+        return ""
+    if not known:
+        return "no node has a name in the state ('output_key')."
+    return f"`state` has {', '.join(sorted(known))}."
 
 
 def _loop_fault(members: tuple[str, ...], loop: str | None, structure: Structure) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.router import DONE
 from engine.plan.bodies import Body, body_problems, find_body, parents
@@ -147,7 +147,7 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
         chosen = routers[0]
     if chosen is not None:
         structure.evaluators[body.loop] = chosen
-    if config.exit_condition != "evaluator" or chosen is not None:
+    if not config.asks_for("evaluator") or chosen is not None:
         return
     if config.evaluator:
         yield Problem(

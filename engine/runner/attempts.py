@@ -21,9 +21,17 @@ _LONGEST_DELAY_S: Final = 3600.0
 
 
 async def make_attempts(
-    level: Level, path: str, config: NodeConfig, attempt: Callable[[], Awaitable[Outputs]], timeout_s: float | None
+    level: Level,
+    path: str,
+    config: NodeConfig,
+    attempt: Callable[[], Awaitable[Outputs]],
+    timeout_s: float | None,
+    *,
+    goes_on: bool = False,
 ) -> Outputs:
     """Attempt a node's work as often as its settings allow, each attempt within `timeout_s` seconds.
+
+    With `goes_on` an attempt goes on from where the one before failed.
 
     Raises:
         EngineError: The last attempt failed; never anything else, whatever a node type raises.
@@ -44,7 +52,7 @@ async def make_attempts(
             raise failure
         failed += 1
         delay = _delay(config.retry_delay_s, failed, failure)
-        level.core.bus.emit(NodeRetrying, path, failed, delay, str(failure))
+        level.core.bus.emit(NodeRetrying, path, failed, delay, str(failure), goes_on)
         if delay > 0:
             await asyncio.sleep(delay)
 

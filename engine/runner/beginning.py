@@ -11,9 +11,10 @@ from engine.document.model import Workflow
 from engine.document.settings import ModelPrice, Settings
 from engine.errors import EngineError
 from engine.models.base import Price
+from engine.nodes.agent_config import AgentConfig
 from engine.nodes.spec import ModelChoice
 from engine.plan.build import build
-from engine.plan.graph import Plan
+from engine.plan.graph import GraphPlan, Plan
 from engine.runner.core import BoundModel
 from engine.runner.events import AnyEvent, RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted
 from engine.runner.journal import Journal, RunHead
@@ -51,6 +52,11 @@ class Ready:
         """The models that the run may call, each once."""
         return tuple(dict.fromkeys(bound.model.name for bound in self.models.values()))
 
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The turn strategies of its agents, each once."""
+        return strategies_of(self.plan.graph)
+
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
@@ -69,6 +75,17 @@ class Beginning:
     past: Sequence[AnyEvent] = ()
     is_fork: bool = False
     not_kept: EngineError | None = None
+
+
+def strategies_of(graph: GraphPlan) -> tuple[str, ...]:
+    """The turn strategies of a graph's agents, those of its loops with them, each once."""
+    found: list[str] = []
+    for node in graph.nodes:
+        if isinstance(node.config, AgentConfig) and node.enabled:
+            found.append(node.config.turn_strategy)
+        if node.loop is not None:
+            found += strategies_of(node.loop.body)
+    return tuple(dict.fromkeys(found))
 
 
 def new_run_id() -> str:

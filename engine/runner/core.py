@@ -11,10 +11,12 @@ from typing import Any
 from engine.models.base import Model, Price
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
-from engine.plan.graph import NodePlan
+from engine.plan.graph import GraphPlan, NodePlan
 from engine.runner.bus import EventBus
 from engine.runner.events import RunPaused, RunResumed
+from engine.runner.notes import Note
 from engine.runner.replay import Replay
+from engine.runner.state import State
 from engine.tools.base import ToolContext
 from engine.values import Value
 
@@ -88,6 +90,7 @@ class Core:
 
     Attributes:
         bus: Where events go.
+        graph: The whole workflow.
         models: The run's models.
         parameters: The values of the workflow's inputs, by name.
         tools: What tools may do.
@@ -101,9 +104,12 @@ class Core:
         steps: How many may start although the run is paused, as soon as they come to it.
         replay: What the run had told before it broke off, or its parent before the fork; None for a new run.
         questions: By path, what waits for a person's answer.
+        state: What nodes with an `output_key` gave last.
+        notes: The notes that nobody has received yet.
     """
 
     bus: EventBus
+    graph: GraphPlan
     models: Mapping[ModelChoice, BoundModel]
     parameters: Mapping[str, Value]
     tools: ToolContext
@@ -117,6 +123,8 @@ class Core:
     steps: int = 0
     replay: Replay | None = None
     questions: dict[str, asyncio.Future[Answer]] = field(default_factory=dict[str, "asyncio.Future[Answer]"])
+    state: State = field(default_factory=State)
+    notes: list[Note] = field(default_factory=list[Note])
 
     def pause(self) -> None:
         """Start no more nodes."""

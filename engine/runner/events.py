@@ -31,6 +31,7 @@ class RunStarted(Event):
         parent: The run that it was forked from; empty for any other.
         forked_at: The place in the parent (`loop[2]`, `loop[2].critique`) from which on it is run anew.
         edits: Values that a person gave by hand, by place: of an iteration what it starts from, of a node what it gave.
+        strategies: The turn strategies of its agents, each once.
     """
 
     type: ClassVar[str] = "run.started"
@@ -40,6 +41,7 @@ class RunStarted(Event):
     parent: str = ""
     forked_at: str = ""
     edits: dict[str, Value] = field(default_factory=dict[str, Value])
+    strategies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,53 @@ class NodeCalled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class NodeToolCalled(Event):
+    """A tool that a model wanted called has been called, or was refused.
+
+    Attributes:
+        number: How many the node had called before, in all its turns.
+        tool: The tool, as the model wrote it.
+        arguments: What the model gave it: an object, or a text that is none.
+        result: What it gave.
+        error: Why it gave nothing; empty where it did.
+        duration_s: Seconds, those in which a person was asked included.
+    """
+
+    type: ClassVar[str] = "node.tool_called"
+    number: int
+    tool: str
+    arguments: Value
+    result: Value
+    error: str
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotePosted(Event):
+    """A note for a node was posted, by a person (`path` is empty) or by the node at `path`.
+
+    `to` is a node's id, or a place (`loop[0].worker`); the note waits for the next model call there.
+    """
+
+    type: ClassVar[str] = "note.posted"
+    to: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNoted(Event):
+    """A node has got a note, and its next model call has it; `sender` is the path of the node that posted it, if any.
+
+    `to` is as it was posted.
+    """
+
+    type: ClassVar[str] = "node.noted"
+    to: str
+    text: str
+    sender: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeWaiting(Event):
     """A node waits for a person.
 
@@ -114,12 +163,16 @@ class NodeAnswered(Event):
 
 @dataclass(frozen=True, slots=True)
 class NodeRetrying(Event):
-    """An attempt failed and another will be made: the `attempt`-th (from 1), after `delay_s` seconds."""
+    """An attempt failed and another will be made: the `attempt`-th (from 1), after `delay_s` seconds.
+
+    `goes_on`: it does not begin anew, but goes on from the last model or tool call that came to an end.
+    """
 
     type: ClassVar[str] = "node.retrying"
     attempt: int
     delay_s: float
     error: str
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +188,8 @@ class NodeCompleted(Event):
         calls: Its model calls, requests and replies in full.
         warnings: What a person should know although it went on.
         error: Why it failed, where its settings say that the run goes on all the same.
+        output_key: The name in `state` under which its output is known from then on; empty for none.
+        exits_loop: Whether it ended the loop around it.
     """
 
     type: ClassVar[str] = "node.completed"
@@ -147,6 +202,8 @@ class NodeCompleted(Event):
     calls: tuple[ModelCall, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str = ""
+    output_key: str = ""
+    exits_loop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +256,7 @@ class LoopIterationCompleted(Event):
         cost_usd: US dollars spent in it; None where a price is unknown.
         duration_s: Seconds.
         warnings: What a person should know although it went on.
+        tested: What the exit conditions looked at, by condition (`stable_output`: the similarity).
     """
 
     type: ClassVar[str] = "loop.iteration.completed"
@@ -214,11 +272,12 @@ class LoopIterationCompleted(Event):
     cost_usd: float | None
     duration_s: float
     warnings: tuple[str, ...] = ()
+    tested: dict[str, Value] = field(default_factory=dict[str, Value])
 
 
 @dataclass(frozen=True, slots=True)
 class LoopCompleted(Event):
-    """A loop has ended, for this reason: an exit condition, `until`, `error`, `cancelled`, `budget`, `timeout`.
+    """A loop has ended, for this reason: an exit condition's, `error`, `cancelled`, `budget`, `timeout`.
 
     `returned` is the index of the iteration whose result it gave, where it gave one.
     """
@@ -309,6 +368,9 @@ AnyEvent: TypeAlias = (
     | NodeStreaming
     | NodeCalling
     | NodeCalled
+    | NodeToolCalled
+    | NotePosted
+    | NodeNoted
     | NodeWaiting
     | NodeAnswered
     | NodeRetrying

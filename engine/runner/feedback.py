@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import NodeError
 from engine.values import Value, to_text
 

@@ -4,24 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
 
-from engine.models.base import Model, Price, Reply, Request, Usage
-from engine.nodes.context import Answer, NodeContext, QuestionKind
+from engine.errors import EngineError
+from engine.expr import Namespace
+from engine.models.base import Message, Model, Price, Reply, Request, Usage
+from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
-from engine.nodes.spec import ModelCall, ModelChoice
+from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.plan.config_words import config_faults
 from engine.runner.account import Account, estimate, reply_tokens
 from engine.runner.core import BoundModel, Core
-from engine.runner.events import BudgetWarning, NodeAnswered, NodeCalled, NodeCalling, NodeStreaming, NodeWaiting
+from engine.runner.events import (
+    BudgetWarning,
+    NodeAnswered,
+    NodeCalled,
+    NodeCalling,
+    NodeNoted,
+    NodeStreaming,
+    NodeToolCalled,
+    NodeWaiting,
+    NotePosted,
+)
 from engine.runner.frame import LoopFrame
+from engine.runner.memory import LoopMemory
+from engine.runner.notes import Note, check_note
 from engine.tools.base import ToolError
 from engine.tools.registry import find_tool
 from engine.values import Value
+
+
+class LoopExit:
+    """Whether a node of an iteration has ended the loop."""
+
+    __slots__ = ("is_wanted",)
+
+    def __init__(self) -> None:
+        self.is_wanted = False
 
 
 class Level:
@@ -33,9 +56,12 @@ class Level:
         prefix: What stands before a node's id in its path: `loop[2].`.
         frame: The iteration; None outside loops.
         note: What the first model node is told about the iteration; None where it is told nothing.
+        memory: What the loop's model nodes remember; None where they remember nothing.
+        names: Groups of values that texts may name here and nowhere else.
+        exit: Ends the innermost loop around; None outside loops.
     """
 
-    __slots__ = ("account", "core", "frame", "note", "prefix")
+    __slots__ = ("account", "core", "exit", "frame", "memory", "names", "note", "prefix")
 
     def __init__(
         self,
@@ -44,12 +70,19 @@ class Level:
         prefix: str = "",
         frame: LoopFrame | None = None,
         note: IterationNote | None = None,
+        *,
+        memory: LoopMemory | None = None,
+        names: Mapping[str, Value | Namespace] | None = None,
+        exit: LoopExit | None = None,  # noqa: A002 - a part of every loop
     ) -> None:
         self.core = core
         self.account = account
         self.prefix = prefix
         self.frame = frame
         self.note = note
+        self.memory = memory
+        self.names = names
+        self.exit = exit
 
     def parameter(self, name: str) -> Value:
         """The value given to the run for that input."""
@@ -142,6 +175,54 @@ class Level:
         await self.core.bus.flush()  # what a tool does outside cannot be taken back
         return await tool.run(parameters, self.core.tools)
 
+    async def act(
+        self, context: NodeContext[Any], tool: str, arguments: Value, work: Callable[[], Awaitable[Value]]
+    ) -> ToolOutcome:
+        """Do what a model wants done by a tool, and tell it. What had been done before the run broke off stays done."""
+        number, replay = context.tool_calls, self.core.replay
+        context.tool_calls += 1
+        known = replay.tool_call(context.path, number, tool, arguments) if replay is not None else None
+        if known is not None:
+            return ToolOutcome(known.result, known.error)
+        started = time.perf_counter()
+        try:
+            outcome = ToolOutcome(await work())
+        except EngineError as error:
+            outcome = ToolOutcome(None, str(error))
+        duration = time.perf_counter() - started
+        told = (number, tool, arguments, outcome.result, outcome.error, duration)
+        self.core.bus.emit(NodeToolCalled, context.path, *told)
+        return outcome
+
+    def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
+        """The notes that have come for the node since it last asked, those first that it had got before a break."""
+        core, path = self.core, context.path
+        known = core.replay.notes(path, len(context.calls)) if core.replay is not None else []
+        fresh = [note for note in core.notes if note.is_for(path)]
+        for note in fresh:
+            core.notes.remove(note)
+            core.bus.emit(NodeNoted, path, note.to, note.text, note.sender)
+        return tuple(note.message for note in (*known, *fresh))
+
+    def post_note(self, context: NodeContext[Any], to: str, text: str) -> None:
+        """Post a note to another node.
+
+        Raises:
+            NoteError: Nobody can receive it.
+        """
+        post_note(self.core, Note(to, text, context.path))
+
+    def exit_loop(self, context: NodeContext[Any]) -> None:
+        """End the innermost loop around the node after this iteration.
+
+        Raises:
+            NodeError: There is none.
+        """
+        if self.exit is None:
+            message = f'"{context.path}" lies in no loop that could be ended.'
+            raise NodeError(message, "Put it between a Loop and its Exit.")
+        self.exit.is_wanted = True
+
     async def ask(
         self, context: NodeContext[Any], kind: QuestionKind, message: str, value: Value, choices: tuple[str, ...]
     ) -> Answer:
@@ -164,6 +245,17 @@ class Level:
             del core.questions[context.path]
         core.bus.emit(NodeAnswered, context.path, answer.choice, answer.value, answer.comment)
         return answer
+
+
+def post_note(core: Core, note: Note) -> None:
+    """Post a note: it waits for the next model call of its receiver.
+
+    Raises:
+        NoteError: Nobody can receive it.
+    """
+    check_note(core.graph, note)
+    core.notes.append(note)
+    core.bus.emit(NotePosted, note.sender, note.to, note.text)
 
 
 def _add(context: NodeContext[Any], usage: Usage, cost: float | None) -> None:

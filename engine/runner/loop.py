@@ -48,6 +48,8 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
 
     async def attempt() -> Outputs:
         nonlocal attempts
+        if attempts:
+            level.core.state.take_back(f"{path}[")
         if replay is not None:
             if attempts:
                 replay.take_back(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -11,13 +11,14 @@ from engine.errors import EngineError
 from engine.expr import Namespace
 from engine.nodes.context import NodeContext
 from engine.nodes.convert import ConversionError, convert
-from engine.nodes.spec import NodeError, Outputs
+from engine.nodes.spec import ModelCall, NodeError, Outputs
 from engine.plan.graph import NodePlan
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
 from engine.runner.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
+from engine.runner.state import StateView
 from engine.values import Value
 
 MOST_BEHIND: Final = 256
@@ -40,18 +41,21 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         core.replay.charge(path, level.account)
         known = core.replay.outputs(path)
         if known is not None:
-            return _taken_up(level, node, known)
+            if level.exit is not None and core.replay.exited_loop(path):
+                level.exit.is_wanted = True
+            return _taken_up(level, node, known, core.replay.calls_of(path))
     if not core.slots.take_now():
         await core.slots.wait()
     try:
         if core.paused:
             await core.free_to_start()
         context = NodeContext(path, node.config, node.prepared, inputs, inputs, level, kind)
+        state = core.replay.state_at_start(path) if core.replay is not None else None
         core.bus.emit(NodeStarted, path, kind, inputs)
         started = time.perf_counter()
         error = ""
         try:
-            outputs = await _attempted(level, node, context)
+            outputs = await _attempted(level, node, context, state or core.state.now)
         except BudgetError as refused:
             refused.node = path
             _tell_failed(level, node, context, refused, started)
@@ -64,36 +68,52 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
             error = str(failure)
         duration = time.perf_counter() - started
         used = (context.usage, context.cost_usd, duration, False, context.calls, context.warnings, error)
-        core.bus.emit(NodeCompleted, path, kind, outputs, *used)
+        key = getattr(node.config, "output_key", "")
+        core.bus.emit(NodeCompleted, path, kind, outputs, *used, key, context.exits_loop)
+        if key:
+            core.state.take(path, key, outputs)
         if core.bus.behind > MOST_BEHIND:
             await core.bus.flush()
-        return _taken_up(level, node, outputs)
+        return _taken_up(level, node, outputs, context.calls)
     finally:
         core.slots.give_back()
 
 
-def _taken_up(level: Level, node: NodePlan, outputs: Outputs) -> Outputs:
-    """What the node gave, noted where it is a result of the workflow."""
+def _taken_up(level: Level, node: NodePlan, outputs: Outputs, calls: Sequence[ModelCall]) -> Outputs:
+    """What the node gave, noted where it is a result of the workflow or is to be remembered."""
+    if level.memory is not None:
+        level.memory.note(node.id, calls)
     if node.result_name is not None:
         level.core.outputs[node.result_name] = outputs["value"]
     return outputs
 
 
-def _attempted(level: Level, node: NodePlan, context: NodeContext[Any]) -> Awaitable[Outputs]:
+def _attempted(level: Level, node: NodePlan, context: NodeContext[Any], state: StateView) -> Awaitable[Outputs]:
     """The node's attempts, once its inputs and names are in place."""
     inputs = context.inputs
     if node.converts:
         inputs = context.inputs = converted(node, inputs)
     if node.blank is not None:
-        names: dict[str, Value | Namespace] = {**node.blank, **inputs}
+        names: dict[str, Value | Namespace] = {**node.blank, **inputs, "state": state}
         if level.frame is not None:
             names["loop"] = level.frame
+        if level.names is not None:
+            names.update(level.names)
         context.scope = names
+    if level.memory is not None:
+        context.memory = level.memory.of(node.id)
     if node.tells_iteration:
         context.iteration_note = level.note
     run = node.spec.run
     assert run is not None, "loops and exits are run by the engine itself"
-    return make_attempts(level, context.path, node.config, partial(run, context), node.config.timeout_s)
+    attempt = partial(run, context) if node.spec.goes_on else partial(_from_the_start, run, context)
+    goes_on, timeout_s = node.spec.goes_on, node.config.timeout_s
+    return make_attempts(level, context.path, node.config, attempt, timeout_s, goes_on=goes_on)
+
+
+def _from_the_start(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any]) -> Awaitable[Outputs]:
+    context.begin_anew()
+    return run(context)
 
 
 def converted(node: NodePlan, inputs: Mapping[str, Value]) -> dict[str, Value]:

@@ -38,7 +38,7 @@ def outcome_of(run: GraphRun, plan: LoopPlan) -> Outcome:
     has_result = True
     if reached is not DEAD:
         result = reached  # pyright: ignore[reportAssignmentType] - a slot holds DEAD or a Value
-    elif plan.config.exit_condition == "evaluator" and verdict is not None:
+    elif plan.config.asks_for("evaluator") and verdict is not None:
         result = verdict["value"]
     else:
         has_result = False
@@ -75,7 +75,7 @@ def _feedback(
         outputs = run.given[live[0]]
         assert outputs is not None, "only nodes that gave something are live"
         return nodes[live[0]].spec.recorded(outputs)
-    if plan.config.exit_condition == "evaluator" and verdict is not None:
+    if plan.config.asks_for("evaluator") and verdict is not None:
         return verdict["value"]
     return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.models.base import Usage
@@ -26,6 +26,7 @@ class IterationRecord:
     cost_usd: float | None
     duration_s: float
     warnings: tuple[str, ...] = ()
+    tested: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def fields(self) -> tuple[Any, ...]:
         """All fields, in order."""
@@ -42,6 +43,7 @@ class IterationRecord:
             self.cost_usd,
             self.duration_s,
             self.warnings,
+            self.tested,
         )
 
 

@@ -11,7 +11,6 @@ What was told under a loop's path counts no more once that loop has begun anew w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from engine.models.base import Request, Usage
@@ -28,26 +27,19 @@ from engine.runner.events import (
     NodeCalling,
     NodeCompleted,
     NodeFailed,
+    NodeNoted,
     NodeRetrying,
     NodeSkipped,
     NodeStarted,
+    NodeToolCalled,
+    NotePosted,
     RunStarted,
 )
+from engine.runner.notes import Note
 from engine.runner.places import parse_place
+from engine.runner.progress import Progress, Spent
+from engine.runner.state import State, StateView
 from engine.values import Value
-
-
-@dataclass(slots=True)
-class _Spent:
-    """What executions of a node cost, those that came to no end included."""
-
-    usage: Usage = field(default_factory=Usage)
-    cost_usd: float | None = 0.0
-
-    def add(self, usage: Usage | None, cost_usd: float | None) -> None:
-        if usage is not None:
-            self.usage += usage
-        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
 
 
 class Replay:
@@ -58,17 +50,23 @@ class Replay:
 
     Attributes:
         unknown_calls: Models by path of the node: calls that had been begun and of whose end nothing is known.
+        state: What nodes with an `output_key` had given last.
+        waiting_notes: The notes that nobody had received.
     """
 
     def __init__(self, past: Iterable[AnyEvent]) -> None:
         self.unknown_calls: dict[str, str] = {}
+        self.state = State()
+        self.waiting_notes: list[Note] = []
         self._finished: dict[str, Outputs | None] = {}
-        self._spent: dict[str, _Spent] = {}
+        self._finished_calls: dict[str, tuple[ModelCall, ...]] = {}
+        self._spent: dict[str, Spent] = {}
         self._calls: dict[str, list[ModelCall]] = {}
-        self._unended: dict[str, _Spent] = {}
-        self._loops_spent: dict[str, _Spent] = {}
+        self._unended: dict[str, Spent] = {}
+        self._loops_spent: dict[str, Spent] = {}
         self._charged: set[str] = set()
-        self._answers: dict[str, Answer] = {}
+        self._progress: dict[str, Progress] = {}
+        self._exited: set[str] = set()
         self._iterations: dict[str, list[LoopIterationCompleted]] = {}
         self._begun: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
@@ -79,6 +77,9 @@ class Replay:
             NodeStarted: self._node_started,
             NodeCalling: self._node_calling,
             NodeCalled: self._node_called,
+            NodeToolCalled: self._node_tool_called,
+            NotePosted: self._note_posted,
+            NodeNoted: self._node_noted,
             NodeRetrying: self._node_retrying,
             NodeAnswered: self._node_answered,
             NodeCompleted: self._node_completed,
@@ -101,6 +102,10 @@ class Replay:
         """What a node gave that had come to its end; None for one that had not, or had been skipped."""
         return self._finished.get(path)
 
+    def calls_of(self, path: str) -> tuple[ModelCall, ...]:
+        """The model calls of a node that had come to its end."""
+        return self._finished_calls.get(path, ())
+
     def charge(self, path: str, account: Account) -> None:
         """Count what the node has cost so far, each amount once."""
         whole_loop = self._loops_spent.pop(path, None) if path in self._finished else None
@@ -116,8 +121,30 @@ class Replay:
         return calls[number]
 
     def answer(self, path: str) -> Answer | None:
-        """What a person had answered to the node; given out once."""
-        return self._answers.pop(path, None)
+        """What a person had answered to the node, the oldest of it; given out once."""
+        progress = self._progress.get(path)
+        return progress.answers.pop(0) if progress is not None and progress.answers else None
+
+    def tool_call(self, path: str, number: int, tool: str, arguments: Value) -> NodeToolCalled | None:
+        """The tool call of that number, where it is the very call that is about to be made."""
+        calls = self._progress[path].tool_calls if path in self._progress else []
+        if number >= len(calls) or (calls[number].tool, calls[number].arguments) != (tool, arguments):
+            return None
+        return calls[number]
+
+    def notes(self, path: str, calls: int) -> list[Note]:
+        """The notes that the node had got when it had finished that many calls."""
+        progress = self._progress.get(path)
+        return [] if progress is None else [note for number, note in progress.notes if number == calls]
+
+    def state_at_start(self, path: str) -> StateView | None:
+        """The state when the node began that had not come to its end; None for one that had not begun."""
+        progress = self._progress.get(path)
+        return None if progress is None else progress.state
+
+    def exited_loop(self, path: str) -> bool:
+        """Whether the node had ended the loop around it."""
+        return path in self._exited
 
     def has_begun(self, loop: str, index: int) -> bool:
         """Whether that iteration had been told to begin."""
@@ -150,15 +177,17 @@ class Replay:
         inside = f"{loop}["
         kept: tuple[dict[str, Any], ...] = (
             self._finished,
+            self._finished_calls,
             self._calls,
-            self._answers,
             self._iterations,
             self._begun,
             self._ends,
             self._loops_spent,
+            self._progress,
             self.unknown_calls,
         )
-        total = _Spent()
+        self.state.take_back(inside)
+        total = Spent()
         owing = {path for amounts in (self._spent, self._unended, self._calls) for path in amounts}
         for path in (path for path in owing if path.startswith(inside)):
             owed = self._owed(path)
@@ -167,15 +196,15 @@ class Replay:
         for by_path in kept:
             for path in [path for path in by_path if path.startswith(inside)]:
                 del by_path[path]
-        self._spent.setdefault(loop, _Spent()).add(total.usage, total.cost_usd)
+        self._spent.setdefault(loop, Spent()).add(total.usage, total.cost_usd)
 
-    def _owed(self, path: str) -> _Spent | None:
+    def _owed(self, path: str) -> Spent | None:
         """What the node's executions have cost and no account has yet; asked for once."""
         spent, unended = self._spent.pop(path, None), self._unended.pop(path, None)
         calls = self._calls.get(path, []) if path not in self._charged else []
         if spent is None and unended is None and not calls:
             return None
-        owed = spent or _Spent()
+        owed = spent or Spent()
         if unended is not None:
             owed.add(unended.usage, unended.cost_usd)
         for call in calls:
@@ -196,9 +225,11 @@ class Replay:
         # failed attempts will not.
         unended = self._unended.pop(event.path, None)
         if unended is not None:
-            self._spent.setdefault(event.path, _Spent()).add(unended.usage, unended.cost_usd)
+            self._spent.setdefault(event.path, Spent()).add(unended.usage, unended.cost_usd)
         self._finished.pop(event.path, None)
         self.unknown_calls.pop(event.path, None)
+        progress = self._of(event.path)
+        progress.state = progress.state or self.state.now
 
     def _node_calling(self, event: NodeCalling) -> None:
         self.unknown_calls[event.path] = event.model
@@ -207,30 +238,59 @@ class Replay:
         self.unknown_calls.pop(event.path, None)
         self._calls.setdefault(event.path, []).append(event.call)
 
+    def _node_tool_called(self, event: NodeToolCalled) -> None:
+        progress = self._of(event.path)
+        progress.tool_calls.append(event)
+        progress.answers.clear()  # what was asked was asked for this call
+
+    def _note_posted(self, event: NotePosted) -> None:
+        self.waiting_notes.append(Note(event.to, event.text, event.path))
+
+    def _node_noted(self, event: NodeNoted) -> None:
+        note = Note(event.to, event.text, event.sender)
+        if note in self.waiting_notes:
+            self.waiting_notes.remove(note)
+        self._of(event.path).notes.append((len(self._calls.get(event.path, ())), note))
+
     def _node_retrying(self, event: NodeRetrying) -> None:
         self.unknown_calls.pop(event.path, None)
+        self._of(event.path).fail(goes_on=event.goes_on)
+        if event.goes_on:
+            return
         # The attempt is over: its calls are not taken up again, but were paid for.
         for call in self._calls.pop(event.path, ()):
-            self._unended.setdefault(event.path, _Spent()).add(call.reply.usage, call.cost_usd)
+            self._unended.setdefault(event.path, Spent()).add(call.reply.usage, call.cost_usd)
 
     def _node_answered(self, event: NodeAnswered) -> None:
-        self._answers[event.path] = Answer(event.choice, event.value, event.comment)
+        self._of(event.path).answers.append(Answer(event.choice, event.value, event.comment))
 
     def _node_completed(self, event: NodeCompleted) -> None:
         self._end(event)
         self._finished[event.path] = event.outputs
+        self._progress.pop(event.path, None)
+        self.state.take(event.path, event.output_key, event.outputs)
+        if event.exits_loop:
+            self._exited.add(event.path)
+        if event.calls:
+            self._finished_calls[event.path] = event.calls
         if event.node_type == "loop":
-            self._loops_spent[event.path] = _Spent(event.usage or Usage(), event.cost_usd)
+            self._loops_spent[event.path] = Spent(event.usage or Usage(), event.cost_usd)
 
     def _node_failed(self, event: NodeFailed) -> None:
         self._end(event)
+        progress = self._of(event.path)
+        progress.fail(goes_on=False)
+        progress.state = None  # should it be tried again, it is another execution
+
+    def _of(self, path: str) -> Progress:
+        return self._progress.setdefault(path, Progress())
 
     def _end(self, event: NodeCompleted | NodeFailed) -> None:
         """An execution has ended: its own figures hold, failed attempts included."""
-        for by_path in (self.unknown_calls, self._calls, self._answers, self._unended):
+        for by_path in (self.unknown_calls, self._calls, self._unended):
             by_path.pop(event.path, None)
         if event.node_type != "loop":  # what a loop spent was spent by the nodes in it
-            self._spent.setdefault(event.path, _Spent()).add(event.usage, event.cost_usd)
+            self._spent.setdefault(event.path, Spent()).add(event.usage, event.cost_usd)
 
     def _node_skipped(self, event: NodeSkipped) -> None:
         self._finished[event.path] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 
 from engine.document.model import Workflow
 from engine.errors import EngineError
@@ -25,7 +26,8 @@ from engine.runner.events import (
     RunStarted,
 )
 from engine.runner.failure import NodeFailure
-from engine.runner.level import Level
+from engine.runner.level import Level, post_note
+from engine.runner.notes import Note
 from engine.runner.options import RunOptions
 from engine.runner.replay import Replay
 from engine.runner.result import RunResult
@@ -81,20 +83,25 @@ class Run:
             limit_usd=settings.budget_usd if options.budget_usd is None else options.budget_usd,
             limit_tokens=settings.budget_tokens if options.budget_tokens is None else options.budget_tokens,
         )
+        replay = Replay(past) if past else None
         self._core = Core(
             bus=self._bus,
+            graph=ready.plan.graph,
             models=ready.models,
             parameters=ready.parameters,
             tools=ToolContext(options.folder, options.allow_private_addresses),
             slots=Slots(settings.max_concurrency),
             execute=execute,
-            replay=Replay(past) if past else None,
+            replay=replay,
         )
+        if replay is not None:
+            self._core.state, self._core.notes = replay.state, replay.waiting_notes
         self._started = time.perf_counter() - (0.0 if beginning.is_fork else seconds_at_work(past))
         self._ended = asyncio.Event()
         self._begun = self._stopping = self._ending = False
         if not past:
-            self._bus.emit(RunStarted, "", ready.workflow.name, ready.parameters, ready.model_names)
+            begins = partial(RunStarted, strategies=ready.strategies)
+            self._bus.emit(begins, "", ready.workflow.name, ready.parameters, ready.model_names)
         elif not beginning.is_fork:
             self._bus.emit(RunResumed, "")
         if beginning.not_kept is not None:
@@ -160,6 +167,20 @@ class Run:
         if question is None or question.done():
             raise EngineError(f'Nothing waits for an answer at "{path}".', "Look whether it has been answered already.")
         question.set_result(answer)
+
+    def post_note(self, to: str, text: str) -> None:
+        """Post a note to a node: its next model call receives it, as a message that is marked as a note.
+
+        Args:
+            to: The node's id, or its place in the run (`loop[0].worker`).
+            text: What the node is to know.
+
+        Raises:
+            EngineError: The run is over, there is no such node, it calls no model, or there is nothing to say.
+        """
+        if self._bus.closed or self._ending:
+            raise EngineError("The run is over, and receives no notes.", "Send them while it is going on.")
+        post_note(self._core, Note(to, text))
 
     async def _main(self) -> None:
         self._begun = True

@@ -47,6 +47,9 @@ KIND_CODES: Final[dict[type[AnyEvent], int]] = {
     events.RunCompleted: 19,
     events.RunFailed: 20,
     events.RunCancelled: 21,
+    events.NodeToolCalled: 22,
+    events.NotePosted: 23,
+    events.NodeNoted: 24,
 }
 """The number of each type of event. Numbers stand in files: never change one, never use one again."""
 
@@ -177,7 +180,7 @@ def _decode_tools(messages: list[Message], more: list[Any], get: Get) -> tuple[T
     if not more:
         return ()
     tools, parts = more
-    for index, calls, call_id in parts:
+    for index, calls, call_id in cast("list[list[Any]]", parts):
         messages[index] = dataclasses.replace(
             messages[index], tool_calls=_decode_tool_calls(calls, get), tool_call_id=get(call_id)
         )
@@ -217,7 +220,7 @@ _AS_TEXTS: Final = (_encode_texts, _decode_texts)
 # By the fields' names, which mean the same in every event. What is not named here is a value.
 _FORMS: Final[dict[str, tuple[Callable[[Any, Put, Place], Any], Callable[[Any, Get], Any]]]] = {
     **dict.fromkeys(("inputs", "outputs", "edits"), _AS_PORTS),
-    **dict.fromkeys(("models", "choices", "warnings"), _AS_TEXTS),
+    **dict.fromkeys(("models", "choices", "warnings", "strategies"), _AS_TEXTS),
     "usage": (_encode_usage, _decode_usage),
     "call": (_encode_call, _decode_call),
     "calls": (_encode_calls, _decode_calls),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
@@ -225,7 +226,8 @@ def fork(
     if changes.has_value:
         edits[plan.at] = changes.value
     name, models = plan.workflow.name, ready.model_names
-    first = RunStarted(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
+    begins = partial(RunStarted, strategies=ready.strategies)
+    first = begins(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
     source = ready.options.source or parent.source
     head = RunHead(run_id, dumps(plan.workflow), head_options(ready), source, parent.run_id, plan.at)
     return Run(ready, begin_kept(ready.options, head, [first, *before]), on_event)

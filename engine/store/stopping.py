@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from engine.document.model import Workflow
 from engine.expr import ExpressionError, compile_expression
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.runner.events import LoopIterationCompleted
+from engine.runner.words import exit_reason_words
 from engine.values import Value, to_text
 
 _SHOWN: Final = 60
@@ -60,7 +61,7 @@ def why_stopped(
     elif exit_reason in _WITH_VALUES and (iterations or exit_reason in _BEFORE_ANY):
         reason = _WITH_VALUES[exit_reason](tested)
     else:
-        reason = _PLAIN.get(exit_reason, exit_reason)
+        reason = exit_reason_words(exit_reason)
     end = "" if reason.endswith((".", "!", "?", "…")) else "."
     if total is None and not iterations:
         return f"Ran no iteration: {reason}{end}"
@@ -207,15 +208,7 @@ _WITH_VALUES: Final[dict[str, Callable[[_Tested], str]]] = {
     "timeout": _Tested.out_of_time,
 }
 _BEFORE_ANY: Final = frozenset({"condition", "timeout"})
-"""Reasons that need no iteration to be told."""
-_PLAIN: Final = {
-    "max_iterations": "the count was reached",
-    "judge_done": "the judge found it done",
-    "budget": "the budget was spent",
-    "cancelled": "it was cancelled",
-    "disabled": "it is disabled",
-    "error": "an error ended it",
-}
+"""Reasons that are told in full also where no iteration ended."""
 
 
 def _quoted(expression: str) -> str:

@@ -15,7 +15,7 @@ from engine.exits.max_iterations import MaxIterations
 from engine.exits.stable_output import StableOutput
 from engine.exits.until import Until
 from engine.expr import compile_expression
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import NodeError
 
 

@@ -47,7 +47,7 @@ def test_what_a_loop_knows_can_be_named_in_its_body(text: str) -> None:
         ("{{loop.last.b}}", '`b` is no node of it; the loop "loop" has a.'),
         ("{{loop.last.text}}", '`text` is no node of it; the loop "loop" has a.'),
         ("{{loop.parent.index}}", 'the loop "loop" lies in no other.'),
-        ("{{state.seen}}", "Nothing gives `state` a value."),
+        ("{{state.seen}}", "no node has a name in the state ('output_key')."),
         ("{{item}}", "`item` has a value only in an iterator."),
         ("{{index}}", "in a loop it is `loop.index`."),
     ],

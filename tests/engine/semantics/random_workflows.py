@@ -36,6 +36,7 @@ class _Sketch:
     nodes: list[dict[str, Any]] = field(default_factory=list)
     edges: list[dict[str, Any]] = field(default_factory=list)
     in_a_body: int = 0
+    named: list[str] = field(default_factory=list)
 
     def pick(self, choices: list[Any]) -> Any:
         return self.draw(st.sampled_from(choices))
@@ -49,19 +50,48 @@ class _Sketch:
         self.edges.append({"from": source, "to": target})
 
     def template(self) -> str:
-        return self.pick(_TEMPLATES + (_IN_A_BODY if self.in_a_body else []))
+        of_state = [f"{{{{state.{name}}}}}|{{{{input}}}}" for name in self.named]
+        return self.pick(_TEMPLATES + (_IN_A_BODY if self.in_a_body else []) + of_state)
+
+    def name(self) -> dict[str, Any]:
+        """Perhaps a name for what a node gives, known to the nodes that come after."""
+        name = self.pick(["", "", "x", "y"])
+        self.named += [name] if name and name not in self.named else []
+        return {"output_key": name} if name else {}
 
     def piece(self, source: str, depth: int) -> str:
-        kinds = [self.model, self.text, self.formula, self.checked, self.routed, self.tool]
+        kinds = [self.model, self.agent, self.text, self.formula, self.checked, self.routed, self.tool]
         return self.pick(kinds + ([self.looped] * 3 if depth else []))(source, depth)
 
     def model(self, source: str, _depth: int) -> str:
-        node = self.add("llm", prompt=self.template(), **{"retries": 0, **self.pick(_ERRORS)})
+        prompt, exits = self.template(), bool(self.in_a_body and self.pick([False, False, True]))
+        config = {"retries": 0, "may_exit_loop": exits, **self.pick(_ERRORS), **self.name()}
+        node = self.add("llm", prompt=prompt, **config)
+        self.connect(source, f"{node}.input")
+        return f"{node}.output"
+
+    def agent(self, source: str, _depth: int) -> str:
+        prompt = self.template()
+        tools: list[list[str]] = [[], ["read_file"], ["send_note"]]
+        if self.in_a_body:
+            tools.append(["exit_loop", "read_file"])
+        node = self.add(
+            "agent",
+            prompt=prompt,
+            tools=self.pick(
+                [[], ["read_file"], ["send_note"]] + ([["exit_loop", "read_file"]] if self.in_a_body else [])
+            ),
+            max_turns=self.pick([1, 2, 4]),
+            on_max_turns=self.pick(["return_last", "flag", "fail"]),
+            turn_strategy="tool_calling",
+            **{"retries": 0, **self.pick(_ERRORS), **self.name()},
+        )
         self.connect(source, f"{node}.input")
         return f"{node}.output"
 
     def text(self, source: str, _depth: int) -> str:
-        node = self.add("transform", template=self.template(), **self.pick(_ERRORS))
+        template = self.template()
+        node = self.add("transform", template=template, **self.pick(_ERRORS), **self.name())
         if self.draw(st.booleans()) and not self.draw(st.booleans()):
             self.nodes[-1]["enabled"] = False
         self.connect(source, f"{node}.input")

@@ -98,7 +98,8 @@ def interpret(case: Case, given: str) -> Outcome:
     too_late = asked and outcome.reason == "max_iterations"
     outcome.failed = too_late and case.on_max_iterations == "fail"
     lengths = [len(result) for result in results]
-    best = lengths.index(max(lengths)) if too_late and case.on_max_iterations == "return_best" else len(results) - 1
+    wants_best = outcome.reason == "max_iterations" and case.on_max_iterations == "return_best"
+    best = lengths.index(max(lengths)) if wants_best else len(results) - 1
     if not outcome.failed:
         outcome.output = _output(case, results, best)
     return outcome

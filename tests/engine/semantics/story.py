@@ -49,6 +49,8 @@ def _check_nodes(events: Sequence[AnyEvent], status: str) -> None:
             at_work.add(event.path)
         elif isinstance(event, (NodeCompleted, NodeFailed)) and event.path in at_work:
             at_work.remove(event.path)
+        elif isinstance(event, LoopCompleted) and event.exit_reason == "timeout":
+            at_work = {path for path in at_work if not path.startswith(f"{event.path}[")}
         elif isinstance(event, NodeCompleted):
             raise AssertionError(f"{event.path} was completed without having been started")
         elif isinstance(event, NodeSkipped):

@@ -123,7 +123,7 @@ async def test_a_count_that_comes_first_may_fail_the_loop(condition: dict[str, A
     assert "out" not in played.result.outputs
 
 
-@pytest.mark.parametrize("choice", ["fail", "return_with_flag", "return_best"])
+@pytest.mark.parametrize("choice", ["fail", "return_with_flag", "return_last"])
 async def test_a_count_that_was_all_that_was_asked_for_gives_the_last_iteration(choice: str) -> None:
     played = await play(_drafts(max_iterations=3, on_max_iterations=choice, score="0 - loop.index"), numbered)
 

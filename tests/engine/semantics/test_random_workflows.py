@@ -13,6 +13,7 @@ from engine import DocumentError, InputError, Problem, Workflow, loads, start, v
 from engine.document.problems import has_errors
 from engine.models.base import ModelError, ModelErrorKind, Price, Usage
 from tests.engine.document.strategies import workflows
+from tests.engine.semantics.agents import wants
 from tests.engine.semantics.kit import begin, finish, options
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, Said, verdict
 from tests.engine.semantics.random_workflows import broken_documents, good_documents
@@ -28,6 +29,9 @@ _REPLIES: list[Said] = [
     verdict("continue"),
     verdict("left"),
     '{"k": 1}',
+    wants(("read_file", {"path": "a.txt"}), text="I look."),
+    wants(("exit_loop", {})),
+    wants(("send_note", {"to": "llm_1", "text": "Hurry."}), ("nonsense", "{"), ("finish", {"answer": "the end"})),
     ModelError(ModelErrorKind.SERVER, "The server is overloaded.", "Wait."),
     ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.", "Check the key."),
 ]
@@ -41,7 +45,8 @@ _PERMITTED = settings(
 def _models(choices: list[int], *, known_price: bool) -> FakeModels:
     def answer(call: Call) -> Said:
         # The reply hangs on where the call is made, not on which call came first: calls may be made side by side.
-        return _REPLIES[choices[sum(map(ord, call.path)) % len(choices)]]
+        turn = sum(message.role == "assistant" for message in call.request.messages)
+        return _REPLIES[choices[(sum(map(ord, call.path)) + turn) % len(choices)]]
 
     price = Price(0.01, 0.1) if known_price else None
     return FakeModels(FunctionModel(answer, price=price, usage=Usage(5, 5)))

@@ -1,0 +1,206 @@
+"""The judge of a loop: a model that is asked, after an iteration, how good its result is and whether it is done.
+
+It is no node of the canvas but a part of the loop, and is run and told like a node: `loop[2].judge`. A verdict that
+cannot be read is asked for once more; then it counts as not done, with a warning. It never ends a loop as done.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from engine.expr import Template, compile_template
+from engine.models.base import Message
+from engine.nodes.context import NodeContext
+from engine.nodes.model_fields import ModelFields
+from engine.nodes.spec import Category, NamedText, NodeSpec, Outputs, Port, TextKind
+from engine.nodes.structured import UnreadableReplyError, ask, read
+from engine.values import Value, to_text
+
+JUDGE: Final = "judge"
+"""What the judge is called in paths, unless a node of the body is called so."""
+
+HIGHEST_SCORE: Final = 10.0
+
+
+class Criterion(BaseModel):
+    """One line of a rubric."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    name: str = Field(
+        pattern=r"^[a-z][a-z0-9_]*$",
+        max_length=40,
+        title="Name",
+        description="What its score is called: small letters, digits and _.",
+    )
+    description: str = Field(default="", title="What counts", description="What earns a high score, in a few words.")
+    weight: float = Field(
+        default=1.0,
+        ge=0,
+        le=1000,
+        allow_inf_nan=False,
+        title="Weight",
+        description="How much it counts in the total, beside the others.",
+    )
+
+
+class JudgeConfig(ModelFields):
+    """Settings of a loop's judge."""
+
+    criteria: str = Field(
+        default="",
+        title="Criteria",
+        description="When the result is good enough, in plain words. The judge is shown the result in any case.",
+        json_schema_extra={"widget": "prompt"},
+    )
+    rubric: list[Criterion] = Field(
+        default_factory=list[Criterion],
+        max_length=20,
+        title="Rubric",
+        description="What is scored, each from 0 to 10; the total is their weighted mean.",
+    )
+    threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=HIGHEST_SCORE,
+        title="Done from a score of",
+        description="The loop stops when the total is at least this (0 to 10). Empty: the judge says when.",
+    )
+    runs: int = Field(
+        default=1,
+        ge=1,
+        le=9,
+        title="Times asked",
+        description="How often the judge is asked about each result; the scores are averaged, the majority decides.",
+        json_schema_extra={"group": "more"},
+    )
+    max_tokens: int | None = Field(
+        default=500,
+        ge=1,
+        title="Most tokens in the reply",
+        description="Room for the scores and the reason.",
+        json_schema_extra={"group": "more"},
+    )
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it is said by what the judge decides."""
+        return bool(self.criteria.strip()) or bool(self.rubric)
+
+
+def judge_text(config: JudgeConfig, names: frozenset[str]) -> NamedText:
+    """The judge's text, as part of its loop's settings."""
+    after = frozenset({"loop", "nodes", "state"})
+    return NamedText("judge.criteria", TextKind.TEMPLATE, config.criteria, names, ports=False, namespaces=after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    done: bool
+    score: float
+    reason: str
+    scores: dict[str, float]
+
+
+def _schema(config: JudgeConfig) -> dict[str, Any]:
+    score = {"type": "number", "minimum": 0, "maximum": HIGHEST_SCORE}
+    properties: dict[str, Any] = {"reason": {"type": "string"}}
+    required = ["reason", "done"]
+    if config.rubric:
+        names = [criterion.name for criterion in config.rubric]
+        properties["scores"] = {
+            "type": "object",
+            "properties": dict.fromkeys(names, score),
+            "required": names,
+            "additionalProperties": False,
+        }
+        required.append("scores")
+    else:
+        properties["score"] = score
+        required.append("score")
+    properties["done"] = {"type": "boolean"}
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _messages(context: NodeContext[JudgeConfig]) -> list[Message]:
+    config, prepared = context.config, context.prepared
+    assert isinstance(prepared, Template)
+    lines = ["Judge the text below. Reply with one JSON object and nothing else."]
+    criteria = prepared.render(context.scope).strip()
+    if criteria:
+        lines.append(f"It is done when this holds:\n{criteria}")
+    if config.rubric:
+        listed = "\n".join(f"- {one.name}: {one.description or one.name.replace('_', ' ')}" for one in config.rubric)
+        lines.append(f"Give each of these a score from 0 (not at all) to 10 (could not be better):\n{listed}")
+    shape = {"reason": "one sentence: what is good, what is missing"}
+    scored = {"scores": {one.name: 5 for one in config.rubric}} if config.rubric else {"score": 5}
+    lines.append(f"The object looks like this:\n{json.dumps({**shape, **scored, 'done': False}, ensure_ascii=False)}")
+    return [Message("system", "\n\n".join(lines)), Message("user", to_text(context.inputs["output"]))]
+
+
+def _read(text: str, config: JudgeConfig, schema: dict[str, Any]) -> _Verdict:
+    value = read(text, schema)
+    assert isinstance(value, dict), "the schema asks for an object"
+    given: Any = value.get("scores") if config.rubric else {}
+    scores = {name: float(score) for name, score in given.items()}
+    if config.rubric:
+        weights = {one.name: one.weight for one in config.rubric}
+        total = sum(weights.values())
+        score = sum(scores[name] * weight for name, weight in weights.items()) / total if total else 0.0
+    else:
+        stated: Any = value["score"]
+        score = float(stated)
+    done = value["done"] is True if config.threshold is None else score >= config.threshold
+    return _Verdict(done, score, str(value["reason"]), scores)
+
+
+async def _run(context: NodeContext[JudgeConfig]) -> Outputs:
+    config = context.config
+    schema, messages = _schema(config), _messages(context)
+    verdicts: list[_Verdict] = []
+    for _ in range(config.runs):
+        try:
+            reader = partial(_read, config=config, schema=schema)
+            verdicts.append(await ask(context, config, messages, schema, reader, "verdict"))
+        except UnreadableReplyError as error:
+            context.warn(f"The verdict could not be read, asked twice: {error} It counts as not done.")
+    if not verdicts:
+        return {"done": False, "score": None, "reason": "", "scores": {}}
+    return _together(verdicts, config)
+
+
+def _together(verdicts: list[_Verdict], config: JudgeConfig) -> Outputs:
+    """Several verdicts as one: means of the scores; done where the mean is high enough, or most say so."""
+    count = len(verdicts)
+    score = sum(verdict.score for verdict in verdicts) / count
+    names = verdicts[0].scores
+    scores: dict[str, Value] = {name: sum(verdict.scores[name] for verdict in verdicts) / count for name in names}
+    if config.threshold is not None:
+        done = score >= config.threshold
+    else:
+        done = 2 * sum(verdict.done for verdict in verdicts) > config.runs
+    # The reason of a verdict that agrees with what came out.
+    reason = next((verdict.reason for verdict in verdicts if verdict.done == done), verdicts[0].reason)
+    return {"done": done, "score": score, "reason": reason, "scores": scores}
+
+
+JUDGE_SPEC = NodeSpec(
+    type=JUDGE,
+    title="Judge",
+    category=Category.AI,
+    help="Says how good an iteration's result is, and whether it is done.",
+    icon="mdi6.gavel",
+    config=JudgeConfig,
+    inputs=lambda _config: (Port("output", help="The iteration's result."),),
+    outputs=lambda _config: (Port("done"), Port("score"), Port("reason"), Port("scores")),
+    run=_run,
+    prepare=lambda config: compile_template(config.criteria),
+    recorded=dict,
+    model=lambda config: config.choice,
+)
+"""How the judge is run. It is in no palette: a loop brings its own."""

@@ -1,0 +1,17 @@
+"""The setting that gives what a node gives a name in the run's state."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+
+class OutputKey(BaseModel):
+    """Mixed into the settings of the node types whose output may have a name."""
+
+    output_key: str = Field(
+        default="",
+        pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,63})?$",
+        title="Name in the state",
+        description="What it gives is {{state.NAME}} from then on, everywhere in the run. Empty: no name.",
+        json_schema_extra={"group": "more"},
+    )

@@ -1,0 +1,120 @@
+"""What one attempt at a loop has and knows while it goes: its settings, and the iterations that have ended."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from engine.exits.choose import exit_conditions
+from engine.exits.every import Every
+from engine.exits.similarity import similarity
+from engine.exits.until import Until
+from engine.expr import Namespace, Scope, compile_expression
+from engine.nodes.loop_config import LoopConfig
+from engine.nodes.spec import Outputs
+from engine.plan.graph import LoopPlan, NodePlan
+from engine.runner.account import Account
+from engine.runner.frame import GivenByNodes, LoopFrame
+from engine.runner.memory import LoopMemory
+from engine.runner.records import IterationRecord
+from engine.runner.scheduler import GraphRun
+from engine.values import Value
+
+
+@dataclass(slots=True)
+class Ended:
+    """An iteration that has ended, with what only the loop itself needs of it.
+
+    Attributes:
+        record: What is kept of it.
+        given: What each node of the body gave.
+        frame: The iteration as texts see it.
+        has_result: Whether anything is its result.
+        is_judged_done: What the judge said; None where none was asked.
+    """
+
+    record: IterationRecord
+    given: list[Outputs | None]
+    frame: LoopFrame
+    has_result: bool
+    is_judged_done: bool | None = None
+
+
+class LoopState:
+    """One attempt at a loop.
+
+    Attributes:
+        plan: The loop and its body.
+        config: Its settings.
+        level: The level around it.
+        path: Its path.
+        account: What it spends.
+        original: What it starts from.
+        constants: What comes from outside the body: slot and value.
+        conditions: Its exit conditions.
+        score: Its score expression; None without one.
+        tells_iteration: Whether a node of the body is told about the iteration.
+        needs_scope: Whether a condition is an expression.
+        memory: What its model nodes remember; None where they remember nothing.
+        ended: The iterations that have ended.
+        records: Their records as texts see them.
+        started: When it began, by the event loop's clock; time before the run broke off is taken off.
+    """
+
+    def __init__(self, around: GraphRun, node: NodePlan, given: Value, path: str, account: Account) -> None:
+        assert node.loop is not None
+        self.plan: LoopPlan = node.loop
+        self.config: LoopConfig = self.plan.config
+        self.level = around.level
+        self.path = path
+        self.account = account
+        self.original = given
+        self.constants = [(slot, around.values[outer]) for outer, slot in self.plan.body.constants]
+        self.conditions = exit_conditions(self.config, self.plan.max_iterations)
+        self.score = compile_expression(self.config.score) if self.config.score.strip() else None
+        self.tells_iteration = any(there.tells_iteration for there in self.plan.body.nodes)
+        self.memory = self._memory()
+        self.ended: list[Ended] = []
+        self.records: list[Value] = []
+        self.started = asyncio.get_running_loop().time()
+        self.needs_scope = any(isinstance(condition, (Until, Every)) for condition in self.conditions)
+        self._compares = self._names_similarity() or self.config.asks_for("stable_output")
+
+    def _memory(self) -> LoopMemory | None:
+        if self.config.memory == "fresh":
+            return None
+        return LoopMemory(self.config.memory_window if self.config.memory == "window" else None)
+
+    def _names_similarity(self) -> bool:
+        listed = (one.until for one in self.config.exit_conditions if one.condition == "until")
+        texts = (text for text in (self.config.until, self.config.score, *listed) if text.strip())
+        return any(("similarity",) in compile_expression(text).paths for text in texts)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds that it has been at work."""
+        return asyncio.get_running_loop().time() - self.started
+
+    def similarity(self, result: Value) -> float | None:
+        """Of a result to the one before; None where it is not asked for, or there is none before."""
+        if not self._compares or not self.ended or not self.ended[-1].has_result:
+            return None
+        return similarity(self.ended[-1].record.result, result)
+
+    def names(self, ended: Ended) -> dict[str, Value]:
+        """What texts may name of the iteration just ended, beside what its nodes gave and the loop itself."""
+        return {
+            "output": ended.record.result,
+            "similarity": ended.record.similarity,
+            "cost_usd": self.account.cost_usd,
+            "elapsed_s": self.elapsed_s,
+        }
+
+    def groups(self, ended: Ended) -> dict[str, Value | Namespace]:
+        """The groups of values that texts about the iteration just ended may name."""
+        nodes = GivenByNodes(self.plan.body, ended.given)
+        return {"nodes": nodes, "loop": ended.frame, "state": self.level.core.state.now}
+
+    def scope(self, ended: Ended) -> Scope:
+        """The names for `until` and `score`."""
+        return {**self.names(ended), **self.groups(ended)}

@@ -1,0 +1,33 @@
+"""What the model nodes of a loop's body remember of their own earlier iterations."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from engine.models.base import Message
+from engine.nodes.spec import ModelCall
+
+
+class LoopMemory:
+    """The prompts and replies of each model node of a body, oldest first.
+
+    Args:
+        most: How many of the last iterations are kept; None for all.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._turns: dict[str, deque[tuple[Message, Message]]] = {}
+
+    def of(self, node_id: str) -> tuple[Message, ...]:
+        """The node's earlier prompts and replies, as the beginning of a conversation."""
+        return tuple(message for turn in self._turns.get(node_id, ()) for message in turn)
+
+    def note(self, node_id: str, calls: Sequence[ModelCall]) -> None:
+        """Take note of what a node was asked and answered in an iteration."""
+        if not calls:
+            return
+        asked, answered = calls[0].request.messages[-1], calls[-1].reply.text
+        turns = self._turns.setdefault(node_id, deque(maxlen=self._most))
+        turns.append((asked, Message("assistant", answered)))

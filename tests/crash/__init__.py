@@ -1,0 +1,1 @@
+"""Processes that are killed in mid-work, and what is left."""

@@ -1,0 +1,93 @@
+"""Agents in tests: what their model says, and tools whose doings are noted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from engine.models.base import Reply, ToolCall, Usage
+from engine.tools import registry
+from engine.tools.base import AnyTool, Tool, ToolContext, ToolError
+from tests.engine.semantics.documents import Part, part
+from tests.engine.semantics.models import Call
+
+
+def agent(node_id: str = "agent", **config: Any) -> Part:
+    return part(node_id, "agent", **{"prompt": "{{input}}", "retries": 0, **config})
+
+
+def wants(*calls: tuple[str, Any], text: str = "") -> Reply:
+    """A reply that wants tools called: name and arguments of each."""
+    wanted = tuple(ToolCall(f"call_{number}", name, arguments) for number, (name, arguments) in enumerate(calls))
+    return Reply(text, usage=Usage(10, 5), tool_calls=wanted)
+
+
+def script(*replies: Reply | str) -> Callable[[Call], Reply | str]:
+    """What an agent's model says: one reply for each turn, whichever call asks for it."""
+
+    def answer(call: Call) -> Reply | str:
+        return replies[sum(message.role == "assistant" for message in call.request.messages)]
+
+    return answer
+
+
+def results(call: Call) -> list[str]:
+    """What the model has been told of its tools, in order."""
+    return [message.text for message in call.request.messages if message.role == "tool"]
+
+
+def said_by_people(call: Call) -> list[str]:
+    return [message.text for message in call.request.messages if message.role == "user"]
+
+
+class _Numbers(BaseModel):
+    a: float
+    b: float = 0
+
+
+@dataclass
+class Tools:
+    """Three tools: `add`, `hang` (never returns) and `break` (always fails), and every call of them.
+
+    Attributes:
+        called: Name and arguments of each call.
+        stopped: How many calls were stopped before they had ended.
+    """
+
+    called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    stopped: int = 0
+
+    def all(self) -> dict[str, AnyTool]:
+        return {
+            name: Tool(name, name.title(), f"It does {name}.", _Numbers, "number", run)
+            for name, run in (("add", self._add), ("hang", self._hang), ("break", self._break))
+        }
+
+    async def _add(self, numbers: _Numbers, _context: ToolContext) -> float:
+        self.called.append(("add", numbers.model_dump()))
+        return numbers.a + numbers.b
+
+    async def _hang(self, numbers: _Numbers, _context: ToolContext) -> float:
+        self.called.append(("hang", numbers.model_dump()))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.stopped += 1
+        return 0
+
+    async def _break(self, numbers: _Numbers, _context: ToolContext) -> float:
+        self.called.append(("break", numbers.model_dump()))
+        raise ToolError("It is broken.", "Mend it.")
+
+
+@pytest.fixture(name="tools")
+def tools_fixture(monkeypatch: pytest.MonkeyPatch) -> Tools:
+    """The tools there are: `add`, `hang` and `break`."""
+    tools = Tools()
+    monkeypatch.setattr(registry, "_BUILTIN", tools.all())
+    return tools

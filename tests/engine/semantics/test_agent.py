@@ -1,0 +1,224 @@
+"""The agent: turns, tools, and how its work ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine import Workflow
+from engine.models.base import ModelError, ModelErrorKind, Reply
+from engine.nodes.turns.tool_calling import MOST_CALLS
+from engine.runner.events import NodeCompleted, NodeFailed, NodeRetrying, NodeToolCalled
+from tests.engine.semantics.agents import Tools, agent, results, said_by_people, script, tools_fixture, wants
+from tests.engine.semantics.documents import entry, flow, result
+from tests.engine.semantics.kit import Played, play
+from tests.engine.semantics.models import Call
+from tests.engine.semantics.virtual_time import virtually
+
+__all__ = ["tools_fixture"]
+
+SUM = {"a": 15, "b": 27}
+
+
+def alone(**config: Any) -> Workflow:
+    """A workflow of one agent."""
+    parts = (entry(), agent(**config), result(), result("how"))
+    return flow(*parts, edges="text -> agent -> out\nagent.status -> how")
+
+
+def steps(played: Played) -> Any:
+    return played.gave("agent", "steps")
+
+
+async def test_a_tool_is_called_and_the_model_answers_with_what_it_gave(tools: Tools) -> None:
+    answers = script(wants(("add", SUM), text="I add them."), "15 + 27 = 42")
+
+    played = await play(alone(tools=["add"]), answers)
+
+    assert played.result.outputs == {"out": "15 + 27 = 42", "how": "finished"}
+    assert tools.called == [("add", {"a": 15, "b": 27})]
+    first, second = played.model.calls
+    assert [tool.name for tool in first.request.tools] == ["add", "finish"]
+    assert set(first.request.tools[0].parameters["properties"]) == {"a", "b"}  # type: ignore[arg-type]
+    assert results(second) == ["42.0"]
+    assert second.request.messages[1].tool_calls[0].arguments == SUM
+    assert steps(played) == [
+        {"turn": 1, "thought": "I add them.", "tool": "add", "arguments": SUM, "result": 42, "error": ""}
+    ]
+    (told,) = played.of(NodeToolCalled)
+    assert (told.path, told.number, told.tool, told.arguments, told.result) == ("agent", 0, "add", SUM, 42)
+
+
+async def test_finish_ends_the_work_with_its_answer_after_the_calls_before_it(tools: Tools) -> None:
+    answers = script(wants(("add", SUM), ("finish", {"answer": "42"}), ("add", {"a": 1})))
+
+    played = await play(alone(tools=["add"]), answers)
+
+    assert played.result.outputs == {"out": "42", "how": "finished"}
+    assert tools.called == [("add", {"a": 15, "b": 27})]
+
+
+async def test_an_agent_without_tools_answers_at_once() -> None:
+    played = await play(alone(system="Be brief."), "done")
+
+    assert played.result.outputs == {"out": "done", "how": "finished"}
+    assert [message.role for message in played.model.calls[0].request.messages] == ["system", "user"]
+    assert steps(played) == []
+
+
+@pytest.mark.parametrize("choice", ["return_last", "flag"])
+async def test_an_agent_that_never_finishes_gives_its_last_text(tools: Tools, choice: str) -> None:
+    answers = script(wants(("add", SUM), text="thinking"), wants(("add", SUM)), wants(("add", SUM)))
+
+    played = await play(alone(tools=["add"], max_turns=3, on_max_turns=choice), answers)
+
+    assert played.result.outputs == {"out": "thinking", "how": "max_turns"}
+    assert len(played.model.calls) == 3
+    assert len(tools.called) == 3
+    (completed,) = played.of(NodeCompleted, "agent")
+    flagged = ("The agent did not finish within 3 turns.",)
+    assert completed.warnings == (flagged if choice == "flag" else ())
+
+
+async def test_an_agent_that_never_finishes_fails_where_its_settings_say_so(tools: Tools) -> None:
+    config = {"tools": ["add"], "max_turns": 2, "on_max_turns": "fail"}
+
+    played = await play(alone(**config), script(*[wants(("add", SUM))] * 2), ends="failed")
+
+    (failed,) = played.of(NodeFailed, "agent")
+    assert failed.error == "The agent did not finish within 2 turns."
+    assert len(tools.called) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("ad", SUM, 'Error: There is no tool "ad". Did you mean "add"? The tools are: add, finish.'),
+        ("hang", SUM, 'Error: There is no tool "hang". The tools are: add, finish.'),
+        ("", {}, 'Error: There is no tool "". The tools are: add, finish.'),
+        ("add", "{broken", "Error: The arguments are no JSON object: “{broken”. Call it again with one."),
+        ("add", {"b": 1}, 'Error: The tool "add" cannot be called: '),
+        ("add", {"a": "x"}, 'Error: The tool "add" cannot be called: '),
+        ("finish", {}, 'Error: "answer" is missing. Call it again with the final answer.'),
+    ],
+)
+async def test_rubbish_is_told_to_the_model_which_may_do_better(
+    tools: Tools, name: str, arguments: Any, told: str
+) -> None:
+    played = await play(alone(tools=["add"]), script(wants((name, arguments)), "sorry"))
+
+    (first,) = results(played.model.calls[1])
+    assert first.startswith(told)
+    assert played.out == "sorry"
+    assert tools.called == []
+    assert steps(played)[0]["error"] == first.removeprefix("Error: ")
+
+
+async def test_a_tool_that_fails_is_told_to_the_model(tools: Tools) -> None:
+    played = await play(alone(tools=["break"]), script(wants(("break", SUM)), "It is broken."))
+
+    assert results(played.model.calls[1]) == ["Error: It is broken. Mend it."]
+    assert played.out == "It is broken."
+    assert len(tools.called) == 1
+
+
+def test_a_tool_that_hangs_is_stopped_and_the_agent_goes_on(tools: Tools) -> None:
+    answers = script(wants(("hang", SUM), ("add", SUM)), "42, without the other")
+
+    played = virtually(play(alone(tools=["add", "hang"], tool_timeout_s=30.0), answers))
+
+    assert results(played.model.calls[1]) == [
+        "Error: It took longer than 30 s, and was stopped. Ask for less, or do without.",
+        "42.0",
+    ]
+    assert tools.stopped == 1
+    assert played.model.calls[1].time == 30
+    assert played.out == "42, without the other"
+
+
+async def test_a_hundred_calls_in_one_reply_are_answered_but_not_all_made(tools: Tools) -> None:
+    answers = script(wants(*[("add", {"a": number}) for number in range(100)]), "enough")
+
+    played = await play(alone(tools=["add"]), answers)
+
+    assert len(tools.called) == MOST_CALLS
+    told = results(played.model.calls[1])
+    assert len(told) == 100
+    assert told[MOST_CALLS:] == [f"Error: Not made: at most {MOST_CALLS} tools are called in one turn."] * (
+        100 - MOST_CALLS
+    )
+    assert played.out == "enough"
+
+
+async def test_silence_is_no_answer() -> None:
+    played = await play(alone(), script(" \n", "well"))
+
+    assert said_by_people(played.model.calls[1])[-1] == "You said nothing. Answer, or call a tool."
+    assert played.out == "well"
+
+
+SCHEMA = {"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]}
+
+
+@pytest.mark.parametrize(
+    "last", [wants(("finish", {"answer": {"sum": 42}})), 'Here: ```json\n{"sum": 42}\n```', '{"sum": 42}']
+)
+async def test_a_structured_answer_follows_its_schema(last: Reply | str) -> None:
+    answers = script(wants(("finish", {"answer": {"sum": "many"}})), "no JSON", last)
+
+    played = await play(alone(reply_schema=SCHEMA), answers)
+
+    assert played.out == {"sum": 42}
+    assert results(played.model.calls[1])[0].startswith("Error: The answer does not follow its schema: ")
+    assert said_by_people(played.model.calls[2])[-1].startswith("That could not be read: ")
+    assert played.model.calls[0].request.tools[-1].parameters["properties"] == {"answer": SCHEMA}
+
+
+async def test_a_failed_call_is_made_again_and_nothing_that_was_done_is_done_twice(tools: Tools) -> None:
+    failures = iter([ModelError(ModelErrorKind.SERVER, "down"), ModelError(ModelErrorKind.SERVER, "down")])
+    answers = script(wants(("add", SUM)), wants(("add", {"a": 1})), "done")
+
+    def answer(call: Call) -> Any:
+        failure = next(failures, None) if len(results(call)) == 1 else None
+        return failure or answers(call)
+
+    played = await play(alone(tools=["add"], retries=2, retry_delay_s=0), answer)
+
+    assert played.out == "done"
+    assert [arguments["a"] for _, arguments in tools.called] == [15, 1]
+    assert [event.goes_on for event in played.of(NodeRetrying)] == [True, True]
+    assert [len(call.request.messages) for call in played.model.calls] == [1, 3, 3, 3, 5]
+
+
+def test_an_attempt_that_ran_out_of_time_goes_on_with_the_call_that_was_stopped(tools: Tools) -> None:
+    answers = script(wants(("add", SUM), ("hang", SUM)), "never")
+
+    config = {"tools": ["add", "hang"], "timeout_s": 10.0, "retries": 1, "retry_delay_s": 0}
+    played = virtually(play(alone(**config), answers, ends="failed"))
+
+    assert [name for name, _ in tools.called] == ["add", "hang", "hang"]
+    assert len(played.model.calls) == 1
+
+
+async def test_one_call_and_no_tools_with_the_single_call_strategy() -> None:
+    played = await play(alone(turn_strategy="single_call"), "positive")
+
+    assert played.result.outputs == {"out": "positive", "how": "finished"}
+    assert played.model.calls[0].request.tools == ()
+    assert steps(played) == []
+    assert played.events[0].strategies == ("single_call",)  # type: ignore[union-attr]
+
+
+async def test_a_single_call_may_be_structured() -> None:
+    played = await play(alone(turn_strategy="single_call", reply_schema=SCHEMA), json.dumps({"sum": 1}))
+
+    assert played.out == {"sum": 1}
+    assert played.model.calls[0].request.schema == SCHEMA
+
+
+async def test_a_model_that_wants_tools_in_a_single_call_is_refused() -> None:
+    played = await play(alone(turn_strategy="single_call"), wants(("add", SUM)), ends="failed")
+
+    assert 'The model wants the tool "add" called' in str(played.result.error)

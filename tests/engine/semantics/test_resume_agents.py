@@ -1,0 +1,177 @@
+"""Agents, named state, ended loops and notes after a break: the run goes on where it was, and does nothing twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine import EngineError, Run, Workflow
+from engine.models.base import ModelError, ModelErrorKind
+from engine.nodes.context import Answer
+from engine.runner.beginning import Beginning, prepare
+from engine.runner.events import (
+    AnyEvent,
+    LoopIterationCompleted,
+    NodeCalled,
+    NodeCompleted,
+    NodeToolCalled,
+    NodeWaiting,
+    RunStarted,
+)
+from engine.runner.fork import fork_point, past_before
+from engine.runner.places import parse_place
+from engine.runner.replay import Replay
+from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
+from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result, transform
+from tests.engine.semantics.kept import ListJournal, ListKeeper
+from tests.engine.semantics.kit import Played, begin, options
+from tests.engine.semantics.models import Call, FakeModels, FunctionModel
+from tests.engine.semantics.test_resume import calls_by_path, without_times
+
+__all__ = ["tools_fixture"]
+
+FLOW = flow(
+    entry(),
+    agent(
+        tools=["add", "break", "ask_person", "send_note"],
+        require_approval=["add"],
+        output_key="sum",
+        retries=1,
+        retry_delay_s=0,
+    ),
+    loop(max_iterations=4),
+    llm("improve", "{{state.sum}} {{state.better}}", output_key="better"),
+    agent("refine", prompt="{{state.better}}", tools=["add", "exit_loop"], output_key="refined"),
+    leave(),
+    transform("both", "{{state.sum}} {{state.better}} {{state.refined}} {{input}}"),
+    result(),
+    edges="text -> agent -> loop -> improve -> refine -> exit -> both -> out",
+)
+"""An agent that asks a person twice and fails once, then a loop that an agent ends in its third iteration."""
+
+
+def models() -> FakeModels:
+    failures = iter([ModelError(ModelErrorKind.SERVER, "down")])
+    first = script(
+        wants(("ask_person", {"question": "Which colour?"}), ("add", {"a": 1})),
+        wants(("break", {"a": 2}), ("send_note", {"to": "improve", "text": "Hurry."})),
+        wants(("add", {"a": 3})),
+        "three",
+    )
+
+    def answer(call: Call) -> Any:
+        if call.node == "agent":
+            return (next(failures, None) if len(results(call)) == 2 else None) or first(call)
+        if call.node == "improve":
+            return f"improved {call.iteration}"
+        if call.iteration == 2:
+            return wants(("exit_loop", {}))
+        return script(wants(("add", {"a": call.iteration})), f"refined {call.iteration}")(call)
+
+    return FakeModels(FunctionModel(answer))
+
+
+async def answered(run: Run, catalogue: FakeModels) -> Played:
+    """Let a run go on to its end, answering whatever it asks."""
+    events: list[AnyEvent] = []
+    async for event in run.events():
+        events.append(event)
+        if isinstance(event, NodeWaiting):
+            try:
+                run.answer(event.path, Answer("approve", None, "blue"))
+            except EngineError:
+                assert run.is_over or event.seq >= 0  # it was answered before the break
+    return Played(await run.result(), events, catalogue.model, catalogue)
+
+
+async def whole_run(workflow: Workflow = FLOW) -> tuple[Played, list[AnyEvent]]:
+    keeper = ListKeeper()
+    run, catalogue = begin(workflow, models(), store=keeper)
+    return await answered(run, catalogue), keeper.journal.events
+
+
+async def go_on(past: list[AnyEvent], catalogue: FakeModels, *, fork: bool = False) -> Played:
+    started = past[0]
+    assert isinstance(started, RunStarted)
+    ready = prepare(FLOW, started.inputs, options(catalogue))
+    return await answered(Run(ready, Beginning(started.run_id, ListJournal(), past, fork)), catalogue)
+
+
+def tools_in(events: list[AnyEvent]) -> list[tuple[str, Any]]:
+    """The calls of tools that do something outside of the run."""
+    called = (event for event in events if isinstance(event, NodeToolCalled) and event.tool in {"add", "break"})
+    return [(event.tool, event.arguments["a"]) for event in called]  # type: ignore[call-overload, index]
+
+
+async def test_the_whole_run_does_what_it_is_meant_to(tools: Tools) -> None:
+    whole, _ = await whole_run()
+
+    assert whole.out == "three improved 2 refined 1 refined 1"
+    assert whole.loop.exit_reason == "exit_loop"
+    assert [(name, numbers["a"]) for name, numbers in tools.called] == [
+        ("add", 1),
+        ("break", 2),
+        ("add", 3),
+        ("add", 0),
+        ("add", 1),
+    ]
+    assert len(whole.of(NodeWaiting)) == 3
+
+
+async def test_a_run_that_broke_off_anywhere_goes_on_where_it_was(tools: Tools) -> None:
+    whole, kept = await whole_run()
+    all_tools = tools_in(kept)
+    for cut in range(1, len(kept) - 1):
+        past = kept[:cut]
+        tools.called.clear()
+        under_way = Replay(past).unknown_calls
+        catalogue = models()
+        # The one failure is past when it was told before the break.
+        if any(event.type == "node.retrying" for event in past):
+            catalogue.model._answer = _without_failure
+
+        again = await go_on(past, catalogue)
+
+        assert without_times(again.result) == without_times(whole.result), f"cut at {cut}"
+        made_before = [event.path for event in past if isinstance(event, NodeCalled)]
+        made_now = calls_by_path(again.model)
+        for path, number in calls_by_path(whole.model).items():
+            failed = 1 if path == "agent" else 0
+            made = made_before.count(path) + made_now[path]
+            assert number - failed <= made <= number + (path in under_way), f"{path}, cut at {cut}"
+        done = [(name, numbers["a"]) for name, numbers in tools.called]
+        assert tools_in(past) + done == all_tools, f"cut at {cut}"
+
+
+def _without_failure(call: Call) -> Any:
+    calls = models().model
+    first = calls._answer(call)  # type: ignore[operator]
+    return calls._answer(call) if isinstance(first, Exception) else first  # type: ignore[operator]
+
+
+async def test_a_question_is_not_asked_again_once_it_was_answered(tools: Tools) -> None:
+    _, kept = await whole_run()
+    answered_at = [index for index, event in enumerate(kept) if event.type == "node.answered"]
+    for number, index in enumerate(answered_at, 1):
+        again = await go_on(kept[: index + 1], models())
+        asked = [event for event in again.events[index + 1 :] if isinstance(event, NodeWaiting)]
+        assert len(asked) == len(answered_at) - number
+
+
+@pytest.mark.parametrize("text", ["{{state.sum}}", "{{state.better}}"])
+async def test_forks_have_the_state_of_their_place(tools: Tools, text: str) -> None:
+    whole, kept = await whole_run()
+    places = [event.path for event in kept if isinstance(event, NodeCompleted)]
+    places += [f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)]
+    for place in map(parse_place, places):
+        catalogue = models()
+        plan = prepare(FLOW, {"text": "seed"}, options(catalogue)).plan
+        first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place))  # type: ignore[call-arg]
+
+        past = past_before(kept, plan, fork_point(plan, place), "other")
+        other = await go_on([first, *past], catalogue, fork=True)
+
+        assert other.out == whole.out, str(place)
+        assert other.loop.exit_reason == "exit_loop", str(place)
