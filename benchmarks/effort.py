@@ -14,6 +14,9 @@ class Effort:
         iterations: Iterations of the loop whose overhead is measured.
         growth: Iterations at which time and memory are looked at, the smallest first.
         chain: Nodes in a row.
+        kept: Iterations of the loop that is kept on disk beside peers.
+        kept_growth: Iterations at which the bytes of a kept run are looked at.
+        runs: Runs of the history that is listed.
         width: Model calls side by side.
         text: Characters of the texts that are compared.
         long_text: Characters of the longest texts that are compared.
@@ -30,6 +33,9 @@ class Effort:
     iterations: int = 1_000
     growth: tuple[int, ...] = (100, 1_000, 10_000)
     chain: int = 1_000
+    kept: int = 200
+    kept_growth: tuple[int, ...] = (200, 1_000, 10_000)
+    runs: int = 10_000
     width: int = 100
     text: int = 10_000
     long_text: int = 1_000_000
@@ -47,6 +53,9 @@ SMALLEST = Effort(
     iterations=2,
     growth=(1, 2),
     chain=2,
+    kept=2,
+    kept_growth=(1, 2),
+    runs=3,
     width=2,
     text=2,
     long_text=4,

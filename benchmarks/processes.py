@@ -62,7 +62,7 @@ class Contender:
             ContenderError: It failed, or its outcome is wrong.
         """
         answer = self._ask(iterations, trace=False)
-        return Span(answer["wall_s"], answer["cpu_s"], answer["collector_s"])
+        return Span(answer["wall_s"], answer["cpu_s"], answer["collector_s"], answer["disk_bytes"])
 
     def peak_bytes(self, iterations: int) -> int:
         """The most memory that Python objects take during that many iterations.

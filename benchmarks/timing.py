@@ -17,11 +17,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Span:
-    """How long something took, in seconds: by the clock, of the processor, and what the collector took of that."""
+    """How long something took, in seconds: by the clock, of the processor, and what the collector took of that.
+
+    `disk_bytes` is what it left on disk, where that is looked at.
+    """
 
     wall_s: float
     cpu_s: float
     collector_s: float = 0.0
+    disk_bytes: int = 0
 
 
 class Stopwatch:
@@ -29,6 +33,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.span = Span(0.0, 0.0)
+        self.disk_bytes = 0
         self._collected_s = 0.0
         self._collecting_since = 0.0
 

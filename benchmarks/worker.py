@@ -44,13 +44,14 @@ def _measure(contender: Any, iterations: int, *, trace: bool) -> dict[str, Any]:
     if trace:
         tracemalloc.start()
     text = contender.run(iterations, stopwatch)
+    span = dataclasses.replace(stopwatch.span, disk_bytes=stopwatch.disk_bytes)
     if trace:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    expected = after(len(STEPS) * iterations)
+    expected = getattr(contender, "outcome", after)(len(STEPS) * iterations)
     if text != expected:
         raise RuntimeError(f"The outcome is {text!r} and should be {expected!r}.")
-    return {**dataclasses.asdict(stopwatch.span), "peak_bytes": peak}
+    return {**dataclasses.asdict(span), "peak_bytes": peak}
 
 
 def _answer(answers: Any, answer: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ from tests.engine.store.strategies import REPLIES, logs
 
 # All examples go into one store, one after the other, each as a run of its own; every store takes its own examples.
 _FINE = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow)
-_ONE_STORE = settings(suppress_health_check=_FINE, max_examples=40)
+_ONE_STORE = settings(suppress_health_check=_FINE, max_examples=25)
 
 
 class StoreConformance:

@@ -1,0 +1,92 @@
+"""Runs of this engine that are kept on disk: a loop over three model nodes whose replies are fresh texts."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from benchmarks import work
+from benchmarks.timing import Span, Stopwatch
+from benchmarks.workflows import InstantModel, OneModel, loop_of_three, options
+from engine import Workflow, start
+from engine.models.base import OnText, Reply, Request
+from engine.store import Store, open_store
+
+Mode = Literal["replace", "append", "wired"]
+
+
+class FreshModel(InstantModel):
+    """Answers each call with a text that is like no other, after `delay_s` seconds if there are any."""
+
+    def __init__(self, characters: int, delay_s: float = 0.0) -> None:
+        super().__init__(delay_s)
+        self._characters = characters
+        self._delay_s = delay_s
+        self._calls = 0
+
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Answer in one piece."""
+        if self._delay_s:
+            await asyncio.sleep(self._delay_s)
+        self._calls += 1
+        return Reply(work.fresh(self._calls, self._characters))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run that was kept: what it took, its id, and its last text."""
+
+    span: Span
+    run_id: str
+    text: str
+
+
+@contextmanager
+def new_store() -> Iterator[tuple[Store, Path]]:
+    """A new, empty history and its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.sqlite3"
+        with closing(open_store(path)) as store:
+            yield store, path
+
+
+def keep_run(
+    store: Store | None, path: Path | None, iterations: int, characters: int, mode: Mode = "replace", delay_s: float = 0
+) -> Kept:
+    """Run the loop, kept in that store (None: nowhere), and look at what it took."""
+    stopwatch = Stopwatch()
+    run_options = replace(
+        options(), models=OneModel(FreshModel(characters, delay_s)), store=store, max_iterations_cap=1_000_000
+    )
+
+    async def do() -> tuple[str, str]:
+        run = start(_workflow(iterations, mode), {}, run_options)
+        with stopwatch.running():
+            result = await run.result()
+        if result.status != "completed" or result.loops["loop"].iterations_run != iterations:
+            raise RuntimeError(f"The run ended as {result.status}. {result.error}")
+        return result.run_id, str(result.outputs["out"])
+
+    run_id, text = asyncio.run(do())
+    if store is not None:
+        store.delete([])  # what waits is written, and the log beside the file is empty
+    size = 0 if path is None else work.disk_bytes(path)
+    return Kept(replace(stopwatch.span, disk_bytes=size), run_id, text)
+
+
+def _workflow(iterations: int, mode: Mode) -> Workflow:
+    workflow = loop_of_three("llm", iterations)
+    document: dict[str, Any] = workflow.model_dump(mode="json", by_alias=True)
+    if mode == "append":
+        for node in document["nodes"]:
+            if node["id"] == "loop":
+                node["config"] = {**node["config"], "feedback_mode": "append"}
+    if mode == "wired":
+        document["nodes"].append({"id": "log", "type": "output"})
+        document["edges"].append({"from": "loop.iterations", "to": "log.value"})
+    return Workflow.model_validate(document)

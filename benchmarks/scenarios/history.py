@@ -1,0 +1,184 @@
+"""What keeping runs costs: beside peers, as runs grow, beside runs that are not kept; and what reading them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from benchmarks.effort import Effort
+from benchmarks.kept import Mode, keep_run, new_store
+from benchmarks.peers import KEEPING_PEERS, PeersError, pinned, python_with
+from benchmarks.processes import Contender, ContenderError
+from benchmarks.tables import Table, aim, milliseconds, times
+from benchmarks.timing import Spans, measured, take_turns
+from benchmarks.work import STEPS
+from engine.models.base import Usage
+from engine.runner import events
+from engine.runner.journal import RunHead
+from engine.store import RunFilter, RunStatus, Store
+
+_CHARACTERS = 1_000
+_MODES: tuple[Mode, ...] = ("replace", "append", "wired")
+_APPENDED = 300
+"""Characters of a text where all of them are joined: a prompt may have a megabyte."""
+_DELAY_S = 0.005
+_OUTLINE = (events.RunStarted, events.LoopIterationStarted, events.LoopIterationCompleted, events.LoopCompleted)
+
+
+def tables(effort: Effort) -> list[Table]:
+    """Measure everything."""
+    return [_beside_peers(effort), _growth(effort), _beside_no_store(effort), _reading(effort)]
+
+
+def _beside_peers(effort: Effort) -> Table:
+    names = {
+        "kept_ours": "Loopwright",
+        "kept_langgraph": "LangGraph, SqliteSaver",
+        "kept_burr": "Burr, SQLitePersister",
+    }
+    missing: dict[str, str] = {}
+    rounds = min(effort.rounds, 3)
+    with ExitStack() as stack:
+        there: dict[str, Contender] = {}
+        for name in ("kept_ours", *(KEEPING_PEERS if effort.peers else ())):
+            try:
+                if name == "kept_langgraph":
+                    python_with("langgraph")
+                python = {"python": python_with(KEEPING_PEERS[name])} if name in KEEPING_PEERS else {}
+                contender = stack.enter_context(Contender(name, **python))
+                contender.wait_until_ready()
+                contender.measure(min(effort.kept, 2))
+            except (PeersError, ContenderError) as error:
+                missing[name] = str(error)
+            else:
+                there[name] = contender
+        spans = take_turns({name: partial(c.measure, effort.kept) for name, c in there.items()}, rounds)
+    table = Table(
+        f"History: {effort.kept:,} iterations of three nodes, all results kept, synchronous=FULL",
+        ("Contender", "wall, best, ms", "CPU, best, ms", "kB on disk", "wall to LangGraph", "aim"),
+    )
+    langgraph = spans.get("kept_langgraph")
+    for name, there_spans in spans.items():
+        part = there_spans.wall_s / langgraph.wall_s if langgraph else None
+        version = f" {pinned()[KEEPING_PEERS[name]]}" if name in KEEPING_PEERS else ""
+        table.add(
+            names[name] + version,
+            milliseconds(there_spans.wall_s),
+            milliseconds(there_spans.cpu_s),
+            f"{_disk_bytes(there_spans) / 1e3:,.0f}",
+            "–" if part is None else times(part),
+            aim(round(part, 2), 0.25, " ×") if part is not None and name == "kept_ours" else "–",
+        )
+    table.notes.extend(f"{names[name]} was not measured: {reason}." for name, reason in missing.items())
+    table.notes.append(f"Rounds in turn: {rounds}; {_CHARACTERS:,} fresh characters a node; a process a contender.")
+    return table
+
+
+def _disk_bytes(spans: Spans) -> int:
+    return max(span.disk_bytes for span in spans.rounds)
+
+
+def _growth(effort: Effort) -> Table:
+    table = Table(
+        "History: bytes and time as runs grow",
+        ("Run", "iterations", "ms an iteration", "kB on disk", "new text, kB", "disk to new text", "aim"),
+    )
+    for mode in _MODES:
+        characters = _APPENDED if mode == "append" else _CHARACTERS
+        for iterations in effort.kept_growth:
+            if mode != "replace" and iterations > 1_000:
+                continue
+            with new_store() as (store, path):
+                kept = keep_run(store, path, iterations, characters, mode)
+            new = len(STEPS) * iterations * characters
+            table.add(
+                mode,
+                f"{iterations:,}",
+                milliseconds(kept.span.wall_s / iterations),
+                f"{kept.span.disk_bytes / 1e3:,.0f}",
+                f"{new / 1e3:,.0f}",
+                times(kept.span.disk_bytes / new),
+                aim(round(kept.span.disk_bytes / new, 2), 2.0, " ×") if iterations >= 200 else "–",
+            )
+    return table
+
+
+def _beside_no_store(effort: Effort) -> Table:
+    def kept() -> Any:
+        with new_store() as (store, path):
+            return keep_run(store, path, effort.kept, _CHARACTERS, delay_s=_DELAY_S).span
+
+    turns: dict[str, Callable[[], Any]] = {
+        "not kept": lambda: keep_run(None, None, effort.kept, _CHARACTERS, delay_s=_DELAY_S).span,
+        "kept": kept,
+    }
+    spans = take_turns(turns, min(effort.rounds, 3))
+    table = Table(
+        f"History: {effort.kept:,} iterations of three model calls of 5 ms each",
+        ("Run", "wall, best, ms", "wall, median, ms", "to the run that is not kept", "aim"),
+    )
+    for name, there in spans.items():
+        ratio = there.wall_s / spans["not kept"].wall_s
+        table.add(
+            name,
+            milliseconds(there.wall_s),
+            milliseconds(there.median_wall_s),
+            times(ratio),
+            aim(round(ratio, 2), 1.3, " ×") if name == "kept" else "–",
+        )
+    return table
+
+
+def _reading(effort: Effort) -> Table:
+    table = Table("History: reading", ("What", "count", "wall, best, ms", "CPU, best, ms", "aim"))
+    iterations = min(effort.iterations, 1_000)
+    with new_store() as (store, path):
+        run_id = keep_run(store, path, iterations, _CHARACTERS).run_id
+        last = f"loop[{iterations - 1}]"
+        work: dict[str, tuple[Callable[[], int], float | None]] = {
+            f"outline of a run of {iterations:,} iterations": (
+                lambda: sum(1 for _ in store.events(run_id, kinds=_OUTLINE, preview=200)),
+                300.0,
+            ),
+            "its last iteration in full": (lambda: sum(1 for _ in store.events(run_id, level=last)), None),
+            "all its events in full": (lambda: sum(1 for _ in store.events(run_id)), None),
+        }
+        _read(table, effort, work)
+    with new_store() as (store, path):
+        _fill(store, effort.runs)
+        completed = RunFilter(workflow="refine", statuses=frozenset({RunStatus.COMPLETED}))
+        _read(
+            table,
+            effort,
+            {
+                f"list of {effort.runs:,} runs": (lambda: len(store.runs(limit=effort.runs)), 300.0),
+                "the first 100 of them": (lambda: len(store.runs(limit=100)), None),
+                "the first 100 by name and state": (lambda: len(store.runs(completed, limit=100)), None),
+                "their totals": (lambda: store.totals().count, None),
+            },
+        )
+    return table
+
+
+def _read(table: Table, effort: Effort, work: dict[str, tuple[Callable[[], int], float | None]]) -> None:
+    for what, (read, most) in work.items():
+        count = read()
+        spans = Spans(tuple(measured(read) for _ in range(effort.rounds)))
+        aimed = aim(round(spans.wall_s * 1e3, 1), most, " ms") if most is not None else "–"
+        table.add(what, f"{count:,}", milliseconds(spans.wall_s), milliseconds(spans.cpu_s), aimed)
+
+
+def _fill(store: Store, runs: int) -> None:
+    """Put that many short runs into a store, side by side."""
+    journals = []
+    for number in range(runs):
+        run_id = f"{number:012x}"
+        journal = store.begin(RunHead(run_id, "{}", {}, f"/home/somebody/refine-{number % 20}.loop.json"))
+        journal.write(events.RunStarted(run_id, 0, 1e9 + number, "", f"Refine {number % 20}", {}, ("m",)))
+        journal.write(events.RunCompleted(run_id, 1, 1e9 + number + 9, "", {}, Usage(10, 20), 0.1, 9.0))
+        journals.append(journal)
+    for journal in journals:
+        journal.close()
+    store.delete([])
