@@ -14,6 +14,7 @@ from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import unexpected
 from engine.runner.beginning import Beginning, Ready, begin, prepare, seconds_at_work
 from engine.runner.bus import EventBus
+from engine.runner.cache import RunCache
 from engine.runner.core import Core, Slots
 from engine.runner.dispatch import execute
 from engine.runner.events import (
@@ -93,6 +94,7 @@ class Run:
             slots=Slots(settings.max_concurrency),
             execute=execute,
             replay=replay,
+            cache=RunCache(options.store, self.run_id) if options.store is not None else None,
         )
         if replay is not None:
             self._core.state, self._core.notes = replay.state, replay.waiting_notes
