@@ -111,9 +111,8 @@ def prepare(workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions
 
 def begin(ready: Ready) -> Beginning:
     """Begin a new run; one that cannot be kept goes on all the same, and says so."""
-    return begin_kept(
-        ready.options, RunHead(new_run_id(), dumps(ready.workflow), head_options(ready), ready.options.source)
-    )
+    run_id = ready.options.run_id or new_run_id()
+    return begin_kept(ready.options, RunHead(run_id, dumps(ready.workflow), head_options(ready), ready.options.source))
 
 
 def begin_kept(options: RunOptions, head: RunHead, past: Sequence[AnyEvent] = ()) -> Beginning:

@@ -47,6 +47,7 @@ class RunOptions:
         registry: The node types.
         store: Where the run is kept while it goes; None: nowhere.
         source: The file that the document came from, for the history; empty where it never was saved.
+        run_id: The id of the run; empty for a new one. A run that is begun twice under one id is kept once.
     """
 
     model: str | None = None
@@ -61,6 +62,7 @@ class RunOptions:
     registry: Registry = field(default_factory=builtin_registry)
     store: RunKeeper | None = None
     source: str = ""
+    run_id: str = ""
 
 
 def options_to_json(options: RunOptions, default_model: str | None = None) -> dict[str, Value]:
