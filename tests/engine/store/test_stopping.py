@@ -163,3 +163,35 @@ def test_the_settings_of_a_nested_loop_are_found_by_its_path():
     assert loop_config(workflow, "outer[1].gone").exit_condition == "max_iterations"
     broken = loads(json.dumps(refine(3, stability_threshold="many")))
     assert loop_config(broken, "loop") == LoopConfig()
+
+
+LIMITED = LoopConfig.model_validate(
+    {
+        "exit_conditions": [
+            {"condition": "until", "until": "size(output) > 99"},
+            {"condition": "budget", "budget_usd": 0.5},
+            {"condition": "time", "seconds": 30.0},
+            {"condition": "max_iterations", "count": 3},
+        ]
+    }
+)
+
+
+def test_limits_in_a_list_are_told_with_what_was_used_of_them() -> None:
+    ended = iterations({"result": "x", "tested": {"budget": 0.75, "time": 12.0}})
+    assert why_stopped(LIMITED, ended, "budget", 5) == (
+        "Stopped after 1 of 5: its limit was spent, spent $0.7500 ≥ $0.5000."
+    )
+    assert what_was_tested(LIMITED, ended, 0) == (
+        "until “size(output) > 99” (output “x”)",
+        "spent $0.7500 ≥ $0.5000",
+        "time 12.0 s < 30.0 s",
+        "iteration 1 of 3",
+        "iteration 1 of at most 5",
+    )
+    late = iterations({"tested": {"time": 31.0}})
+    assert why_stopped(LIMITED, late, "timeout", 5) == "Stopped after 1 of 5: its time was up, time 31.0 s ≥ 30.0 s."
+
+
+def test_a_budget_or_a_time_of_the_run_is_not_taken_for_the_loops_own_condition() -> None:
+    assert why_stopped(LIMITED, iterations({}), "budget", 5) == "Stopped after 1 of 5: the budget was spent."
