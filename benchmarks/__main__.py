@@ -20,6 +20,7 @@ SCENARIOS: Final = {
     "linearity": "time and memory from 100 to 10,000 iterations",
     "chain": "1,000 nodes in a row",
     "parallel_calls": "100 waiting model calls side by side",
+    "history": "runs kept on disk, beside peers, and read again",
     "import_time": "importing the engine in a fresh process",
     "stable_output": "one comparison of two results",
     "validation": "a document of 1,000 nodes",

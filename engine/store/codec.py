@@ -181,8 +181,9 @@ def _decode_tools(messages: list[Message], more: list[Any], get: Get) -> tuple[T
         return ()
     tools, parts = more
     for index, calls, call_id in cast("list[list[Any]]", parts):
-        messages[index] = dataclasses.replace(
-            messages[index], tool_calls=_decode_tool_calls(calls, get), tool_call_id=get(call_id)
+        place = int(index)  # said for the type checker, which cannot know it
+        messages[place] = dataclasses.replace(
+            messages[place], tool_calls=_decode_tool_calls(calls, get), tool_call_id=get(call_id)
         )
     # A preview cuts long parameters to a text.
     got = [get(part) for part in tools]
