@@ -271,8 +271,8 @@ _MET: Final[dict[str, _Words]] = {
     "stable_output": _stable,
     "plateau": _plateau,
     "oscillation": _came_back,
-    "budget": lambda tested, one: f"its limit was spent, {_spent(tested, one)}",
-    "time": lambda tested, one: f"its time was up, {_time(tested, one)}",
+    "budget": lambda tested, one: f"it had spent {money(tested.figure('budget'))} of {money(one.budget_usd)}",
+    "time": lambda tested, one: f"{seconds(tested.figure('time') or 0.0)} of {seconds(one.seconds)} had passed",
 }
 _LOOKED_AT: Final[dict[str, _Words]] = {
     "evaluator": _verdict,
