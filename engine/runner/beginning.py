@@ -20,6 +20,7 @@ from engine.runner.events import AnyEvent, RunCancelled, RunCompleted, RunFailed
 from engine.runner.journal import Journal, RunHead
 from engine.runner.options import Catalogue, RunOptions, options_to_json
 from engine.runner.parameters import read_parameters
+from engine.runner.permissions import refuse_code
 from engine.values import Value
 
 _PER_MILLION = 1_000_000
@@ -100,9 +101,12 @@ def prepare(workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions
         DocumentError: The document has errors; `problems` names them.
         InputError: The inputs do not fit.
         ModelError: A model that it names does not exist.
+        CodeNotAllowedError: It runs code, which the options do not allow.
     """
     plan = build(workflow, options.registry, max_iterations_cap=options.max_iterations_cap)
     parameters = read_parameters(plan.parameters, inputs)
+    if not options.allow_code:
+        refuse_code(plan.graph)
     catalogue, own = _catalogue(options)
     settings = Settings.model_validate(workflow.settings)
     models = {choice: _bind(choice, settings, options, catalogue) for choice in plan.models}

@@ -90,7 +90,7 @@ class Run:
             graph=ready.plan.graph,
             models=ready.models,
             parameters=ready.parameters,
-            tools=ToolContext(options.folder, options.allow_private_addresses),
+            tools=ToolContext(options.folder, options.allow_private_addresses, options.allow_code),
             slots=Slots(settings.max_concurrency),
             execute=execute,
             replay=replay,
@@ -236,5 +236,8 @@ class Run:
         await self._bus.flush()
         self._bus.close()
         self._ended.set()
-        if self._own_catalogue is not None:
-            await self._own_catalogue.close()
+        try:
+            await self._core.tools.sessions.close()
+        finally:
+            if self._own_catalogue is not None:
+                await self._own_catalogue.close()
