@@ -73,6 +73,11 @@ def encode_fields(event: AnyEvent, put: Put) -> list[Any]:
     return [field.encode(getattr(event, field.name), put, (field.name,)) for field in _FIELDS[type(event)]]
 
 
+def field_index(kind: type[AnyEvent], name: str) -> int:
+    """Where in the array that `encode_fields` makes of such an event a field stands."""
+    return [field.name for field in _FIELDS[kind]].index(name)
+
+
 def decode_event(
     kind: type[AnyEvent], run_id: str, seq: int, time: float, path: str, array: list[Any], get: Get
 ) -> AnyEvent:
