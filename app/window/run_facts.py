@@ -8,7 +8,7 @@ from typing import Final
 
 from app.runs.picture import NodeState, RunPicture
 from engine.document.model import Workflow
-from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX
+from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.words import money, seconds, tokens
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -131,6 +131,8 @@ def model_words(name: str) -> str:
         return "Built-in demo model"
     if name.startswith(SCRIPTED_PREFIX):
         return "Scripted"
+    if name.startswith(RECORDED_PREFIX):
+        return "Recorded"
     return name.rpartition("/")[2]
 
 
