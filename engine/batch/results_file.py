@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final, cast
 
 from engine.batch.result import RowResult
-from engine.batch.table import Table, TableError, is_json_lines, read_table
+from engine.batch.table import Table, TableError, is_json_lines, parse_table
 from engine.document.files import replace_file
 from engine.document.wording import shown
 from engine.errors import EngineError
@@ -54,7 +54,7 @@ class ResultsFile:
         Raises:
             TableError: It holds something else, or cannot be written.
         """
-        done = self._read() if self._path.exists() and self._path.stat().st_size else {}
+        done = self._read()
         self._rewrite(self._lines.values())
         try:
             self._file = self._path.open("a", encoding="utf-8", errors="backslashreplace", newline="")
@@ -106,7 +106,14 @@ class ResultsFile:
 
     def _read(self) -> dict[str, RowResult]:
         try:
-            table = read_table(self._whole_lines())
+            content = self._path.read_bytes() if self._path.exists() else b""
+        except (OSError, ValueError) as error:
+            raise self._unwritable(error) from error
+        content = content[: content.rfind(b"\n") + 1] if self._is_json else _whole_csv(content)
+        if not content:
+            return {}
+        try:
+            table = parse_table(content, shown(self._path.name), is_json=self._is_json)
         except EngineError:
             raise self._foreign() from None
         if not set(_NAMES) <= set(table.columns):
@@ -122,20 +129,6 @@ class ResultsFile:
             if row.get("status") == "completed":
                 done[key] = self._result(row, table)
         return done
-
-    def _whole_lines(self) -> Path:
-        """The file, freed of a line that was not written to its end."""
-        try:
-            content = self._path.read_bytes()
-            if self._is_json and not content.endswith(b"\n"):
-                replace_file(Path(os.path.realpath(self._path)), content[: content.rfind(b"\n") + 1])
-            elif not self._is_json:
-                whole = _whole_csv(content)
-                if len(whole) != len(content):
-                    replace_file(Path(os.path.realpath(self._path)), whole)
-        except (OSError, ValueError) as error:
-            raise self._unwritable(error) from error
-        return self._path
 
     def _result(self, row: dict[str, Value], table: Table) -> RowResult:
         def number(name: str) -> float | None:

@@ -52,16 +52,27 @@ def read_table(path: Path) -> Table:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise TableError(f"{name}: The table has more than {MAX_BYTES // 1_000_000} MB.", "Divide it.")
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise TableError(f"{name}: The table is no UTF-8 text.", "Save it as UTF-8.") from None
+        content = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
         raise TableError(f"{name}: The table cannot be opened: {reason}.", "Check the path.") from None
-    table = _json_lines(text, name) if is_json_lines(path) else _csv(text, name)
+    table = parse_table(content, name, is_json=is_json_lines(path))
     if not table.rows:
         raise TableError(f"{name}: The table has no rows.", _REMEDY)
     return table
+
+
+def parse_table(content: bytes, name: str, *, is_json: bool) -> Table:
+    """Read what stands in the file of a table; it may have no rows.
+
+    Raises:
+        TableError: It is no table.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise TableError(f"{name}: The table is no UTF-8 text.", "Save it as UTF-8.") from None
+    return _json_lines(text, name) if is_json else _csv(text, name)
 
 
 def is_json_lines(path: Path) -> bool:
