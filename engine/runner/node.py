@@ -18,7 +18,7 @@ from engine.runner.attempts import make_attempts
 from engine.runner.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
-from engine.runner.state import StateView
+from engine.runner.state import NAMED_PORT, StateView
 from engine.values import Value
 
 MOST_BEHIND: Final = 256
@@ -69,7 +69,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         duration = time.perf_counter() - started
         cached = context.is_recalled
         used = (context.usage, context.cost_usd, duration, cached, context.calls, context.warnings, error)
-        key = getattr(node.config, "output_key", "")
+        key = getattr(node.config, "output_key", "") if NAMED_PORT in outputs else ""
         core.bus.emit(NodeCompleted, path, kind, outputs, *used, key, context.exits_loop)
         if key:
             core.state.take(path, key, outputs)

@@ -16,7 +16,7 @@ _REASONS: Final = {
     "until": "its 'until' expression became true",
     "plateau": "the best score no longer rose",
     "oscillation": "the result came back to an earlier one",
-    "exit_loop": "a node of it ended it",
+    "exit_loop": "one of its nodes ended it",
     "condition": "its condition was not met",
     "disabled": "it is disabled",
     "error": "an error ended it",
