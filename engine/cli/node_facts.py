@@ -157,4 +157,7 @@ def _kind(shape: Mapping[str, Any]) -> str:
         return f"one of {', '.join(map(str, shape['enum']))}"
     if "const" in shape:
         return str(shape["const"])
-    return _KINDS.get(shape.get("type", ""), "any value")
+    kinds: Any = shape.get("type", "")
+    listed: list[Any] = kinds if isinstance(kinds, list) else [kinds]
+    named = [_KINDS.get(str(kind), "any value") for kind in listed]
+    return " or ".join(dict.fromkeys(named))
