@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import (
+    QEvent,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QWidget
 
 from app.history.runs_model import COLUMNS, SUMMARY_ROLE, RunsModel
+from app.theme.icons import ICON_SIZE
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from engine.store.base import RunSummary
@@ -146,5 +156,7 @@ class RunsView(QTreeView):
             self.header().setSectionResizeMode(column, mode)
             if not stretches:
                 self.header().resizeSection(column, round(WIDTHS[column] * style().scale))
+        side = round(ICON_SIZE * style().scale)
+        self.setIconSize(QSize(side, side))
         self.setIndentation(5 * UNIT)
         self._fit_columns()
