@@ -79,9 +79,10 @@ json_values = st.recursive(
 keywords = st.sampled_from(["type", "title", "description", "default", "anyOf", "$ref", "enum", "items"])
 
 
-@given(
-    st.dictionaries(st.text(max_size=6), st.dictionaries(keywords, json_values, max_size=4) | json_values, max_size=4)
-)
+declared = st.dictionaries(keywords, json_values, max_size=4) | json_values
+
+
+@given(st.dictionaries(st.text(max_size=6), declared, max_size=4))
 @settings(deadline=None, max_examples=60)
 def test_a_hostile_schema_does_no_harm(properties: dict[str, Any]) -> None:
     _has_ports_and_facts({"properties": properties, "required": list(properties)})
@@ -106,7 +107,7 @@ def _has_ports_and_facts(schema: dict[str, Any]) -> None:
 def test_lists_are_kept_and_a_file_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
     path = tmp_path / "new" / "mcp-tools.json"
     assert read_listings(path) == {}
-    tool = ListedTool(name="read", title="Read", description="Reads ä\ud800.", input_schema={"type": "object"})
+    tool = ListedTool(name="read", title="Read", description="Reads ä.", input_schema={"type": "object"})
     listings = {"files": Listing(fingerprint="abc", tools=(tool,), left_out=("One is missing.",))}
     write_listings(path, listings)
     assert read_listings(path) == listings
