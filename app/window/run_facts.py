@@ -142,7 +142,7 @@ def models_of(workflow: Workflow, default: str) -> tuple[str, ...]:
     usual = own if isinstance(own, str) and own else default
     names: dict[str, None] = {}
     for node in workflow.nodes:
-        if node.type == "llm" or (node.type == "router" and node.config.get("mode", "model") == "model"):
+        if node.type in {"llm", "agent"} or (node.type == "router" and node.config.get("mode", "model") == "model"):
             name = node.config.get("model")
             names[name if isinstance(name, str) and name else usual] = None
     return tuple(names) or (usual,)

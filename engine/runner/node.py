@@ -83,7 +83,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
 def _taken_up(level: Level, node: NodePlan, outputs: Outputs, calls: Sequence[ModelCall]) -> Outputs:
     """What the node gave, noted where it is a result of the workflow or is to be remembered."""
     if level.memory is not None:
-        level.memory.note(node.id, calls)
+        level.memory.note(node.id, calls, node.spec.recorded(outputs))
     if node.result_name is not None:
         level.core.outputs[node.result_name] = outputs["value"]
     return outputs
