@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
@@ -37,6 +37,9 @@ from engine.store.resume import ForkPlan, fork, resume, resume_with
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
+
+KEPT: Final = "kept"
+"""The matter of the message that a run is not kept any more."""
 
 
 class History(QObject):
@@ -138,9 +141,17 @@ class History(QObject):
         session.run_started.connect(lambda: self._listen(document))
         session.run_ended.connect(lambda: self.note_end(document))
 
+    def show_in_list(self, run_id: str) -> None:
+        """Show a run among all that are kept."""
+        self._window.drawer.unfold("runs")
+        self.panel.seek(run_id)
+
     def note_end(self, document: Document) -> None:
-        """A run has ended: lists and pages show it, and what is too much goes."""
+        """A run has ended: lists, pages and the status line show it, and what is too much goes."""
         self.access.changed.emit()
+        run_id, status = document.session.run_id, self._window.status
+        if run_id and not document.bars.text(KEPT):
+            self.access.ask(lambda store: store.find(run_id).run_id, status.note_kept)
         page = self.pages.get(document.session.run_id)
         if page is not None:
             self._ask(lambda store: store.find(page.session.run_id), page.show_summary)
@@ -160,7 +171,7 @@ class History(QObject):
         self.access.ask(lambda store: store.retain(most_runs=most_runs, most_bytes=most_bytes))
 
     def _listen(self, document: Document) -> None:
-        document.bars.drop("kept")
+        document.bars.drop(KEPT)
         if document.session.run is None:
             return
 
@@ -168,7 +179,7 @@ class History(QObject):
             lost = next((event for event in events if isinstance(event, RunNotKept)), None)
             if lost is not None:
                 text = f"From here on this run is not kept. {lost.error} {lost.remedy}"
-                document.bars.say("kept", text.strip(), "warning")
+                document.bars.say(KEPT, text.strip(), "warning")
 
         document.session.run.events.connect(look)
 

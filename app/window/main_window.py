@@ -168,6 +168,7 @@ class MainWindow(QMainWindow):
         self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status.problems_clicked.connect(lambda: self.drawer.toggle("problems"))
         self.status.question_clicked.connect(self._show_question)
+        self.status.kept_clicked.connect(self.history.show_in_list)
         self.runs.problems_in_the_way.connect(lambda _document: self.drawer.unfold("problems"))
         self.drawer.unfolded.connect(lambda _name: self.commands.refresh())
         self.preferences.changed.connect(self._follow_preferences)
