@@ -12,10 +12,12 @@ from typing import Annotated
 import typer
 
 from engine import __version__
-from engine.cli.batch_command import batch_command
 from engine.cli.added import add_extensions
+from engine.cli.batch_command import batch_command
 from engine.cli.exit_codes import ExitCode
+from engine.cli.export_command import export_command
 from engine.cli.graph_command import graph_command
+from engine.cli.import_command import import_command
 from engine.cli.models_command import models_app
 from engine.cli.nodes_command import nodes_command
 from engine.cli.output import err, give_up_stdout, prepare_streams
@@ -36,6 +38,8 @@ app.command("batch")(batch_command)
 app.add_typer(runs_app, name="runs")
 app.command("validate")(validate_command)
 app.command("graph")(graph_command)
+app.command("import")(import_command)
+app.command("export")(export_command)
 app.command("nodes")(nodes_command)
 app.command("tools")(tools_command)
 app.command("plugins")(plugins_command)
