@@ -283,13 +283,15 @@ class History(QObject):
 
     def _look_for_broken(self) -> None:
         """Offer to show a run that the last session left unfinished."""
-        which = RunFilter(statuses=frozenset({RunStatus.INTERRUPTED}))
+        which = RunFilter(statuses=frozenset({RunStatus.INTERRUPTED, RunStatus.WAITING}))
 
         def answered(found: tuple[list[RunSummary], list[RunSummary]]) -> None:
             newest, broken = found
             # Only what was last at work: older ones have been seen, and stand in the list.
             if newest and broken and newest[0].run_id == broken[0].run_id:
-                text = f"The run “{title_of(broken[0])}” was interrupted. It can go on where it broke off."
+                waits = broken[0].status is RunStatus.WAITING
+                how = "waits for your answer" if waits else "was interrupted"
+                text = f"The run “{title_of(broken[0])}” {how}. It can go on where it broke off."
                 run_id = broken[0].run_id
                 self._window.notices.say("broken", text, "info", [("Show it", lambda: self.open_run(run_id))])
 

@@ -19,10 +19,12 @@ from engine.runner.events import (
     NodeSkipped,
     NodeStarted,
     NodeStreaming,
+    NodeWaiting,
     RunNotKept,
     RunResumed,
     RunStarted,
 )
+from engine.runner.questions import CLOSING
 from engine.values import to_text
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -67,6 +69,7 @@ class Progress:
         cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
         document: The document that runs; None where it is not known.
         iterations: Those that each loop has ended, by its full path.
+        questions: What waits for a person, by path.
         is_kept: Whether the history has all of it, should the run be kept at all.
     """
 
@@ -80,15 +83,19 @@ class Progress:
     cost_usd: float | None = 0.0
     document: Workflow | None = None
     iterations: dict[str, list[LoopIterationCompleted]] = field(default_factory=dict[str, list[LoopIterationCompleted]])
+    questions: dict[str, NodeWaiting] = field(default_factory=dict[str, NodeWaiting])
     is_kept: bool = True
 
     def take(self, event: AnyEvent) -> None:
         """Go on by one event."""
+        self._ask(event)
         match event:
             case RunStarted():
                 self.workflow, self.models, self.started = event.workflow, event.models, event.time
             case RunResumed():
+                # What was at work or waited when the run broke off begins anew, or asks anew.
                 self.started = event.time
+                self.at_work.clear()
             case NodeStarted() if event.node_type != "loop":  # a loop has its bar
                 self.at_work[event.path] = NodeAtWork(event.node_type)
             case NodeStreaming():
@@ -107,6 +114,14 @@ class Progress:
                 self._turn(event)
             case _:
                 pass
+
+    def _ask(self, event: AnyEvent) -> None:
+        if isinstance(event, NodeWaiting):
+            self.questions[event.path] = event
+        elif isinstance(event, CLOSING):
+            self.questions.pop(event.path, None)
+        elif isinstance(event, RunResumed):
+            self.questions.clear()
 
     def _say(self, path: str, words: str, *, joined: bool) -> None:
         node = self.at_work.get(path)

@@ -95,7 +95,7 @@ def run_command(
                 models.get(model)
             return start(source.workflow, inputs, replace(options, models=models, store=kept))
 
-        result, is_kept = asyncio.run(watch(begin, models, form))
+        watched = asyncio.run(watch(begin, models, form))
     except EngineError as error:
         if as_json:
             from engine.cli.output import write_json
@@ -106,7 +106,7 @@ def run_command(
     finally:
         if kept is not None:
             kept.close()
-    return tell(result, form, is_kept=is_kept and kept is not None)
+    return tell(watched, form, is_kept=kept is not None)
 
 
 def open_history(path: Path | None) -> Store | None:

@@ -81,7 +81,7 @@ def runs_resume(
             source, workflow = _opened(document)
             return resume_with(kept, run_id, workflow, _with_source(given, source))
 
-        return _Going(kept, options, model, events, as_json).on(begin)
+        return Going(kept, options, model, events, as_json).on(begin)
 
 
 def runs_fork(
@@ -153,12 +153,12 @@ def runs_fork(
             allow_private_addresses=allow_private_addresses,
             allow_code=allow_code,
         )
-        going = _Going(kept, _with_source(options, source), model, events, as_json)
+        going = Going(kept, _with_source(options, source), model, events, as_json)
         return going.on(lambda given: fork(kept, plan, given))
 
 
 @dataclass(frozen=True, slots=True)
-class _Going:
+class Going:
     """How a run goes on: where it is kept, with which options and model, and how it is told."""
 
     store: Store
@@ -186,7 +186,7 @@ class _Going:
             return begin(replace(self.options, models=models))
 
         try:
-            result, is_kept = asyncio.run(watch(begun, models, form))
+            watched = asyncio.run(watch(begun, models, form))
         except EngineError as error:
             if self.as_json:
                 from engine.cli.output import write_json
@@ -194,7 +194,7 @@ class _Going:
 
                 write_json(refusal_to_json(error))
             raise
-        return tell(result, form, is_kept=is_kept)
+        return tell(watched, form)
 
 
 def _opened(document: str) -> tuple[str, Workflow]:

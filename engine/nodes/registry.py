@@ -10,9 +10,9 @@ import difflib
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from engine.nodes import agent, approval, llm, loop, output, router, subflow, tool, transform, validator
 from engine.nodes import exit as exit_node
 from engine.nodes import input as input_node
-from engine.nodes import agent, llm, loop, output, router, tool, transform, validator
 from engine.nodes.spec import AnySpec
 
 
@@ -53,5 +53,5 @@ class Registry:
 @cache
 def builtin_registry() -> Registry:
     """The node types that come with the program, and those that enabled plugins have added to it."""
-    modules = (input_node, output, llm, agent, router, transform, validator, tool, loop, exit_node)
+    modules = (input_node, output, llm, agent, router, transform, validator, approval, tool, loop, exit_node, subflow)
     return Registry(module.SPEC for module in modules)

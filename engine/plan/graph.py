@@ -57,6 +57,7 @@ class NodePlan:
         exit_of: For an exit, the position of its loop.
         tells_iteration: Whether it is told about its iteration.
         result_name: For an output, what the workflow's result is called.
+        part: For a subflow, what it runs.
     """
 
     position: int
@@ -75,6 +76,13 @@ class NodePlan:
     exit_of: int | None = None
     tells_iteration: bool = False
     result_name: str | None = None
+    part: PartPlan | None = None
+
+    @property
+    def body(self) -> GraphPlan | None:
+        """The graph inside it: what a loop runs again and again, what a subflow runs; None for any other node."""
+        inside = self.loop or self.part
+        return inside.body if inside is not None else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +133,19 @@ class LoopPlan:
     feedback_ends: tuple[int, ...]
     exit: int
     judge: NodePlan | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartPlan:
+    """A subflow and the workflow in it.
+
+    Attributes:
+        body: The workflow.
+        parameters: The settings of its inputs, by name.
+    """
+
+    body: GraphPlan
+    parameters: dict[str, InputConfig]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

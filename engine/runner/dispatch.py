@@ -7,6 +7,7 @@ from engine.plan.graph import NodePlan
 from engine.runner.loop import run_loop
 from engine.runner.node import bypass, run_leaf, skip
 from engine.runner.scheduler import DEAD, GraphRun
+from engine.runner.subflow import run_subflow
 from engine.values import Value
 
 
@@ -29,6 +30,8 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
         return await run_loop(run, node, inputs)
     if not node.enabled:
         return bypass(run.level, node, inputs)
+    if node.part is not None:
+        return await run_subflow(run.level, node, node.part, inputs)
     return await run_leaf(run.level, node, inputs)
 
 

@@ -20,6 +20,7 @@ from engine.runner.events import (
     LoopIterationStarted,
     NodeAnswered,
     NodeCompleted,
+    NodeRetrying,
     NodeSkipped,
     NodeStarted,
     NodeWaiting,
@@ -53,9 +54,9 @@ class ForkPoint:
         for step, wanted, after in zip(steps, self.place.steps, self.after, strict=False):
             if step.node != wanted.node:
                 return step.node not in after
-            if wanted.index is None:
+            if wanted is self.place.last and wanted.index is None:
                 return self.keeps_node
-            if step.index != wanted.index:
+            if wanted.index is not None and step.index != wanted.index:
                 return step.index is not None and step.index < wanted.index
         return False
 
@@ -88,8 +89,8 @@ def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> 
         graphs.append(graph)
         judged = frozenset({judge.id}) if judge is not None and judge is not node else frozenset[str]()
         after.append(_led_to(graph, node) | judged)
-        if node.loop is not None:
-            graph, judge = node.loop.body, node.loop.judge
+        if node.body is not None:
+            graph, judge = node.body, node.loop.judge if node.loop is not None else None
     return ForkPoint(place, tuple(nodes), tuple(graphs), tuple(after), keeps_node)
 
 
@@ -148,6 +149,9 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
             found[f"iteration started {event.index}", path] = event
         elif isinstance(event, LoopIterationCompleted):
             found[f"iteration completed {event.index}", path] = event
+        elif isinstance(event, NodeRetrying):  # a subflow that is attempted anew
+            for key in [key for key in found if key[1].startswith(f"{path}.")]:
+                del found[key]
         elif isinstance(event, (NodeStarted, NodeCompleted, NodeSkipped, LoopCompleted, NodeWaiting, NodeAnswered)):
             found.pop((event.type, path), None)
             found[event.type, path] = event
@@ -188,8 +192,8 @@ def _is_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None
         node = _find(graph, judge, step.node)
         if node is None or (step.index is not None and node.loop is None):
             return False
-        if node.loop is not None:
-            graph, judge = node.loop.body, node.loop.judge
+        if node.body is not None:
+            graph, judge = node.body, node.loop.judge if node.loop is not None else None
         if number == len(steps) - 1 and node_type is not None:
             return node.spec.type == node_type
     return True

@@ -85,13 +85,13 @@ def _anew_ids(point: ForkPoint) -> set[str]:
         found.add(step.node)
         found |= after
         for node in graph.nodes:
-            if node.loop is not None and (node.id == step.node or node.id in after):
-                found |= _all_ids(node.loop.body)
+            if node.body is not None and (node.id == step.node or node.id in after):
+                found |= _all_ids(node.body)
     return found
 
 
 def _all_ids(graph: GraphPlan) -> set[str]:
-    inner = (_all_ids(node.loop.body) for node in graph.nodes if node.loop is not None)
+    inner = (_all_ids(node.body) for node in graph.nodes if node.body is not None)
     return {node.id for node in graph.nodes}.union(*inner)
 
 
