@@ -14,6 +14,7 @@ from engine.cli.common_options import (
     ModelName,
     ResultJson,
 )
+from engine.cli.consent import Allow
 from engine.cli.history import RunName, StorePath, can_ask, history
 from engine.errors import EngineError
 
@@ -40,6 +41,7 @@ def runs_answer(
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
     allow_code: AllowCode = False,
+    allow: Allow = False,
     events: EventLines = False,
     as_json: ResultJson = False,
     store: StorePath = None,
@@ -52,13 +54,15 @@ def runs_answer(
     """
     from engine import RunOptions
     from engine.cli.asking import ask_now, question_lines
+    from engine.cli.consent import ask_consent
     from engine.cli.output import err
-    from engine.cli.runs_go_on import Going
+    from engine.cli.runs_go_on import Going, ran
     from engine.store.answering import question_at, record_answer
     from engine.store.resume import resume
 
     with history(context, store) as kept:
         asked = question_at(kept, kept.find(run).run_id, node)
+        ask_consent(ran(kept, asked.run_id), allow=allow)
         answer = _given(asked, _choice(approve=approve, reject=reject, choice=choice), value, comment)
         if answer is None:
             if not can_ask():

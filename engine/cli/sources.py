@@ -21,10 +21,12 @@ class Source:
     Attributes:
         path: Its file.
         workflow: What the file says.
+        is_template: Whether it came with the program.
     """
 
     path: Path
     workflow: Workflow
+    is_template: bool = False
 
 
 def template_files() -> list[Path]:
@@ -54,7 +56,7 @@ def open_source(name: str) -> Source:
     templates = {template_name(file): file for file in template_files()}
     found = templates.get(name.removesuffix(FILE_SUFFIX))
     if found is not None:
-        return Source(found, load(found))
+        return Source(found, load(found), is_template=True)
     if "/" in name or "\\" in name:
         load(name)
     raise DocumentError(
