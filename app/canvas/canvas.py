@@ -271,11 +271,14 @@ class Canvas(QWidget):
             self._is_selecting = False
 
     def _restyle(self) -> None:
+        was_fitted = self.fitting.is_fitted
         self.viewer.apply_zoom()
         self.viewer.repaint_ground()
         self.view.restyle()
         self.fitting.place_corners(self.size())
         self.beginning.stand_in_the_middle()
+        if was_fitted:
+            self.fitting.fit_again()
 
     def _say(self, text: str, place: QPoint) -> None:
         self.hint.say(text, self.viewer.mapTo(self, place))
@@ -310,4 +313,5 @@ class Canvas(QWidget):
         super().resizeEvent(event)
         self.fitting.place_corners(self.size())
         self.beginning.stand_in_the_middle()
-        self.fitting.fit_to_size()
+        if self.fitting.is_fitted:
+            self.fitting.fit_again()

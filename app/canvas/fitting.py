@@ -50,10 +50,14 @@ class Fitting:
         self._look_at_start()
         self._fitted, self._fit_again = self._standing, self.first_look
 
-    def fit_to_size(self) -> None:
-        """The view has another size: fit the document again, unless somebody has moved or zoomed the view since."""
-        if self._fitted is not None and self._fitted == self._standing:
-            self._fit_again()
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the document was fitted, and nobody has moved or zoomed the view since."""
+        return self._fitted is not None and self._fitted == self._standing
+
+    def fit_again(self) -> None:
+        """Fit the document as it was fitted last."""
+        self._fit_again()
 
     @property
     def _standing(self) -> tuple[float, float, float] | None:
@@ -61,7 +65,7 @@ class Fitting:
         if not self._view.nodes:
             return None
         corner = self._viewer.mapToScene(0, 0)
-        return (self._viewer.factor, corner.x(), corner.y())
+        return (self._viewer.transform().m11(), corner.x(), corner.y())
 
     def _look_at_start(self) -> None:
         if self._viewer.zoom < LEAST_FIRST:

@@ -263,7 +263,6 @@ class History(QObject):
         page = HistoryPage(document, session, self.access)
         page.copy_wanted.connect(lambda: self._window.documents.open_copy(session.workflow))
         page.resume_wanted.connect(self.resume)
-        page.fork_wanted.connect(lambda: self.fork_from(document, document.iterations.detail.place))
         page.compare_wanted.connect(lambda parent, place: self._compare_fork(page, parent, place))
         return page
 

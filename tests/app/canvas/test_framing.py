@@ -213,3 +213,20 @@ def test_the_beginning_fits_a_narrow_canvas(make_canvas: MakeCanvas) -> None:
     beginning = hand.canvas.beginning
     assert hand.canvas.rect().contains(beginning.geometry())
     assert beginning.height() >= beginning.heightForWidth(beginning.width())
+
+
+def test_a_fitted_document_is_fitted_again_with_larger_texts(hand: Hand) -> None:
+    hand.canvas.fit_all()
+    try:
+        style().choose("dark", 1.5)
+        QApplication.processEvents()
+        assert hand.canvas.fitting.is_fitted
+        assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+    finally:
+        style().choose("dark", 1.0)
+
+
+def test_there_is_no_map_of_nothing(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(Workflow())
+    hand.canvas.minimap.redraw()
+    assert not hand.canvas.minimap.isVisible()

@@ -82,8 +82,8 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     written = [line.written for line in document.log.model.lines]
     assert any("The sea is wide, draft 2." in line for line in written)
     page = window.history.pages[run_id]
-    assert page.bar.text.startswith(f"Run {run_id[:6]} of today, ")
-    assert ", as it ran · Done" in page.bar.text
+    assert page.bar.text == f"Run {run_id[:6]}, as it ran · Done"
+    assert page.bar.origin == ""
     assert window.run_bar.saved.text() == "as it ran"
     with qtbot.waitSignal(session.filled, timeout=10_000):
         session.look_at("loop", 0)
