@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,18 +20,12 @@ from app.window.run_facts import runs_code
 from app.window.run_options import run_options
 from engine.document.problems import has_errors
 from engine.models.catalogue import Models
-from engine.models.catalogue import Models
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
 from engine.runner.declared import declared_inputs
 from engine.values import Value
 
 if TYPE_CHECKING:
-    from app.batch.batch_window import BatchWindow
-    from engine.batch.batch import BatchOptions
-
-if TYPE_CHECKING:
-    from app.batch.batch_window import BatchWindow
     from engine.batch.batch import BatchOptions
 
 _Role = QMessageBox.ButtonRole
@@ -51,11 +44,9 @@ class Runs(QObject):
     Signals:
         problems_in_the_way: A document has errors and cannot run; they should be shown.
         run_wanted: A person wants to see a run that is kept; its id.
-        run_wanted: A person wants to see a run that is kept; its id.
     """
 
     problems_in_the_way = Signal(object)
-    run_wanted = Signal(str)
     run_wanted = Signal(str)
 
     def __init__(
@@ -107,14 +98,16 @@ class Runs(QObject):
         dialog.wanted.connect(start)
         dialog.open()
 
-    def run_batch(self, document: Document) -> BatchWindow:
+    def run_batch(self, document: Document) -> None:
         """Show the window in which a document is run for each row of a table."""
+        document.session.seal()
+        self._consent.before_run(document.session, lambda: self._show_batch(document))
+
+    def _show_batch(self, document: Document) -> None:
         from app.batch.batch_window import BatchWindow
         from engine.batch.batch import BatchOptions
 
-        session = document.session
-        session.seal()
-        workflow, path = session.workflow, session.path
+        workflow, path = document.session.workflow, document.session.path
 
         def options() -> BatchOptions:
             folder = path.parent if path is not None and document.may_use_folder else None
@@ -128,29 +121,6 @@ class Runs(QObject):
         window.open_wanted.connect(self.run_wanted)
         window.run_ended.connect(self._history.changed)
         window.show()
-        return window
-
-    def run_batch(self, document: Document) -> BatchWindow:
-        """Show the window in which a document is run for each row of a table."""
-        from app.batch.batch_window import BatchWindow
-        from engine.batch.batch import BatchOptions
-
-        session = document.session
-        session.seal()
-        workflow, path = session.workflow, session.path
-
-        def options() -> BatchOptions:
-            folder = path.parent if path is not None and document.may_use_folder else None
-            source = "" if path is None else str(path)
-            run = run_options(workflow, self._engine, self._preferences, folder, None, source)
-            return BatchOptions(run=run, store=self._history.store, models=lambda: run.models or Models())
-
-        folder = None if path is None else path.parent
-        window = BatchWindow(self._engine, workflow, options, self._asker, folder, self._window)
-        window.open_wanted.connect(self.run_wanted)
-        window.run_ended.connect(self._history.changed)
-        window.show()
-        return window
 
     def toggle_pause(self, document: Document) -> None:
         """Pause a run, or let it go on."""
