@@ -17,6 +17,7 @@ from engine.document.model import Workflow
 from engine.expr import ExpressionError, compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.loop_exits import ListedCondition
+from engine.plan.parts import node_at
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import exit_reason_words, money, seconds
 from engine.values import Value, to_text
@@ -26,7 +27,7 @@ _SHOWN: Final = 60
 
 def loop_config(workflow: Workflow, path: str) -> LoopConfig:
     """The settings of the loop at a path of a run (`outer[1].inner`); the usual ones where it has none to be read."""
-    node = workflow.nodes_by_id.get(path.rpartition(".")[2])
+    node = node_at(workflow, path)
     try:
         return LoopConfig.model_validate(node.config if node is not None else {})
     except ValidationError:
