@@ -1,0 +1,41 @@
+"""The page for people who come from another program: no empty cell, and what shows each line is there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.architecture.markdown import read
+from tests.architecture.project import ROOT
+
+PAGE = "docs/coming-from.md"
+SYSTEMS = 5
+_LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)]+)\)")
+ROWS = [
+    [cell.strip() for cell in line.strip().strip("|").split("|")]
+    for line in read(PAGE).splitlines()
+    if line.startswith("|") and not line.startswith(("|---", "| there "))
+]
+
+
+def test_there_is_a_table_for_each_system() -> None:
+    assert read(PAGE).count("| there | here | shown by |") == SYSTEMS
+    assert len(ROWS) > 80
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_each_line_says_what_shows_it_and_that_is_there(row: list[str]) -> None:
+    assert len(row) == 3
+    assert all(row)
+    shown_by = _LINK.findall(row[2])
+    assert shown_by
+    for name, path in shown_by:
+        file = ROOT / path
+        assert file.is_file(), path
+        if path.startswith("templates/"):
+            assert name == f"template {file.name.removesuffix('.loop.json')}"
+        else:
+            function = name.strip("`")
+            defined = re.search(rf"^ *(?:async )?def {function}\(", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert defined is not None, f"{path} has no {function}"
