@@ -10,9 +10,9 @@ import difflib
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from engine.nodes import agent, aggregator, iterator, llm, loop, output, router, tool, transform, validator
 from engine.nodes import exit as exit_node
 from engine.nodes import input as input_node
-from engine.nodes import agent, llm, loop, output, router, tool, transform, validator
 from engine.nodes.spec import AnySpec
 
 
@@ -41,5 +41,6 @@ class Registry:
 @cache
 def builtin_registry() -> Registry:
     """The node types that come with the program."""
-    modules = (input_node, output, llm, agent, router, transform, validator, tool, loop, exit_node)
+    plain = (input_node, output, llm, agent, router, transform, validator, tool)
+    modules = (*plain, loop, exit_node, iterator, aggregator)
     return Registry(module.SPEC for module in modules)

@@ -83,8 +83,8 @@ def strategies_of(graph: GraphPlan) -> tuple[str, ...]:
     for node in graph.nodes:
         if isinstance(node.config, AgentConfig) and node.enabled:
             found.append(node.config.turn_strategy)
-        if node.loop is not None:
-            found += strategies_of(node.loop.body)
+        if node.body is not None:
+            found += strategies_of(node.body)
     return tuple(dict.fromkeys(found))
 
 

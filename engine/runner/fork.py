@@ -1,8 +1,9 @@
 """Which part of a run's past holds before a place from which it is to be run anew.
 
 What hangs on the place is run anew: in its own graph the nodes that it leads to, in the loops around it the iterations
-after it and whatever those loops lead to. Everything else stays as it was, parallel branches too. The events that stay
-are copied, in order and numbered anew, with what was paid for them taken off: a fork pays for what it does itself.
+after it and whatever those loops lead to; of an iterator the one item, since no item knows of another. Everything else
+stays as it was, parallel branches too. The events that stay are copied, in order and numbered anew, with what was paid
+for them taken off: a fork pays for what it does itself.
 """
 
 from __future__ import annotations
@@ -36,31 +37,38 @@ class ForkPoint:
         place: The place; None: nothing is run anew but what had not come to its end.
         graphs: The graph of each of its steps, outermost first.
         after: For each step, the ids of the nodes of that graph that its node leads to.
+        apart: For each step, whether its node is an iterator, of which an iteration leads to no other.
         keeps_node: Whether the node at the place keeps what it gave, and only what hangs on it is run anew.
     """
 
     place: Place | None
     graphs: tuple[GraphPlan, ...] = ()
     after: tuple[frozenset[str], ...] = ()
+    apart: tuple[bool, ...] = ()
     keeps_node: bool = False
 
     def holds(self, steps: Sequence[Step]) -> bool:
         """Whether what a node gave, or an iteration that ended, comes before the place."""
         if self.place is None:
             return True
-        for step, wanted, after in zip(steps, self.place.steps, self.after, strict=False):
+        for step, wanted, after, is_apart in zip(steps, self.place.steps, self.after, self.apart, strict=False):
             if step.node != wanted.node:
                 return step.node not in after
             if wanted.index is None:
                 return self.keeps_node
             if step.index != wanted.index:
-                return step.index is not None and step.index < wanted.index
+                return step.index is not None and (is_apart or step.index < wanted.index)
         return False
 
     def has_begun(self, steps: Sequence[Step]) -> bool:
-        """Whether an iteration's beginning comes before the place: it does where the place lies in the iteration."""
-        inside = self.place is not None and tuple(steps) == self.place.steps[: len(steps)]
-        return len(steps) < len(self.place.steps) if inside and self.place is not None else self.holds(steps)
+        """Whether an iteration's beginning comes before the place: it does where the place lies in the iteration.
+
+        An item's always does: all items had begun with the iterator, and that an iteration 0 begins says that the loop
+        begins anew.
+        """
+        if self.place is None or tuple(steps) != self.place.steps[: len(steps)]:
+            return self.holds(steps)
+        return len(steps) < len(self.place.steps) or self.apart[-1]
 
 
 def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> ForkPoint:
@@ -73,19 +81,20 @@ def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> 
         return ForkPoint(None)
     graphs: list[GraphPlan] = []
     after: list[frozenset[str]] = []
+    apart: list[bool] = []
     graph = plan.graph
     for step in place.steps:
         node = next((node for node in graph.nodes if node.id == step.node), None)
         if node is None:
             ids = ", ".join(node.id for node in graph.nodes)
             raise PlaceError(f'There is no node "{step.node}" at that place ({place}).', f"There are: {ids}.")
-        if step.index is not None and node.loop is None:
+        if step.index is not None and node.body is None:
             raise PlaceError(f'"{step.node}" is no loop, and has no iterations ({place}).', f"Write {step.node}.")
         graphs.append(graph)
         after.append(_led_to(graph, node))
-        if node.loop is not None:
-            graph = node.loop.body
-    return ForkPoint(place, tuple(graphs), tuple(after), keeps_node)
+        apart.append(node.iterator is not None)
+        graph = node.body or graph
+    return ForkPoint(place, tuple(graphs), tuple(after), tuple(apart), keeps_node)
 
 
 def _led_to(graph: GraphPlan, start: NodePlan) -> frozenset[str]:
@@ -173,10 +182,9 @@ def _is_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None
     """Whether a plan still has what the event is about, of the same type."""
     for number, step in enumerate(steps):
         node = next((node for node in graph.nodes if node.id == step.node), None)
-        if node is None or (step.index is not None and node.loop is None):
+        if node is None or (step.index is not None and node.body is None):
             return False
-        if node.loop is not None:
-            graph = node.loop.body
+        graph = node.body or graph
         if number == len(steps) - 1 and node_type is not None:
             return node.spec.type == node_type
     return True

@@ -13,7 +13,7 @@ from engine.errors import EngineError
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.exits.spending import BUDGET, TIMEOUT
 from engine.exits.verdict import is_true
-from engine.expr import Namespace, compile_expression
+from engine.expr import compile_expression
 from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.graph import NodePlan
@@ -117,9 +117,7 @@ class LoopRun:
         if not self.config.condition.strip():
             return True
         level = self.state.level
-        scope: dict[str, Value | Namespace] = {"input": self.state.original, "state": level.core.state.now}
-        if level.frame is not None:
-            scope["loop"] = level.frame
+        scope = level.scope({"input": self.state.original})
         return is_true("condition", compile_expression(self.config.condition), scope)
 
     def _passed_through(self, reason: str) -> Outputs:

@@ -62,15 +62,15 @@ def check_note(graph: GraphPlan, note: Note) -> None:
     for number, step in enumerate(steps):
         node = next((node for node in nodes if node.id == step.node), None)
         is_last = number == len(steps) - 1
-        if node is None or (step.index is None) != is_last or (not is_last and node.loop is None):
+        if node is None or (step.index is None) != is_last or (not is_last and node.body is None):
             raise NoteError(f'There is no node "{shown(note.to, 60)}".', _remedy(graph))
         if is_last and node.spec.model(node.config) is None:
             raise NoteError(f'"{node.title}" calls no model, and so receives no notes.', _remedy(graph))
-        nodes = node.loop.body.nodes if node.loop is not None else ()
+        nodes = node.body.nodes if node.body is not None else ()
 
 
 def _all_nodes(graph: GraphPlan) -> tuple[NodePlan, ...]:
-    inner = (node for outer in graph.nodes if outer.loop is not None for node in _all_nodes(outer.loop.body))
+    inner = (node for outer in graph.nodes if outer.body is not None for node in _all_nodes(outer.body))
     return (*graph.nodes, *inner)
 
 

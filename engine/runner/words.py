@@ -14,6 +14,7 @@ _REASONS: Final = {
     "stable_output": "the result no longer changed",
     "judge_done": "the judge found it done",
     "until": "its 'until' expression became true",
+    "all_items": "every item was worked on",
     "exit_loop": "a node of it ended it",
     "condition": "its condition was not met",
     "disabled": "it is disabled",

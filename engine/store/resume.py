@@ -258,9 +258,9 @@ def _keeps_node(place: Place, changes: Changes) -> bool:
 def _node_at(plan: Plan, place: Place) -> NodePlan:
     graph = plan.graph
     for step in place.steps[:-1]:
-        loop = next(node.loop for node in graph.nodes if node.id == step.node)
-        assert loop is not None, "fork_point has found the place"
-        graph = loop.body
+        body = next(node.body for node in graph.nodes if node.id == step.node)
+        assert body is not None, "fork_point has found the place"
+        graph = body
     return next(node for node in graph.nodes if node.id == place.last.node)
 
 
