@@ -179,6 +179,15 @@ class LiveRun(QObject):
 
         self._with_run(hand_over)
 
+    def post_note(self, to: str, text: str) -> None:
+        """Post a note to a node, by its id or its place in the run; its next model call receives it."""
+
+        def hand_over(run: Run) -> None:
+            with contextlib.suppress(EngineError):  # the run is over, and tells that itself
+                run.post_note(to, text)
+
+        self._with_run(hand_over)
+
     async def _start(self, begin: Callable[[], Run]) -> None:
         try:
             self._run = begin()

@@ -31,6 +31,7 @@ from app.theme.style import Style
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from benchmarks.processes import ROOT
+from benchmarks.screenshot_summary import SUMMARIES, summary_workflow
 from engine import dumps
 from engine.document.model import FILE_SUFFIX, Workflow
 
@@ -193,8 +194,21 @@ def _draw_parts(studio: Studio, document: Document) -> None:
     faulty.canvas.fit_all()
     studio.take("problems")
     window.drawer.fold()
+    _draw_iterations(studio)
     studio.open_workflow(_large())
     studio.take("large")
+
+
+def _draw_iterations(studio: Studio) -> None:
+    """The panel of a loop that converges, looked at in its third iteration."""
+    window = studio.window
+    document = studio.open_workflow(summary_workflow())
+    window.runs.run(document)
+    until(lambda: document.session.run is None)
+    window.drawer.unfold("iterations")
+    document.session.look_at("loop", 2)
+    studio.take("panel-iterations", document.iterations, looks=("dark", "light", "dark-150"))
+    window.drawer.fold()
 
 
 def settle(milliseconds: int) -> None:
@@ -225,11 +239,12 @@ def _is_streaming(session: Session) -> bool:
 
 def _script(pause_s: float) -> dict[str, object]:
     rules: list[dict[str, object]] = []
-    for node, texts in (("draft", _DRAFTS), ("critique", _ADVICE)):
+    for node, texts in (("draft", _DRAFTS), ("critique", _ADVICE), ("rewrite", SUMMARIES)):
         for turn, text in enumerate(texts):
             slow = pause_s if (node, turn) == ("draft", 1) else 0.0
             reply = {"text": text, "stream": 6, "chunk_delay_s": slow, "delay_s": THINKING_S}
             rules.append({"node": node, "iteration": turn, "reply": reply})
+    rules.append({"node": "find_gaps", "reply": {"text": "Who read the book in the end?", "delay_s": THINKING_S}})
     price = {"input_usd_per_million_tokens": 0.15, "output_usd_per_million_tokens": 0.6}
     return {"rules": rules, "price": price}
 

@@ -20,7 +20,7 @@ from app.inspector.words import value_text
 from app.theme.tokens import UNIT
 from app.theme.widgets import Fold, PlainLabel, inset_number, plain_tool_tip
 from engine.document.model import Node
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.registry import builtin_registry
 from engine.plan.structure import Structure
 from engine.store.resume import Changes
@@ -109,9 +109,11 @@ class ForkForm(QWidget):
             if edit.text() != old:
                 settings.setdefault(node_id, {})[name] = edit.text()
         most, loop = None, self._place.loop
-        if loop is not None and self.exit_condition is not None and self.most is not None:
-            if self.exit_condition.currentData() != _config(loop, "exit_condition"):
-                settings.setdefault(loop.id, {})["exit_condition"] = self.exit_condition.currentData()
+        if loop is not None and self.exit_condition is not None:
+            chosen = self.exit_condition.currentData()
+            if chosen != _config(loop, "exit_condition"):
+                settings.setdefault(loop.id, {})["exit_condition"] = chosen
+        if loop is not None and self.most is not None:
             most = self.most.value() if self.most.value() != _config(loop, "max_iterations") else None
         has_value, value = self._changed_value()
         model = self.model.currentText().strip()
@@ -168,6 +170,17 @@ class ForkForm(QWidget):
         return box
 
     def _add_loop(self, loop: Node) -> None:
+        if not _config(loop, "exit_conditions"):  # a list of several takes its place
+            self.exit_condition = self._condition_box(loop)
+        most = QSpinBox()
+        most.setRange(1, 10_000)
+        inset_number(most)
+        most.setValue(int(_config(loop, "max_iterations") or 1))
+        most.valueChanged.connect(lambda _number: self.edited.emit())
+        self._add("Iterations at the most, those that are reused counted", most)
+        self.most = most
+
+    def _condition_box(self, loop: Node) -> QComboBox:
         declared = fields_of(LoopConfig)["exit_condition"]
         help_of = choice_help(declared)
         combo = narrow_combo()
@@ -178,13 +191,7 @@ class ForkForm(QWidget):
             combo.setCurrentIndex(max(combo.findData(_config(loop, "exit_condition")), 0))
         combo.currentIndexChanged.connect(lambda _at: self.edited.emit())
         self._add("The loop stops when", combo)
-        most = QSpinBox()
-        most.setRange(1, 10_000)
-        inset_number(most)
-        most.setValue(int(_config(loop, "max_iterations") or 1))
-        most.valueChanged.connect(lambda _number: self.edited.emit())
-        self._add("Iterations at the most, those that are reused counted", most)
-        self.exit_condition, self.most = combo, most
+        return combo
 
     def _add(self, title: str, widget: QWidget) -> None:
         label = PlainLabel(title)
@@ -207,7 +214,7 @@ def _prompts(node: Node) -> list[tuple[str, str]]:
 def _config(node: Node, name: str) -> Value:
     """A setting of a node, or what it is where nothing is said."""
     spec = builtin_registry().find(node.type)
-    usual = spec.config.model_fields[name].default if spec is not None else None
+    usual = spec.config.model_fields[name].get_default(call_default_factory=True) if spec is not None else None
     return node.config.get(name, usual)
 
 

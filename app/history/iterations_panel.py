@@ -89,6 +89,8 @@ class IterationsPanel(QWidget):
         self.refresh()
 
     def _arrange(self) -> None:
+        self.setProperty("panel", True)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.latest.setAccessibleName("Follow the run again")
         self.latest.setToolTip("Follow the run again (Esc)")
         self.export.setToolTip("Write the run to a file")

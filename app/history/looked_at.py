@@ -7,7 +7,7 @@ from app.history.stopping import given_in, sentence
 from app.runs.picture import NO_LOOP, LoopPicture
 from app.session import Session
 from engine.document.model import Workflow
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.store.stopping import loop_config
 from engine.values import Value
 

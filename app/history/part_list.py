@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QAbstractItemView, QListWidget, QListWidgetItem, QWidget
 
 from app.history.detail_parts import Tab
@@ -15,11 +14,12 @@ from app.inspector.result_page import STATE_COLOURS
 from app.inspector.words import STATE_ICONS, state_words
 from app.runs.picture import NodePicture, NodeState
 from app.theme.style import icon, style
-from app.theme.tokens import FONT_SIZE_SMALL, UNIT
-from app.theme.widgets import plain_tool_tip
+from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel, plain_tool_tip
 
 _WIDTHS: Final = (96, 164)
 """The least and the most that the list takes, in pixels at the usual size of texts."""
+HEADING: Final = "Nodes"
 _KEY_ROLE: Final = Qt.ItemDataRole.UserRole
 _STATE_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 _ICONS: Final = {
@@ -42,6 +42,7 @@ class PartList(QListWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._tabs: list[Tab] = []
+        self._shown: tuple[str, Callable[[str], NodePicture]] | None = None
         self._is_showing = False
         self.setAccessibleName("Parts of the iteration")
         self.setProperty("bare", True)
@@ -57,7 +58,7 @@ class PartList(QListWidget):
     @property
     def titles(self) -> list[str]:
         """What the list says, headings included."""
-        return [self.item(row).text() for row in range(self.count())]
+        return [self.item(row).text() or HEADING for row in range(self.count())]
 
     def show_parts(self, tabs: list[Tab], chosen: str, execution: Callable[[str], NodePicture]) -> None:
         """Show what there is.
@@ -67,6 +68,7 @@ class PartList(QListWidget):
             chosen: The key of the part that is seen.
             execution: Gives what a node did, by its id.
         """
+        self._shown = (chosen, execution)
         self._is_showing = True
         try:
             if tabs != self._tabs:
@@ -104,28 +106,24 @@ class PartList(QListWidget):
         self.setFixedWidth(min(max(wanted + side + 13 * UNIT, least), most))
 
     def _add_heading(self) -> None:
-        item = QListWidgetItem("Nodes")
+        """Add a line that can be read and not chosen. Its text is a label: what is off in a list is hard to read."""
+        item = QListWidgetItem()
         item.setFlags(Qt.ItemFlag.NoItemFlags)
-        item.setData(Qt.ItemDataRole.AccessibleTextRole, "What each node did")
-        item.setForeground(QColor(style().theme.dim))
-        item.setFont(style().font(FONT_SIZE_SMALL, QFont.Weight.DemiBold))
+        item.setData(Qt.ItemDataRole.AccessibleTextRole, HEADING)
         self.addItem(item)
+        label = PlainLabel(HEADING, look="section")
+        label.setContentsMargins(2 * UNIT, 0, 0, 0)
+        self.setItemWidget(item, label)
 
     def _note_current(self, item: QListWidgetItem | None) -> None:
         if not self._is_showing and item is not None and isinstance(item.data(_KEY_ROLE), str):
             self.chosen.emit(item.data(_KEY_ROLE))
 
     def _restyle(self) -> None:
-        current = self.currentItem()
-        key = current.data(_KEY_ROLE) if current is not None else None
-        self._is_showing = True
-        try:
-            self._write()
-            for row in range(self.count()):
-                if self.item(row).data(_KEY_ROLE) == key:
-                    self.setCurrentRow(row)
-        finally:
-            self._is_showing = False
+        """Have all icons in the colours of another theme."""
+        tabs, self._tabs = self._tabs, []
+        if self._shown is not None:
+            self.show_parts(tabs, *self._shown)
 
 
 def _show_state(item: QListWidgetItem, execution: NodePicture) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from app.inspector.result_parts import loop_sentence
 from app.runs.picture import LoopPicture, RunPicture
 from engine.document.model import Workflow
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.registry import Registry
 from engine.store.stopping import what_was_tested, why_stopped
 from engine.values import Value
@@ -18,7 +18,7 @@ from engine.values import Value
 
 def threshold(config: LoopConfig) -> float | None:
     """The similarity at which the loop stops; None where it stops for something else."""
-    return config.stability_threshold if config.exit_condition == "stable_output" else None
+    return None if config.stability is None else config.stability[0]
 
 
 def sentence(

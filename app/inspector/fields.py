@@ -32,6 +32,7 @@ class Kind(StrEnum):
     NUMBER = "number"
     SWITCH = "switch"
     CHOICE = "choice"
+    OBJECT = "object"
     OBJECTS = "objects"
     JSON = "json"
     VALUE = "value"
@@ -54,9 +55,10 @@ class Field:
         maximum: The greatest number, if there is one.
         longest: The most characters or entries, if there is such a limit.
         choices: What may be chosen.
-        item: The model of the objects in a list.
+        item: The model of the object, or of the objects in a list.
         more: Whether it stands behind the fold.
-        shown_when: Values of other fields with which it means something.
+        shown_when: Values of other fields with which it means something: one such group of values is enough; none
+            means always.
     """
 
     name: str
@@ -73,7 +75,7 @@ class Field:
     choices: tuple[str, ...] = ()
     item: type[BaseModel] | None = None
     more: bool = False
-    shown_when: tuple[tuple[str, Value], ...] = ()
+    shown_when: tuple[tuple[tuple[str, Value], ...], ...] = ()
 
     @property
     def is_long(self) -> bool:
@@ -92,7 +94,11 @@ class Field:
 
 def is_shown(field: Field, values: Mapping[str, Any], fields: Mapping[str, Field]) -> bool:
     """Whether a field means anything beside these values of the others."""
-    return all(name in fields and fields[name].value_in(values) == wanted for name, wanted in field.shown_when)
+
+    def holds(group: tuple[tuple[str, Value], ...]) -> bool:
+        return all(name in fields and fields[name].value_in(values) == wanted for name, wanted in group)
+
+    return not field.shown_when or any(map(holds, field.shown_when))
 
 
 def choice_help(field: Field) -> dict[str, str]:
@@ -120,7 +126,8 @@ def _field(name: str, info: FieldInfo) -> Field:
     limits = {key: value for limit in info.metadata for key, value in _limits(limit)}
     default = info.get_default(call_default_factory=True)
     kind, choices, item = _kind(annotation)
-    shown_when: Any = extra.get("shown_when", {})
+    shown: Any = extra.get("shown_when", [])
+    groups: list[dict[str, Value]] = [shown] if isinstance(shown, dict) else shown
     return Field(
         name=name,
         title=info.title or name,
@@ -136,7 +143,7 @@ def _field(name: str, info: FieldInfo) -> Field:
         choices=choices,
         item=item,
         more=extra.get("group") == "more",
-        shown_when=tuple(shown_when.items()),
+        shown_when=tuple(tuple(group.items()) for group in groups),
     )
 
 
@@ -160,6 +167,8 @@ def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...], type[BaseModel] | Non
         return Kind.CHOICE, get_args(annotation), None
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return Kind.CHOICE, tuple(str(choice.value) for choice in annotation), None
+    if _is_model(annotation):
+        return Kind.OBJECT, (), annotation
     if get_origin(annotation) is list and _is_model(get_args(annotation)[0]):
         return Kind.OBJECTS, (), get_args(annotation)[0]
     return simple.get(annotation, Kind.JSON), (), None

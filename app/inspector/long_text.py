@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QTextCursor
-from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editors.base import name_widget
 from app.inspector.editors.texts import GrowingEdit
@@ -38,9 +38,7 @@ class LongText(QWidget):
         self.text = ""
         self._place = 0
         self._wants_all = False
-        self.view = GrowingEdit(least=1, most=1 if fills else 14)
-        if fills:
-            self.view.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        self.view = GrowingEdit(least=1, most=14, fills=fills)
         self.view.setReadOnly(True)
         name_widget(self.view, name)
         self.more = QToolButton()

@@ -14,6 +14,7 @@ from engine.document.json_rules import JsonPath
 from engine.document.model import Node
 from engine.document.operation import OperationError
 from engine.nodes.spec import AnySpec, NamedText, TextKind
+from engine.plan.names import state_names
 from engine.plan.structure import Structure
 
 LOOP_HELP: Final = {
@@ -77,6 +78,7 @@ def names_at(structure: Structure, node: Node, text: NamedText) -> list[Name]:
     if "nodes" in text.namespaces:
         names.extend(_body(structure, node.id, ("nodes",), "What {} gave in this iteration."))
     names.extend(_loop(structure, own_loop, ("loop",)))
+    names.extend(_state(structure))
     return names
 
 
@@ -117,6 +119,12 @@ def _loop(structure: Structure, loop: str | None, prefix: tuple[str, ...]) -> It
         yield Name((*prefix, member), f"{help_[:-1]}{whose}.", is_leaf=member in _NUMBERS)
     yield from _body(structure, loop, (*prefix, "last"), "What {} gave in the iteration before.")
     yield from _loop(structure, structure.parent.get(loop), (*prefix, "parent"))
+
+
+def _state(structure: Structure) -> Iterator[Name]:
+    for name, givers in state_names(structure).items():
+        titles = " or ".join(_title(structure, node_id) for node_id in givers)
+        yield Name(("state", name), f"What {titles} gave last in this run.")
 
 
 def _body(structure: Structure, loop: str, prefix: tuple[str, ...], words: str) -> Iterator[Name]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.inspector.iteration_list import IterationList
+from app.inspector.note_line import NoteLine
 from app.inspector.part_view import PartView
 from app.inspector.result_parts import Part, loop_sentence, parts_of
 from app.inspector.row import ProblemLines
@@ -65,7 +66,8 @@ class ResultPage(QWidget):
         box.setSpacing(2 * UNIT)
         box.addWidget(self._title)
         box.addLayout(line)
-        for widget in (self.facts, self.problems, self.sentence, self.iterations):
+        self.note = NoteLine(session, self)
+        for widget in (self.facts, self.problems, self.note, self.sentence, self.iterations):
             box.addWidget(widget)
         self._parts_box = QVBoxLayout()
         self._parts_box.setSpacing(4 * UNIT)
@@ -77,6 +79,7 @@ class ResultPage(QWidget):
         """Show what the run has told by now."""
         node = self._session.node(self.node_id) if self.node_id is not None else None
         self._title.setText((node.title or node.id) if node is not None else "The whole run")
+        self.note.show_node(self.node_id)
         picture = self._session.picture
         if picture is None:
             self._show(NodeState.WAITING, NO_RUN, "", [], [])

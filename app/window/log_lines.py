@@ -19,9 +19,12 @@ from engine.runner.events import (
     NodeAnswered,
     NodeCompleted,
     NodeFailed,
+    NodeNoted,
     NodeRetrying,
     NodeSkipped,
+    NodeToolCalled,
     NodeWaiting,
+    NotePosted,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -90,12 +93,10 @@ class LogWriter:
                 yield "error", f"failed: {event.error} {event.remedy}"
             case NodeSkipped():
                 yield "info", f"skipped: {event.reason}"
-            case NodeWaiting():
-                yield "warning", f"waits for you: {one_line(event.message, PREVIEW)}"
-            case NodeAnswered():
-                yield "info", f"answered: {one_line(event.choice or to_text(event.value), PREVIEW)}"
-                if event.comment:
-                    yield "info", f"comment: {one_line(event.comment, PREVIEW)}"
+            case NodeWaiting() | NodeAnswered() | NotePosted() | NodeNoted():
+                yield from _said(event)
+            case NodeToolCalled():
+                yield from _tool_called(event)
             case NodeRetrying():
                 yield "warning", f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}"
             case LoopIterationCompleted():
@@ -108,6 +109,29 @@ class LogWriter:
                 yield "warning", f"most of the budget is spent: {spent(event.spent, event.limit, event.unit)}"
             case _:
                 yield from _about_run(event, self._titles)
+
+
+def _said(event: NodeWaiting | NodeAnswered | NotePosted | NodeNoted) -> Iterator[tuple[str, str]]:
+    """What nodes and people say to each other."""
+    match event:
+        case NodeWaiting():
+            yield "warning", f"waits for you: {one_line(event.message, PREVIEW)}"
+        case NodeAnswered():
+            yield "info", f"answered: {one_line(event.choice or to_text(event.value), PREVIEW)}"
+            if event.comment:
+                yield "info", f"comment: {one_line(event.comment, PREVIEW)}"
+        case NotePosted():
+            yield "info", f"note to {event.to}: {one_line(event.text, PREVIEW)}"
+        case NodeNoted():
+            yield "info", f"received the note: {one_line(event.text, PREVIEW)}"
+
+
+def _tool_called(event: NodeToolCalled) -> Iterator[tuple[str, str]]:
+    call = f"{one_line(event.tool, 60)}({one_line(to_text(event.arguments), PREVIEW)})"
+    if event.error:
+        yield "warning", f"called {call}: {one_line(event.error, PREVIEW)}"
+    else:
+        yield "info", f"called {call} → {one_line(to_text(event.result), PREVIEW)}"
 
 
 def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:

@@ -21,8 +21,8 @@ from engine.store import RunFilter, RunStatus, Store
 
 _CHARACTERS = 1_000
 _MODES: tuple[Mode, ...] = ("replace", "append", "wired")
-_APPENDED = 300
-"""Characters of a text where all of them are joined: a prompt may have a megabyte."""
+_APPENDED = 900
+"""Characters of a text where a thousand of them are joined: a prompt may have a megabyte."""
 _DELAY_S = 0.005
 _OUTLINE = (events.RunStarted, events.LoopIterationStarted, events.LoopIterationCompleted, events.LoopCompleted)
 
@@ -83,7 +83,16 @@ def _disk_bytes(spans: Spans) -> int:
 def _growth(effort: Effort) -> Table:
     table = Table(
         "History: bytes and time as runs grow",
-        ("Run", "iterations", "ms an iteration", "kB on disk", "new text, kB", "disk to new text", "aim"),
+        (
+            "Run",
+            "iterations",
+            "wall, ms an iteration",
+            "CPU, ms an iteration",
+            "kB on disk",
+            "new text, kB",
+            "disk to new text",
+            "aim",
+        ),
     )
     for mode in _MODES:
         characters = _APPENDED if mode == "append" else _CHARACTERS
@@ -97,6 +106,7 @@ def _growth(effort: Effort) -> Table:
                 mode,
                 f"{iterations:,}",
                 milliseconds(kept.span.wall_s / iterations),
+                milliseconds(kept.span.cpu_s / iterations),
                 f"{kept.span.disk_bytes / 1e3:,.0f}",
                 f"{new / 1e3:,.0f}",
                 times(kept.span.disk_bytes / new),
@@ -175,7 +185,7 @@ def _fill(store: Store, runs: int) -> None:
     journals = []
     for number in range(runs):
         run_id = f"{number:012x}"
-        journal = store.begin(RunHead(run_id, "{}", {}, f"/home/somebody/refine-{number % 20}.loop.json"))
+        journal = store.begin(RunHead(run_id, "{}", {}, f"workflows/refine-{number % 20}.loop.json"))
         journal.write(events.RunStarted(run_id, 0, 1e9 + number, "", f"Refine {number % 20}", {}, ("m",)))
         journal.write(events.RunCompleted(run_id, 1, 1e9 + number + 9, "", {}, Usage(10, 20), 0.1, 9.0))
         journals.append(journal)

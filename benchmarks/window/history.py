@@ -29,6 +29,7 @@ from engine.document.model import Workflow
 
 PATIENCE_S = 120
 _PAUSE_S = 0.003
+_LEAST_S = 0.5
 
 
 class Bench:
@@ -68,7 +69,9 @@ class Bench:
         self.window.runs.run(document)
         assert document.session.run is not None
         document.session.run.events.connect(count)
-        gap = largest_gap_ms(lambda: document.session.run is not None)
+        # The smallest run is over before the clock has ticked twice.
+        least = time.perf_counter() + _LEAST_S
+        gap = largest_gap_ms(lambda: document.session.run is not None or time.perf_counter() < least)
         return gap, number / (time.perf_counter() - begin)
 
     def open_run_ms(self, run_id: str) -> float:

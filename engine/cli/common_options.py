@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """Refuse an amount of money that is no number."""
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter("This is no amount of money.")
     return value
@@ -24,7 +25,7 @@ ModelName = Annotated[
     typer.Option("--model", "-m", metavar="NAME", help="This model for every node, such as openai/gpt-4o-mini."),
 ]
 BudgetUsd = Annotated[
-    float | None, typer.Option(min=0, callback=_finite, metavar="USD", help="The most that the run may spend.")
+    float | None, typer.Option(min=0, callback=finite, metavar="USD", help="The most that the run may spend.")
 ]
 BudgetTokens = Annotated[int | None, typer.Option(min=0, metavar="N", help="The most tokens it may use.")]
 AllowUnknownPrice = Annotated[
@@ -41,6 +42,9 @@ Folder = Annotated[
 ]
 AllowPrivateAddresses = Annotated[
     bool, typer.Option("--allow-private-addresses", help="Let http_get reach this machine and private networks.")
+]
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Let the tools python and shell run code on this machine.")
 ]
 EventLines = Annotated[bool, typer.Option("--events", help="Write each event as a JSON object on a line.")]
 ResultJson = Annotated[bool, typer.Option("--json", help="Write the result as one JSON object.")]

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
 
 from engine.document.model import Workflow
 from engine.document.wording import shown
-from engine.nodes.spec import PortType
 from engine.runner.declared import MAX_FILE_BYTES, Declared, declared_inputs
+from engine.runner.declared_text import value_of_text
 from engine.runner.parameters import InputError
 from engine.values import Value
-
-_TYPES: Final = {
-    PortType.NUMBER: ("a number", "42 or 0.5"),
-    PortType.BOOLEAN: ("true or false", "true"),
-    PortType.LIST: ("a list in JSON", '["a", "b"]'),
-    PortType.JSON: ("JSON", '{"a": 1}; a text stands in double quotes'),
-}
-
 
 def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
     """Read the values of `-i` options.
@@ -47,7 +36,7 @@ def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
             raise InputError(f'The workflow has no input "{shown(name, 60)}".', _there_are(declared.values()))
         if name in values:
             raise InputError(f'The input "{shown(name, 60)}" is given twice.', "Give each input once.")
-        values[name] = _parse(text_or_file(value, f'the input "{shown(name, 60)}"'), declared[name])
+        values[name] = value_of_text(text_or_file(value, f'the input "{shown(name, 60)}"'), declared[name])
     missing = [item.name for item in declared.values() if item.default is None and item.name not in values]
     if missing:
         names = ", ".join(f'"{shown(name, 60)}"' for name in missing)
@@ -98,45 +87,3 @@ def _content(path: Path) -> bytes:
     if len(content) > MAX_FILE_BYTES:
         raise ValueError(f"it has more than {MAX_FILE_BYTES // 1_000_000} MB")
     return content
-
-
-def _parse(text: str, declared: Declared) -> Value:
-    if declared.type in {PortType.TEXT, PortType.ANY}:
-        return text
-    try:
-        value: Value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
-    except (ValueError, RecursionError):
-        raise _misfit(text, declared) from None
-    if not _fits(value, declared.type):
-        raise _misfit(text, declared)
-    return value
-
-
-def _refuse(constant: str) -> Value:
-    raise ValueError(constant)
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if math.isinf(value):
-        raise ValueError(number)
-    return value
-
-
-def _fits(value: Value, kind: PortType) -> bool:
-    match kind:
-        case PortType.NUMBER:
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
-        case PortType.BOOLEAN:
-            return isinstance(value, bool)
-        case PortType.LIST:
-            return isinstance(value, list)
-        case _:
-            return True
-
-
-def _misfit(text: str, declared: Declared) -> InputError:
-    kind, example = _TYPES[declared.type]
-    return InputError(
-        f'The input "{shown(declared.name, 60)}" takes {kind}, not "{shown(text, 60)}".', f"Write it like {example}."
-    )

@@ -11,6 +11,7 @@ import typer
 
 from engine.cli.common_options import (
     MAX_ITERATIONS_CAP,
+    AllowCode,
     AllowPrivateAddresses,
     AllowUnknownPrice,
     BudgetTokens,
@@ -49,6 +50,7 @@ def run_command(
     allow_unknown_price: AllowUnknownPrice = False,
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
+    allow_code: AllowCode = False,
     events: EventLines = False,
     as_json: ResultJson = False,
     store: StorePath = None,
@@ -80,11 +82,12 @@ def run_command(
             allow_unknown_price=allow_unknown_price,
             folder=folder,
             allow_private_addresses=allow_private_addresses,
+            allow_code=allow_code,
             source=str(source.path.absolute()),
         )
-        _refuse_broken(source.workflow, file, options)
+        refuse_broken(source.workflow, file, options)
         inputs = parse_inputs(source.workflow, given or ())
-        kept = None if no_store else _history(store)
+        kept = None if no_store else open_history(store)
         models = models_with(store, kept)
 
         def begin() -> Run:
@@ -106,7 +109,7 @@ def run_command(
     return tell(result, form, is_kept=is_kept and kept is not None)
 
 
-def _history(path: Path | None) -> Store | None:
+def open_history(path: Path | None) -> Store | None:
     """The history; None, with a word about it, where the usual one cannot be opened: the run is worth more.
 
     Raises:
@@ -125,7 +128,7 @@ def _history(path: Path | None) -> Store | None:
         return None
 
 
-def _refuse_broken(workflow: Workflow, name: str, options: RunOptions) -> None:
+def refuse_broken(workflow: Workflow, name: str, options: RunOptions) -> None:
     """Write the document's problems, all of them.
 
     Raises:

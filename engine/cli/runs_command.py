@@ -46,6 +46,9 @@ def runs_command(
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Only those begun before.")] = None,
     parent: Annotated[str | None, typer.Option(metavar="RUN", help="Only those forked from that run.")] = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned ones.")] = False,
+    strategy: Annotated[
+        str, typer.Option(metavar="NAME", help="Only those with an agent of that turn strategy, such as tool_calling.")
+    ] = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="The most runs to list.")] = 30,
     tree: Annotated[bool, typer.Option("--tree", help="Show forks below the runs that they were forked from.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
@@ -70,6 +73,7 @@ def runs_command(
             until=moment(until, "--until"),
             parent=kept.find(parent).run_id if parent else "",
             pinned=pinned,
+            strategy=strategy,
         )
         runs, totals = kept.runs(which, limit=limit), kept.totals(which)
     if as_json:

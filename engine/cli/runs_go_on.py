@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.common_options import (
+    AllowCode,
     AllowPrivateAddresses,
     AllowUnknownPrice,
     BudgetTokens,
@@ -48,6 +49,7 @@ def runs_resume(
     allow_unknown_price: AllowUnknownPrice = False,
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
+    allow_code: AllowCode = False,
     events: EventLines = False,
     as_json: ResultJson = False,
     store: StorePath = None,
@@ -70,6 +72,7 @@ def runs_resume(
             allow_unknown_price=allow_unknown_price,
             folder=folder,
             allow_private_addresses=allow_private_addresses,
+            allow_code=allow_code,
         )
 
         def begin(given: RunOptions) -> Run:
@@ -110,6 +113,7 @@ def runs_fork(
     allow_unknown_price: AllowUnknownPrice = False,
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
+    allow_code: AllowCode = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it starts.")] = False,
     events: EventLines = False,
     as_json: ResultJson = False,
@@ -147,6 +151,7 @@ def runs_fork(
             allow_unknown_price=allow_unknown_price,
             folder=folder,
             allow_private_addresses=allow_private_addresses,
+            allow_code=allow_code,
         )
         going = _Going(kept, _with_source(options, source), model, events, as_json)
         return going.on(lambda given: fork(kept, plan, given))

@@ -269,7 +269,7 @@ class _Call:
             _usage(usage, request, text),
             str(getattr(answer, "model", None) or self._model),
             read_cost_usd(usage, self._prefix),
-            calls.whole(),
+            calls.whole(request.tools),
         )
 
 

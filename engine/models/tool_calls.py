@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Final, cast
 
 from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition
@@ -19,7 +20,10 @@ _MOST_READ: Final = 200_000
 
 _MOST_CALLS: Final = 1000
 
-_BARE: Final = re.compile(r"[`\s]*([A-Za-z_][A-Za-z0-9_.-]{0,99})\s*(?:\(\s*\))?[`\s.]*")
+_BARE: Final = re.compile(r"[`\s]*([A-Za-z_][A-Za-z0-9_./-]{0,99})\s*(?:\(\s*\))?[`\s.]*")
+
+_NOT_ON_THE_WIRE: Final = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_ON_THE_WIRE: Final = 64
 
 
 def read_arguments(text: str) -> dict[str, Value] | str:
@@ -142,12 +146,26 @@ def call_message(message: Message) -> dict[str, Any]:
 def _sent_call(call: ToolCall) -> dict[str, Any]:
     # What could not be read is sent back as an object: some servers refuse a conversation with anything else in it.
     arguments: dict[str, Value] = call.arguments if isinstance(call.arguments, dict) else {"unreadable": call.arguments}
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": compact_json(arguments)}}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": wire_name(call.name), "arguments": compact_json(arguments)},
+    }
+
+
+def wire_name(name: str) -> str:
+    """A tool's name as such servers take it: at most 64 letters, digits, underscores and hyphens."""
+    plain = _NOT_ON_THE_WIRE.sub("_", name)
+    if len(plain) <= _LONGEST_ON_THE_WIRE:
+        return plain
+    return f"{plain[:55]}_{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def offered(tools: tuple[ToolDefinition, ...]) -> list[dict[str, Any]] | None:
     """Tools as such servers read them; None for none."""
-    functions = [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools]
+    functions = [
+        {"name": wire_name(tool.name), "description": tool.description, "parameters": tool.parameters} for tool in tools
+    ]
     return [{"type": "function", "function": function} for function in functions] or None
 
 
@@ -168,9 +186,10 @@ class PartialCalls:
             parts[1] = parts[1] or str(getattr(function, "name", None) or "")
             parts[2] += str(getattr(function, "arguments", None) or "")
 
-    def whole(self) -> tuple[ToolCall, ...]:
-        """All of them, each with an id."""
+    def whole(self, tools: tuple[ToolDefinition, ...]) -> tuple[ToolCall, ...]:
+        """All of them, each with an id, called as the request calls its tools."""
+        names = {wire_name(tool.name): tool.name for tool in tools}
         return tuple(
-            ToolCall(call_id or f"call_{number}", name, read_arguments(arguments))
+            ToolCall(call_id or f"call_{number}", names.get(name, name), read_arguments(arguments))
             for number, (_, (call_id, name, arguments)) in enumerate(sorted(self._parts.items()), 1)
         )

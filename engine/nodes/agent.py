@@ -90,7 +90,7 @@ def _given(end: AgentEnd) -> Outputs:
 def _summary(config: AgentConfig) -> str:
     count = len(config.tools)
     tools = "no tools" if not count else "1 tool" if count == 1 else f"{count} tools"
-    return f"{config.model_summary} · {tools}"
+    return f"{tools} · {config.model_summary}"
 
 
 SPEC = NodeSpec(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from engine.models.base import ToolDefinition
 from engine.tools.base import ToolError
-from engine.tools.registry import builtin_tools, find_tool
+from engine.tools.registry import all_tools, find_tool
 
 FINISH: Final = "finish"
 ASK_PERSON: Final = "ask_person"
@@ -88,7 +88,7 @@ def finish_tool(reply_schema: dict[str, Any] | None) -> ToolDefinition:
 
 def tool_choices() -> dict[str, tuple[str, str]]:
     """Title and help of each tool that an agent may be given, by name, in the order in which they are offered."""
-    ordinary = {tool.name: (tool.title, tool.help) for tool in builtin_tools().values()}
+    ordinary = {tool.name: (tool.title, tool.help) for tool in all_tools().values()}
     return ordinary | {tool.name: (tool.title, tool.help) for tool in _OWN.values()}
 
 

@@ -47,8 +47,10 @@ class Services(Protocol):
         """Make one model call within the budget, streaming its text into the run's events."""
         ...
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Value]) -> Value:
-        """Call a tool by name."""
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any] | None = None
+    ) -> Value:
+        """Call a tool by name; where the settings of a node given as `context` say so, use an earlier result again."""
         ...
 
     async def ask(
@@ -102,6 +104,7 @@ class NodeContext(Generic[ConfigT]):
         usage: Tokens used so far, failed attempts included.
         cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
         calls: The model calls made so far.
+        recalled: How many calls of models and tools were not made, because an earlier reply was used again.
         warnings: What a person should know although the node went on.
         tool_calls: How many tools have been called for a model.
         exits_loop: Whether the node has ended the loop around it.
@@ -120,6 +123,7 @@ class NodeContext(Generic[ConfigT]):
     usage: Usage | None = None
     cost_usd: float | None = 0.0
     calls: tuple[ModelCall, ...] = ()
+    recalled: int = 0
     warnings: tuple[str, ...] = ()
     tool_calls: int = 0
     exits_loop: bool = False
@@ -195,6 +199,11 @@ class NodeContext(Generic[ConfigT]):
             choices: What they may choose between; empty where only a text is asked for.
         """
         return self.services.ask(self, kind, message, value, choices)
+
+    @property
+    def is_recalled(self) -> bool:
+        """Whether all that it asked for came from earlier replies."""
+        return self.recalled > 0 and self.recalled >= len(self.calls) + self.tool_calls
 
     def warn(self, message: str) -> None:
         """Put a warning into the history of this node."""

@@ -204,6 +204,14 @@ class LoopConfig(NodeConfig):
         return self.exit_condition == condition
 
     @property
+    def stability(self) -> tuple[float, int] | None:
+        """The similarity at which the loop stops and how many times in a row; None where it does not stop for that."""
+        listed = next((one for one in self.exit_conditions if one.condition == "stable_output"), None)
+        if listed is not None:
+            return listed.threshold, listed.patience
+        return (self.stability_threshold, self.stability_patience) if self.asks_for("stable_output") else None
+
+    @property
     def has_judge(self) -> bool:
         """Whether a judge is asked about each iteration."""
         return self.judge is not None and self.judge.is_set

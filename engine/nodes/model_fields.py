@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from engine.nodes.cache_field import CacheMode
 from engine.nodes.spec import ModelChoice, NodeConfig
 
 MAX_TOKENS_DEFAULT = 1024
@@ -41,6 +42,15 @@ class ModelFields(NodeConfig):
         default=None,
         title="Seed",
         description="The same seed gives the same reply where the model can do that.",
+        json_schema_extra={"group": "more"},
+    )
+    cache: CacheMode = Field(
+        default="off",
+        title="Use earlier replies again",
+        description=(
+            "off: the model is asked each time. repeatable: at temperature 0 an earlier reply to the very same request "
+            "is used again and costs nothing. always: at any temperature. Needs the history."
+        ),
         json_schema_extra={"group": "more"},
     )
     retries: int = Field(

@@ -10,7 +10,8 @@ class OutputKey(BaseModel):
 
     output_key: str = Field(
         default="",
-        pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,63})?$",
+        max_length=64,
+        pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
         title="Name in the state",
         description="What it gives is {{state.NAME}} from then on, everywhere in the run. Empty: no name.",
         json_schema_extra={"group": "more"},

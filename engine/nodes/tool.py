@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
+from engine.nodes.cache_field import CacheMode
 from engine.nodes.context import NodeContext
 from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType
 from engine.tools.base import AnyTool, ToolError
@@ -27,6 +28,15 @@ class ToolConfig(NodeConfig):
         title="Arguments",
         description="Values of parameters that no edge leads to, by name.",
         json_schema_extra={"widget": "arguments"},
+    )
+    cache: CacheMode = Field(
+        default="off",
+        title="Use earlier results again",
+        description=(
+            "off: the tool is called each time. repeatable, always: what it gave earlier for the same arguments is "
+            "used again, and the tool is not called; not for tools that change something. Needs the history."
+        ),
+        json_schema_extra={"group": "more"},
     )
 
 
@@ -90,7 +100,7 @@ def _check(config: ToolConfig) -> list[FieldProblem]:
 
 async def _run(context: NodeContext[ToolConfig]) -> Outputs:
     config = context.config
-    return {"output": await context.services.call_tool(config.tool, {**config.arguments, **context.inputs})}
+    return {"output": await context.services.call_tool(config.tool, {**config.arguments, **context.inputs}, context)}
 
 
 SPEC = NodeSpec(

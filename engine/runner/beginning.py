@@ -20,6 +20,7 @@ from engine.runner.events import AnyEvent, RunCancelled, RunCompleted, RunFailed
 from engine.runner.journal import Journal, RunHead
 from engine.runner.options import Catalogue, RunOptions, options_to_json
 from engine.runner.parameters import read_parameters
+from engine.runner.permissions import refuse_code
 from engine.values import Value
 
 _PER_MILLION = 1_000_000
@@ -100,9 +101,12 @@ def prepare(workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions
         DocumentError: The document has errors; `problems` names them.
         InputError: The inputs do not fit.
         ModelError: A model that it names does not exist.
+        CodeNotAllowedError: It runs code, which the options do not allow.
     """
     plan = build(workflow, options.registry, max_iterations_cap=options.max_iterations_cap)
     parameters = read_parameters(plan.parameters, inputs)
+    if not options.allow_code:
+        refuse_code(plan.graph)
     catalogue, own = _catalogue(options)
     settings = Settings.model_validate(workflow.settings)
     models = {choice: _bind(choice, settings, options, catalogue) for choice in plan.models}
@@ -111,9 +115,8 @@ def prepare(workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions
 
 def begin(ready: Ready) -> Beginning:
     """Begin a new run; one that cannot be kept goes on all the same, and says so."""
-    return begin_kept(
-        ready.options, RunHead(new_run_id(), dumps(ready.workflow), head_options(ready), ready.options.source)
-    )
+    run_id = ready.options.run_id or new_run_id()
+    return begin_kept(ready.options, RunHead(run_id, dumps(ready.workflow), head_options(ready), ready.options.source))
 
 
 def begin_kept(options: RunOptions, head: RunHead, past: Sequence[AnyEvent] = ()) -> Beginning:

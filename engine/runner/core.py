@@ -13,6 +13,7 @@ from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.graph import GraphPlan, NodePlan
 from engine.runner.bus import EventBus
+from engine.runner.cache import RunCache
 from engine.runner.events import RunPaused, RunResumed
 from engine.runner.notes import Note
 from engine.runner.replay import Replay
@@ -104,6 +105,7 @@ class Core:
         waiting: What is to be started next while the run is paused, in order.
         steps: How many may start although the run is paused, as soon as they come to it.
         replay: What the run had told before it broke off, or its parent before the fork; None for a new run.
+        cache: Where earlier replies are found; None where the run is not kept.
         questions: By path, what waits for a person's answer.
         state: What nodes with an `output_key` gave last.
         notes: The notes that nobody has received yet.
@@ -123,6 +125,7 @@ class Core:
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
     steps: int = 0
     replay: Replay | None = None
+    cache: RunCache | None = None
     questions: dict[str, asyncio.Future[Answer]] = field(default_factory=dict[str, "asyncio.Future[Answer]"])
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])

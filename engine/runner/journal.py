@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.errors import EngineError
+from engine.models.base import Reply
 from engine.runner.events import AnyEvent
 
 
@@ -56,7 +57,19 @@ class Journal(Protocol):
         ...
 
 
-class RunKeeper(Protocol):
+class ReplyCache(Protocol):
+    """Where replies are kept to be used again."""
+
+    def cached(self, key: str) -> Reply | None:
+        """The reply kept under that key; None where there is none. From any thread."""
+        ...
+
+    def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
+        """Keep a reply as long as its run is kept. Returns at once."""
+        ...
+
+
+class RunKeeper(ReplyCache, Protocol):
     """Where runs are kept."""
 
     def begin(self, head: RunHead) -> Journal:

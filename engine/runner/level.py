@@ -18,6 +18,7 @@ from engine.nodes.iteration_note import IterationNote
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.plan.config_words import config_faults
 from engine.runner.account import Account, estimate, reply_tokens
+from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.runner.core import BoundModel, Core
 from engine.runner.events import (
     BudgetWarning,
@@ -34,7 +35,7 @@ from engine.runner.frame import LoopFrame
 from engine.runner.memory import LoopMemory
 from engine.runner.notes import Note, check_note
 from engine.runner.state import StateView
-from engine.tools.base import ToolError
+from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import find_tool
 from engine.values import Value
 
@@ -110,6 +111,29 @@ class Level:
             call = self.core.replay.call(context.path, len(context.calls), bound.model.name, request)
             if call is not None:
                 return self._again(context, call)
+        if self.core.cache is not None and _reuses(context, request):
+            return self._recalled(self.core.cache, context, choice, bound, request)
+        return self._made(context, bound, request)
+
+    async def _recalled(
+        self, cache: RunCache, context: NodeContext[Any], choice: ModelChoice, bound: BoundModel, request: Request
+    ) -> Reply:
+        """Use an earlier reply to the same request again, or make the call and keep its reply for later ones."""
+        key = request_key(context.node_type, choice, bound.model.name, request)
+        if key is None:
+            return await self._made(context, bound, request)
+        reply = await cache.reply(key)
+        if reply is None:
+            reply = await self._made(context, bound, request)
+            cache.keep(key, reply)
+            return reply
+        call = recalled_call(bound.model.name, request, reply)
+        context.recalled += 1
+        _add(context, reply.usage, 0.0)
+        self._note_call(context, call)
+        return reply
+
+    def _made(self, context: NodeContext[Any], bound: BoundModel, request: Request) -> Awaitable[Reply]:
         if self.account.limited or not bound.is_asked:
             return self._reckoned(context, bound, request)
         return self._call(context, bound.model, bound.known_price, request)
@@ -150,11 +174,14 @@ class Level:
                 self._charge(context, Usage(tokens_in, len(received), exact=False), price, None)
             raise
         cost = self._charge(context, reply.usage, price, reply.cost_usd)
-        call = ModelCall(model.name, request, reply, cost, time.perf_counter() - started)
+        self._note_call(context, ModelCall(model.name, request, reply, cost, time.perf_counter() - started))
+        return reply
+
+    def _note_call(self, context: NodeContext[Any], call: ModelCall) -> None:
+        number, bus = len(context.calls), self.core.bus
         context.calls = (*context.calls, call)
         if bus.is_kept:
             bus.emit(NodeCalled, context.path, number, call)
-        return reply
 
     def _charge(
         self, context: NodeContext[Any], usage: Usage, price: Price | None, stated: float | None
@@ -168,8 +195,10 @@ class Level:
         received.append(text)
         self.core.bus.emit(NodeStreaming, path, text, len(received))
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Value]) -> Value:
-        """Call a tool by name.
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any] | None = None
+    ) -> Value:
+        """Call a tool by name, or use again what it gave earlier, where the settings of the node say so.
 
         Raises:
             ToolError: There is no such tool, the arguments do not fit, or it failed.
@@ -182,6 +211,19 @@ class Level:
             raise ToolError(
                 f'The tool "{name}" cannot be called: {faults}.', f"See `loopwright nodes tool` for what {name} takes."
             ) from error
+        cache = self.core.cache
+        key = tool_key(name, arguments, self.core.tools.folder) if context is not None and _reuses(context) else None
+        if cache is None or context is None or key is None:
+            return await self._use_tool(tool, parameters)
+        kept = await cache.result(key)
+        if kept is not None:
+            context.recalled += 1
+            return kept[0]
+        result = await self._use_tool(tool, parameters)
+        cache.keep_result(key, result)
+        return result
+
+    async def _use_tool(self, tool: AnyTool, parameters: Any) -> Value:
         await self.core.bus.flush()  # what a tool does outside cannot be taken back
         return await tool.run(parameters, self.core.tools)
 
@@ -266,6 +308,11 @@ def post_note(core: Core, note: Note) -> None:
     check_note(core.graph, note)
     core.notes.append(note)
     core.bus.emit(NotePosted, note.sender, note.to, note.text)
+
+
+def _reuses(context: NodeContext[Any], request: Request | None = None) -> bool:
+    """Whether the node's settings say that an earlier reply may be used again."""
+    return may_reuse(getattr(context.config, "cache", "off"), request)
 
 
 def _add(context: NodeContext[Any], usage: Usage, cost: float | None) -> None:

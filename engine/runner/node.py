@@ -66,7 +66,8 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
                 raise NodeFailure(path, node.title, failure) from failure
             error = str(failure)
         duration = time.perf_counter() - started
-        used = (context.usage, context.cost_usd, duration, False, context.calls, context.warnings, error)
+        cached = context.is_recalled
+        used = (context.usage, context.cost_usd, duration, cached, context.calls, context.warnings, error)
         key = getattr(node.config, "output_key", "")
         core.bus.emit(NodeCompleted, path, kind, outputs, *used, key, context.exits_loop)
         if key:

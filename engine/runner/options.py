@@ -43,10 +43,12 @@ class RunOptions:
         allow_unknown_price: Whether a model of unknown price may be used although there is a money budget.
         folder: The one folder that file tools may read and write; None allows none.
         allow_private_addresses: Whether `http_get` may reach loopback and private networks.
+        allow_code: Whether the tools `python` and `shell` may run code on this machine.
         models: Where models come from, left open at the end; None: a catalogue of the run's own.
         registry: The node types.
         store: Where the run is kept while it goes; None: nowhere.
         source: The file that the document came from, for the history; empty where it never was saved.
+        run_id: The id of the run; empty for a new one. A run that is begun twice under one id is kept once.
     """
 
     model: str | None = None
@@ -57,16 +59,19 @@ class RunOptions:
     allow_unknown_price: bool = False
     folder: Path | None = None
     allow_private_addresses: bool = False
+    allow_code: bool = False
     models: Catalogue | None = None
     registry: Registry = field(default_factory=builtin_registry)
     store: RunKeeper | None = None
     source: str = ""
+    run_id: str = ""
 
 
 def options_to_json(options: RunOptions, default_model: str | None = None) -> dict[str, Value]:
     """What the history keeps of the options, so that the run can go on another day.
 
-    What a run may touch (`folder`, `allow_private_addresses`) is not among it: that is allowed anew each time.
+    What a run may touch (`folder`, `allow_private_addresses`, `allow_code`) is not among it: that is allowed anew each
+    time.
 
     Args:
         options: The options.

@@ -14,6 +14,7 @@ from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import unexpected
 from engine.runner.beginning import Beginning, Ready, begin, prepare, seconds_at_work
 from engine.runner.bus import EventBus
+from engine.runner.cache import RunCache
 from engine.runner.core import Core, Slots
 from engine.runner.dispatch import execute
 from engine.runner.events import (
@@ -89,10 +90,11 @@ class Run:
             graph=ready.plan.graph,
             models=ready.models,
             parameters=ready.parameters,
-            tools=ToolContext(options.folder, options.allow_private_addresses),
+            tools=ToolContext(options.folder, options.allow_private_addresses, options.allow_code),
             slots=Slots(settings.max_concurrency),
             execute=execute,
             replay=replay,
+            cache=RunCache(options.store, self.run_id) if options.store is not None else None,
         )
         if replay is not None:
             self._core.state, self._core.notes = replay.state, replay.waiting_notes
@@ -234,5 +236,8 @@ class Run:
         await self._bus.flush()
         self._bus.close()
         self._ended.set()
-        if self._own_catalogue is not None:
-            await self._own_catalogue.close()
+        try:
+            await self._core.tools.sessions.close()
+        finally:
+            if self._own_catalogue is not None:
+                await self._own_catalogue.close()

@@ -14,6 +14,8 @@ _REASONS: Final = {
     "stable_output": "the result no longer changed",
     "judge_done": "the judge found it done",
     "until": "its 'until' expression became true",
+    "plateau": "the best score no longer rose",
+    "oscillation": "the result came back to an earlier one",
     "all_items": "every item was worked on",
     "exit_loop": "a node of it ended it",
     "condition": "its condition was not met",
@@ -57,7 +59,7 @@ def written(value: Value) -> str:
 
 def exit_reason_words(exit_reason: str) -> str:
     """Why a loop stopped, where only its exit reason is known; `engine.store.stopping` says more where more is."""
-    return _REASONS.get(exit_reason, exit_reason)
+    return " and ".join(_REASONS.get(one, one) for one in exit_reason.split("+"))
 
 
 def stop_sentence(exit_reason: str, iterations_run: int, total: int | None) -> str:

@@ -86,6 +86,7 @@ class RunFilter:
         until: Started before that time.
         parent: Forked from that run.
         pinned: Only pinned ones.
+        strategy: With an agent of that turn strategy.
     """
 
     workflow: str = ""
@@ -94,6 +95,7 @@ class RunFilter:
     until: float | None = None
     parent: str = ""
     pinned: bool = False
+    strategy: str = ""
 
 
 EVERY_RUN: Final = RunFilter()

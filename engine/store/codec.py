@@ -73,6 +73,11 @@ def encode_fields(event: AnyEvent, put: Put) -> list[Any]:
     return [field.encode(getattr(event, field.name), put, (field.name,)) for field in _FIELDS[type(event)]]
 
 
+def field_index(kind: type[AnyEvent], name: str) -> int:
+    """Where in the array that `encode_fields` makes of such an event a field stands."""
+    return [field.name for field in _FIELDS[kind]].index(name)
+
+
 def decode_event(
     kind: type[AnyEvent], run_id: str, seq: int, time: float, path: str, array: list[Any], get: Get
 ) -> AnyEvent:
@@ -181,8 +186,9 @@ def _decode_tools(messages: list[Message], more: list[Any], get: Get) -> tuple[T
         return ()
     tools, parts = more
     for index, calls, call_id in cast("list[list[Any]]", parts):
-        messages[index] = dataclasses.replace(
-            messages[index], tool_calls=_decode_tool_calls(calls, get), tool_call_id=get(call_id)
+        place = int(index)  # said for the type checker, which cannot know it
+        messages[place] = dataclasses.replace(
+            messages[place], tool_calls=_decode_tool_calls(calls, get), tool_call_id=get(call_id)
         )
     # A preview cuts long parameters to a text.
     got = [get(part) for part in tools]

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.errors import EngineError
 from engine.models.base import Reply
-from engine.runner.events import AnyEvent
+from engine.runner.events import AnyEvent, RunStarted
 from engine.runner.journal import RunHead
 from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
 from engine.store.codec import encode_fields
@@ -181,7 +181,8 @@ class MemoryStore:
         return self._runs[run_id]
 
     def _matching(self, which: RunFilter) -> list[RunSummary]:
-        summaries = [run.summary() for run in reversed(self._runs.values())]
+        runs = (run for run in reversed(self._runs.values()) if not which.strategy or run.uses(which.strategy))
+        summaries = [run.summary() for run in runs]
         found = [summary for summary in summaries if _matches(summary, which)]
         return sorted(found, key=lambda summary: summary.started, reverse=True)
 
@@ -243,6 +244,11 @@ class _KeptRun:
     def rename(self, run_id: str) -> None:
         self.head = dataclasses.replace(self.head, run_id=run_id)
         self.log = [dataclasses.replace(event, run_id=run_id) for event in self.log]
+
+    def uses(self, strategy: str) -> bool:
+        """Whether one of its agents takes its turns by that strategy."""
+        first = self.log[0] if self.log else None
+        return isinstance(first, RunStarted) and strategy in first.strategies
 
     def summary(self) -> RunSummary:
         return self.fold.summary(self.head, is_held=self.journals > 0, pinned=self.pinned, size=self.size)

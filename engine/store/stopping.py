@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from engine.document.model import Workflow
 from engine.expr import ExpressionError, compile_expression
 from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop_exits import ListedCondition
 from engine.runner.events import LoopIterationCompleted
-from engine.runner.words import exit_reason_words
+from engine.runner.words import exit_reason_words, money, seconds
 from engine.values import Value, to_text
 
 _SHOWN: Final = 60
@@ -58,10 +59,8 @@ def why_stopped(
     tested = _Tested(config, iterations, similarity, given or {})
     if exit_reason == "error" and error:
         reason = f"an error ended it: {error}"
-    elif exit_reason in _WITH_VALUES and (iterations or exit_reason in _BEFORE_ANY):
-        reason = _WITH_VALUES[exit_reason](tested)
     else:
-        reason = exit_reason_words(exit_reason)
+        reason = " and ".join(tested.reason(part) for part in exit_reason.split("+"))
     end = "" if reason.endswith((".", "!", "?", "…")) else "."
     if total is None and not iterations:
         return f"Ran no iteration: {reason}{end}"
@@ -88,10 +87,21 @@ def what_was_tested(
         given: What the body's nodes gave in it, by id, where it is known.
     """
     tested = _Tested(config, iterations[: index + 1], similarity, given or {})
-    until = [f"until {_quoted(config.until)}{tested.values()}"] if config.until.strip() else []
     score = tested.last.score
     scored = [f"score {score:g}"] if score is not None else []
-    return (*until, *tested.condition(), *scored, f"iteration {index + 1} of at most {config.max_iterations}")
+    looked_at = [tested.looked_at(condition) for condition in asked_conditions(config)]
+    return (*looked_at, *scored, f"iteration {index + 1} of at most {config.max_iterations}")
+
+
+def asked_conditions(config: LoopConfig) -> list[ListedCondition]:
+    """The conditions that a loop has beside the count, in the order in which they are asked."""
+    asked = [ListedCondition(condition="until", until=config.until)] if config.until.strip() else []
+    if config.exit_conditions:
+        return [*asked, *config.exit_conditions]
+    if config.exit_condition == "max_iterations":
+        return asked
+    threshold, patience = config.stability_threshold, config.stability_patience
+    return [*asked, ListedCondition(condition=config.exit_condition, threshold=threshold, patience=patience)]
 
 
 def percent(share: float) -> str:
@@ -117,65 +127,48 @@ class _Tested:
     def similarity(self) -> float | None:
         return self.worked_out if self.last.similarity is None else self.last.similarity
 
-    @property
-    def threshold(self) -> str:
-        return percent(self.config.stability_threshold)
+    def reason(self, exit_reason: str) -> str:
+        """Why the loop stopped, with the figures where there are any."""
+        kind = _CONDITIONS.get(exit_reason, "")
+        condition = next((each for each in asked_conditions(self.config) if each.condition == kind), None)
+        if condition is not None and self.iterations and (kind in self.last.tested or kind not in _ALSO_LIMITS):
+            return _MET[kind](self, condition)
+        if exit_reason == "max_iterations" and self.iterations:
+            return self._counted()
+        if exit_reason == "condition":
+            return f"its condition {_quoted(self.config.condition)} was not met"
+        if exit_reason == "timeout" and self.config.timeout_s is not None:
+            return f"its time limit of {self.config.timeout_s:g} s was up"
+        return exit_reason_words(exit_reason)
 
-    def counted(self) -> str:
+    def looked_at(self, condition: ListedCondition) -> str:
+        """What a condition looked at after the last of the iterations."""
+        return _LOOKED_AT[condition.condition](self, condition)
+
+    def _counted(self) -> str:
         """The count came, and what else had been asked for did not."""
-        until = self.config.until
-        others = [f"{_quoted(until)} was false{self.values()}"] if until.strip() else []
-        return "; ".join(["the count was reached", *others, *self.condition()])
+        others: list[str] = []
+        for condition in asked_conditions(self.config):
+            if condition.condition == "until" and self.config.exit_when == "any":
+                others.append(f"{_quoted(condition.until)} was false{self.values(condition.until)}")
+            else:
+                others.append(self.looked_at(condition))
+        return "; ".join(["the count was reached", *others])
 
-    def verdict(self) -> str:
-        """What the evaluator chose, and why."""
-        if self.last.branch is None:
-            return "the evaluator chose nothing"
-        chosen = f"the evaluator chose '{self.last.branch}'"
+    def figure(self, name: str) -> float | None:
+        """The number that a condition had tested."""
+        value = self.last.tested.get(name)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    def told_reason(self) -> str:
+        """What the router or the judge said of it, behind a colon."""
         reason = " ".join((self.last.reason or "").split())
-        return f"{chosen}: {reason}" if reason else chosen
+        return f": {reason}" if reason else ""
 
-    def stable(self) -> str:
-        """How much the result is still what it was."""
-        patience = self.config.stability_patience
-        times = f", {patience} times in a row" if patience > 1 else ""
-        if self.similarity is None:
-            return f"the result no longer changed (threshold {self.threshold}){times}"
-        return (
-            f"this result is {percent(self.similarity)} the same as the one before (threshold {self.threshold}){times}"
-        )
-
-    def until(self) -> str:
-        """The expression that became true, with its values."""
-        return f"{_quoted(self.config.until)} became true{self.values()}"
-
-    def not_met(self) -> str:
-        """The condition that was not met."""
-        return f"its condition {_quoted(self.config.condition)} was not met"
-
-    def out_of_time(self) -> str:
-        """The time limit that was up."""
-        limit = self.config.timeout_s
-        return "its time was up" if limit is None else f"its time limit of {limit:g} s was up"
-
-    def condition(self) -> list[str]:
-        """What the loop's own exit condition looked at, where that is more than the count."""
-        if self.config.exit_condition == "evaluator":
-            return [self.verdict()]
-        return [self._stability()] if self.config.exit_condition == "stable_output" else []
-
-    def _stability(self) -> str:
-        if self.similarity is None:
-            return "no similarity, there is no result before"
-        wanted, patience = self.config.stability_threshold, self.config.stability_patience
-        text = f"similarity {percent(self.similarity)} {'≥' if self.similarity >= wanted else '<'} {self.threshold}"
-        row = itertools.takewhile(lambda each: (each.similarity or -1.0) >= wanted, reversed(self.iterations))
-        return text if patience == 1 else f"{text}, {sum(1 for _ in row)} of {patience} times in a row"
-
-    def values(self) -> str:
-        """The values that `until` names, in brackets, as far as they are known."""
+    def values(self, expression: str) -> str:
+        """The values that an expression names, in brackets, as far as they are known."""
         try:
-            paths = sorted(compile_expression(self.config.until).paths)
+            paths = sorted(compile_expression(expression).paths)
         except ExpressionError:
             return ""
         known = self._known()
@@ -184,7 +177,7 @@ class _Tested:
         return f" ({', '.join(parts)})" if parts else ""
 
     def _known(self) -> dict[tuple[str, ...], str]:
-        """The names of `until` whose values the iterations tell, with those values in words."""
+        """The names of such an expression whose values the iterations tell, with those values in words."""
         costs = [iteration.cost_usd for iteration in self.iterations]
         cost = None if None in costs else sum(cost for cost in costs if cost is not None)
         elapsed = sum(iteration.duration_s for iteration in self.iterations) + self.config.delay_s * self.last.index
@@ -199,16 +192,112 @@ class _Tested:
         }
 
 
-_WITH_VALUES: Final[dict[str, Callable[[_Tested], str]]] = {
-    "max_iterations": _Tested.counted,
-    "evaluator_done": _Tested.verdict,
-    "stable_output": _Tested.stable,
-    "until": _Tested.until,
-    "condition": _Tested.not_met,
-    "timeout": _Tested.out_of_time,
+def _verdict(tested: _Tested, _condition: ListedCondition) -> str:
+    if tested.last.branch is None:
+        return "the evaluator chose nothing"
+    return f"the evaluator chose '{tested.last.branch}'{tested.told_reason()}"
+
+
+def _judged(tested: _Tested, _condition: ListedCondition) -> str:
+    score = "" if tested.last.score is None else f" (score {tested.last.score:g})"
+    found = "done" if tested.last.tested.get("judge") is True else "not done"
+    return f"the judge found it {found}{score}{tested.told_reason()}"
+
+
+def _stable(tested: _Tested, condition: ListedCondition) -> str:
+    times = f", {condition.patience} times in a row" if condition.patience > 1 else ""
+    threshold = f"(threshold {percent(condition.threshold)}){times}"
+    if tested.similarity is None:
+        return f"the result no longer changed {threshold}"
+    return f"this result is {percent(tested.similarity)} the same as the one before {threshold}"
+
+
+def _similarity(tested: _Tested, condition: ListedCondition) -> str:
+    if tested.similarity is None:
+        return "no similarity, there is no result before"
+    text = f"similarity {_against(tested.similarity, condition.threshold, percent)}"
+    if condition.patience == 1:
+        return text
+    row = itertools.takewhile(
+        lambda each: (each.similarity or -1.0) >= condition.threshold, reversed(tested.iterations)
+    )
+    return f"{text}, {sum(1 for _ in row)} of {condition.patience} times in a row"
+
+
+def _plateau(tested: _Tested, condition: ListedCondition) -> str:
+    noun = "iteration" if condition.patience == 1 else "iterations"
+    best = tested.figure("plateau")
+    at = "" if best is None else f" ({best:g})"
+    return f"the best score{at} has risen by no more than {condition.epsilon:g} in {condition.patience} {noun}"
+
+
+def _best_score(tested: _Tested, _condition: ListedCondition) -> str:
+    best = tested.figure("plateau")
+    return "no score" if best is None else f"best score {best:g}"
+
+
+def _came_back(tested: _Tested, condition: ListedCondition) -> str:
+    closest = tested.figure("oscillation")
+    assert closest is not None, "a loop that ends so has compared"
+    return f"this result is {percent(closest)} the same as an earlier one (threshold {percent(condition.threshold)})"
+
+
+def _closest(tested: _Tested, condition: ListedCondition) -> str:
+    closest = tested.figure("oscillation")
+    if closest is None:
+        return "no earlier result to come back to"
+    return f"similarity to an earlier one {_against(closest, condition.threshold, percent)}"
+
+
+def _spent(tested: _Tested, condition: ListedCondition) -> str:
+    spent = tested.figure("budget")
+    return "spent $?" if spent is None else f"spent {_against(spent, condition.budget_usd, money)}"
+
+
+def _time(tested: _Tested, condition: ListedCondition) -> str:
+    passed = tested.figure("time")
+    return "time unknown" if passed is None else f"time {_against(passed, condition.seconds, seconds)}"
+
+
+def _against(figure: float, limit: float, write: Callable[[float], str]) -> str:
+    return f"{write(figure)} {'≥' if figure >= limit else '<'} {write(limit)}"
+
+
+_Words = Callable[[_Tested, ListedCondition], str]
+_MET: Final[dict[str, _Words]] = {
+    "evaluator": _verdict,
+    "judge": _judged,
+    "until": lambda tested, one: f"{_quoted(one.until)} became true{tested.values(one.until)}",
+    "stable_output": _stable,
+    "plateau": _plateau,
+    "oscillation": _came_back,
+    "budget": lambda tested, one: f"it had spent {money(tested.figure('budget'))} of {money(one.budget_usd)}",
+    "time": lambda tested, one: f"{seconds(tested.figure('time') or 0.0)} of {seconds(one.seconds)} had passed",
 }
-_BEFORE_ANY: Final = frozenset({"condition", "timeout"})
-"""Reasons that are told in full also where no iteration ended."""
+_LOOKED_AT: Final[dict[str, _Words]] = {
+    "evaluator": _verdict,
+    "judge": _judged,
+    "until": lambda tested, one: f"until {_quoted(one.until)}{tested.values(one.until)}",
+    "stable_output": _similarity,
+    "plateau": _best_score,
+    "oscillation": _closest,
+    "max_iterations": lambda tested, one: f"iteration {tested.last.index + 1} of {one.count}",
+    "budget": _spent,
+    "time": _time,
+}
+_CONDITIONS: Final = {
+    "evaluator_done": "evaluator",
+    "judge_done": "judge",
+    "until": "until",
+    "stable_output": "stable_output",
+    "plateau": "plateau",
+    "oscillation": "oscillation",
+    "budget": "budget",
+    "timeout": "time",
+}
+"""By exit reason, the condition that gives it."""
+_ALSO_LIMITS: Final = frozenset({"budget", "time", "oscillation"})
+"""Conditions that ended the loop only where they tested something: a run has a budget and a time limit too."""
 
 
 def _quoted(expression: str) -> str:

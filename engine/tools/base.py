@@ -6,10 +6,11 @@ reference page are made. A tool touches only what its `ToolContext` allows.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -27,6 +28,38 @@ class ToolError(EngineError):
         self.retryable = retryable
 
 
+class Session(Protocol):
+    """What a tool keeps open from one call to the next, such as a connection."""
+
+    async def close(self) -> None:
+        """Give back what it holds. Called once, at the end of the run."""
+        ...
+
+
+SessionT = TypeVar("SessionT", bound=Session)
+
+
+class ToolSessions:
+    """What the tools of one run keep open. It belongs to the event loop of the run."""
+
+    def __init__(self) -> None:
+        self._open: dict[Hashable, Session] = {}
+
+    def get(self, key: Hashable, make: Callable[[], SessionT]) -> SessionT:
+        """The session of that key, made when it is first asked for."""
+        found = self._open.get(key)
+        if found is None:
+            found = self._open[key] = make()
+        return found  # type: ignore[return-value] # a key stands for one kind of session
+
+    async def close(self) -> None:
+        """Close all of them; each, also where closing another one fails."""
+        sessions, self._open = self._open, {}
+        async with AsyncExitStack() as stack:
+            for session in sessions.values():
+                stack.push_async_callback(session.close)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What the person who started the run lets tools do. A document cannot widen it.
@@ -34,10 +67,14 @@ class ToolContext:
     Attributes:
         folder: The one folder that file tools may read and write; None allows none.
         allow_private_addresses: Whether `http_get` may reach loopback and private networks.
+        allow_code: Whether tools may run code and commands on this machine.
+        sessions: What tools keep open until the run has ended.
     """
 
     folder: Path | None = None
     allow_private_addresses: bool = False
+    allow_code: bool = False
+    sessions: ToolSessions = field(default_factory=ToolSessions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +88,7 @@ class Tool(Generic[ParametersT]):
         parameters: A pydantic model; each field is an input port of the tool node, with its title, help and limits.
         output_type: The port type of what it gives (`text`, `json`, `list` …).
         run: Does it. Cancelling the awaiting task stops the work.
+        runs_code: Whether it runs code or commands on this machine, which a person must have allowed.
     """
 
     name: str
@@ -59,6 +97,7 @@ class Tool(Generic[ParametersT]):
     parameters: type[ParametersT]
     output_type: str
     run: Callable[[ParametersT, ToolContext], Awaitable[Value]]
+    runs_code: bool = False
 
 
 AnyTool = Tool[Any]

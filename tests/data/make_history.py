@@ -36,7 +36,7 @@ def heads() -> list[RunHead]:
     """What is known of the runs before their first events."""
     document = '{"format": "loopwright.workflow", "version": 1, "nodes": [], "edges": []}\n'
     return [
-        RunHead("0123456789ab", document, {"budget_usd": 1.5}, "/home/somebody/refine.loop.json"),
+        RunHead("0123456789ab", document, {"budget_usd": 1.5}, "workflows/refine.loop.json"),
         RunHead("fedcba987654", document, {}, "", "0123456789ab", "loop[1]"),
     ]
 

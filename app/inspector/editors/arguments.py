@@ -11,7 +11,7 @@ from app.inspector.fields import Field, fields_of
 from app.inspector.target import Target
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
-from engine.tools.registry import builtin_tools
+from engine.tools.registry import all_tools
 from engine.values import Value
 
 
@@ -33,7 +33,7 @@ class ArgumentsEditor(Editor):
         from app.inspector.rows import Rows
 
         name = self.target.values.get("tool", "")
-        tool = builtin_tools().get(name) if isinstance(name, str) else None
+        tool = all_tools().get(name) if isinstance(name, str) else None
         if (tool.name if tool else "") != self._tool:
             self._tool = tool.name if tool else ""
             if self.rows is not None:

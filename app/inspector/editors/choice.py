@@ -13,7 +13,7 @@ from app.inspector.editors.base import Editor
 from app.inspector.fields import Field, choice_help
 from app.inspector.target import Target
 from app.theme.widgets import Switch, plain_tool_tip
-from engine.tools.registry import builtin_tools
+from engine.tools.registry import all_tools
 from engine.values import to_text
 
 
@@ -80,7 +80,7 @@ class ToolEditor(ListEditor):
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
         """All tools, by title."""
-        return [("", "Choose a tool", ""), *((tool.name, tool.title, tool.help) for tool in builtin_tools().values())]
+        return [("", "Choose a tool", ""), *((tool.name, tool.title, tool.help) for tool in all_tools().values())]
 
 
 class NodeEditor(ListEditor):

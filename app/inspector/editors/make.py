@@ -9,8 +9,10 @@ from app.inspector.editors.base import Editor
 from app.inspector.editors.choice import ListEditor, ModelEditor, NodeEditor, SwitchEditor, ToolEditor
 from app.inspector.editors.json_editor import JsonEditor, ValueEditor
 from app.inspector.editors.number import NumberEditor
+from app.inspector.editors.object_editor import ObjectEditor
 from app.inspector.editors.objects import ObjectsEditor
 from app.inspector.editors.texts import LineEditor, TextEditor
+from app.inspector.editors.tools import ToolsEditor, TurnStrategyEditor
 from app.inspector.fields import Field, Kind
 from app.inspector.prompt_editor import ExpressionEditor, PromptEditor
 from app.inspector.target import Target
@@ -21,6 +23,8 @@ _WIDGETS: dict[str, type[Editor]] = {
     "json": JsonEditor,
     "model": ModelEditor,
     "tool": ToolEditor,
+    "tools": ToolsEditor,
+    "turn_strategy": TurnStrategyEditor,
     "arguments": ArgumentsEditor,
     "loop": NodeEditor,
     "router": NodeEditor,
@@ -32,6 +36,7 @@ _KINDS: dict[Kind, type[Editor]] = {
     Kind.NUMBER: NumberEditor,
     Kind.SWITCH: SwitchEditor,
     Kind.CHOICE: ListEditor,
+    Kind.OBJECT: ObjectEditor,
     Kind.OBJECTS: ObjectsEditor,
     Kind.JSON: JsonEditor,
     Kind.VALUE: ValueEditor,

@@ -23,15 +23,21 @@ _FRAME: Final = 12
 class GrowingEdit(QPlainTextEdit):
     """A text that is as high as it needs, within limits. Undo is the document's, not its own.
 
+    Args:
+        least: The least height, in lines.
+        most: The greatest height, in lines.
+        parent: Its parent.
+        fills: Whether it takes all the room that there is instead, from the least height on.
+
     Signals:
         typed: A person changed the text.
     """
 
     typed = Signal(str)
 
-    def __init__(self, least: int = 1, most: int = 8, parent: QWidget | None = None) -> None:
+    def __init__(self, least: int = 1, most: int = 8, parent: QWidget | None = None, *, fills: bool = False) -> None:
         super().__init__(parent)
-        self._least, self._most = least, most
+        self._least, self._most, self._fills = least, least if fills else most, fills
         self._silent = False
         self._known = ""
         self.setUndoRedoEnabled(False)
@@ -39,7 +45,9 @@ class GrowingEdit(QPlainTextEdit):
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         # Every text is wrapped; Qt shows the bar all the same for a moment when the other one comes.
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(
+            QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding if fills else QSizePolicy.Policy.Fixed
+        )
         self._wrapping = QTimer(self)
         self._wrapping.setSingleShot(True)
         self._wrapping.timeout.connect(self._wrap_anew)
@@ -83,16 +91,23 @@ class GrowingEdit(QPlainTextEdit):
     def resizeEvent(self, event: QResizeEvent) -> None:  # Qt's name
         """A narrower text is a higher one."""
         super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
+        if event.size().width() != event.oldSize().width() or (self._fills and event.size() != event.oldSize()):
             self._fit()
 
     def _line_height(self) -> float:
         return QFontMetricsF(self.font()).lineSpacing()
 
+    def _room(self) -> float:
+        """How high a text may be that is seen as a whole."""
+        most = self._most * self._line_height()
+        inside = self.viewport().height() - 2 * self.document().documentMargin()
+        return max(most, inside) if self._fills else most
+
     def _text_height(self) -> float:
         """How high the text is, counted up to a little more than the limit."""
         block, height = self.document().begin(), 0.0
-        while block.isValid() and height <= self._most * self._line_height():
+        room = self._room()
+        while block.isValid() and height <= room:
             height += self.blockBoundingRect(block).height()
             block = block.next()
         return height
@@ -101,7 +116,7 @@ class GrowingEdit(QPlainTextEdit):
         # Where all of the text fits there is no scroll bar, whose width would wrap it anew. Where it does not, the bar
         # is there for certain: one that Qt brings when needed comes after the text is wrapped, and covers its ends.
         policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOn
-        if self._text_height() <= self._most * self._line_height():
+        if self._text_height() <= self._room():
             policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         if policy is not self.verticalScrollBarPolicy():
             self.setVerticalScrollBarPolicy(policy)

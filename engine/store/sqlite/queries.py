@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from engine.runner.events import AnyEvent
+from engine.runner.events import AnyEvent, RunStarted
 from engine.store.base import RunFilter, RunSummary, Totals
-from engine.store.codec import KIND_CODES, KINDS, decode_event
+from engine.store.codec import KIND_CODES, KINDS, decode_event, field_index
 from engine.store.sqlite.blob_reader import BlobReader
 from engine.store.sqlite.owners import live_owners
 from engine.store.sqlite.rows import SUMMARY_COLUMNS, plain, read_summary
@@ -18,21 +18,27 @@ from engine.store.sqlite.skeletons import SkeletonReader
 from engine.store.words import no_such_run
 
 _PAGE: Final = 256
+_STRATEGIES: Final = field_index(RunStarted, "strategies")
+"""Where the first event of a run tells the turn strategies of its agents."""
 _SEEN: Final = f"""
-    SELECT id, {SUMMARY_COLUMNS}, search,
+    SELECT id, id AS number, {SUMMARY_COLUMNS}, search,
         CASE WHEN state IN ('running', 'paused')
                 AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(:live)))
             THEN 'interrupted' ELSE state END AS status
     FROM runs
 """  # noqa: S608 - constants
-_WHERE: Final = """
+_WHERE: Final = f"""
     WHERE (:part = '' OR instr(search, :part) > 0)
         AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
         AND (:since IS NULL OR started >= :since)
         AND (:until IS NULL OR started < :until)
         AND (:parent = '' OR parent = :parent)
         AND (NOT :pinned OR pinned)
-"""
+        AND (:strategy = '' OR EXISTS (
+            SELECT 1 FROM events, json_each(json_extract(events.body, '$[{_STRATEGIES}]'))
+            WHERE events.id = number << {SEQ_BITS} AND value = :strategy
+        ))
+"""  # noqa: S608 - constants
 _RUNS: Final = f"""
     SELECT status, {SUMMARY_COLUMNS} FROM ({_SEEN}) {_WHERE}
     ORDER BY started DESC, id DESC LIMIT :limit OFFSET :offset
@@ -160,4 +166,5 @@ def _parameters(connection: sqlite3.Connection, which: RunFilter) -> dict[str, A
         "until": which.until,
         "parent": plain(which.parent),
         "pinned": which.pinned,
+        "strategy": plain(which.strategy),
     }

@@ -6,6 +6,7 @@ Texts that may hold anything are stored as bytes, because SQLite takes no lone s
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any, Final
 
 from engine.store.base import RunStatus, RunSummary
@@ -15,6 +16,8 @@ FOLD_COLUMNS: Final = (
     "workflow, state, started, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error"
 )
 SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, {FOLD_COLUMNS}"
+
+_STATUSES: Final = {status.value: status for status in RunStatus}
 
 
 def fold_row(fold: RunFold) -> tuple[Any, ...]:
@@ -47,7 +50,7 @@ def read_fold(row: tuple[Any, ...]) -> RunFold:
         to_text(exit_reason),
         tokens,
         cost_usd,
-        tuple(json.loads(to_text(models))),
+        _read_models(models),
         to_text(error),
     )
 
@@ -59,27 +62,32 @@ def read_summary(row: tuple[Any, ...], status: str) -> RunSummary:
         row: The columns.
         status: How the run stands, seen from outside.
     """
-    run_id, source, parent, forked_at, pinned, size, *fold_columns = row
-    fold = read_fold(tuple(fold_columns))
+    run_id, source, parent, forked_at, pinned, size = row[:6]
+    workflow, _state, started, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row[6:]
     return RunSummary(
         run_id,
-        fold.workflow,
+        to_text(workflow),
         to_text(source),
-        RunStatus(status),
-        fold.started,
-        fold.updated,
-        fold.duration_s,
-        fold.iterations,
-        fold.exit_reason,
-        fold.tokens,
-        fold.cost_usd,
-        fold.models,
-        fold.error,
+        _STATUSES[status],
+        started,
+        updated,
+        duration_s,
+        iterations,
+        to_text(exit_reason),
+        tokens,
+        cost_usd,
+        _read_models(models),
+        to_text(error),
         parent,
         forked_at,
         bool(pinned),
         size,
     )
+
+
+@lru_cache(maxsize=64)  # most runs of a list call the same few
+def _read_models(stored: bytes) -> tuple[str, ...]:
+    return tuple(json.loads(to_text(stored)))
 
 
 def to_bytes(text: str) -> bytes:

@@ -15,6 +15,7 @@ from typing import Final
 
 from engine.store.base import StoreError
 from engine.store.sqlite.faults import as_store_error, is_damaged, is_newer, is_no_history
+from engine.store.sqlite.held import is_held
 
 APPLICATION_ID: Final = 0x4C4F4F50
 SEQ_BITS: Final = 40
@@ -126,7 +127,7 @@ def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS
         StoreError: It is no history, damaged, of a newer version, locked or cannot be written.
     """
     try:
-        is_new = _look_at(path)
+        is_new = not is_held(path) and _look_at(path)
         # Not `connect`: nothing is changed before the file is known to be ours.
         with closing(sqlite3.connect(path, timeout=busy_s, isolation_level=None)) as connection:
             _bring_up_to_date(connection, path, steps, is_new=is_new)

@@ -31,7 +31,7 @@ _SAME_OBJECTS: Final = 4_096
 # JSON's escapes cannot tell two halves of a surrogate pair that stand side by side from the character that they make.
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
-to_json: Final = json.JSONEncoder(separators=(",", ":")).encode
+to_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 """Compact JSON with ASCII escapes."""
 
 

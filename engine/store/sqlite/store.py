@@ -24,6 +24,7 @@ from engine.store.sqlite import changes, queries
 from engine.store.sqlite.blob_reader import BlobReader
 from engine.store.sqlite.deletion import bytes_in_use, delete_run, give_space_back, rewrite
 from engine.store.sqlite.faults import as_store_error
+from engine.store.sqlite.held import hold, release
 from engine.store.sqlite.journal import SqliteJournal
 from engine.store.sqlite.owners import Owner
 from engine.store.sqlite.readers import Readers
@@ -57,6 +58,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise as_store_error(error, path) from error
         self._writer = Writer(path, connection, self._owner)
+        self._held: tuple[int, int] | None = hold(path)
 
     def begin(self, head: RunHead) -> SqliteJournal:
         """Begin to keep a run. Waits for the disk."""
@@ -214,6 +216,9 @@ class SqliteStore:
         """Write what is still to be written, and let go of the file."""
         self._writer.close()
         self._readers.close()
+        held, self._held = self._held, None
+        if held is not None:
+            release(held)
 
 
 class _Progress:

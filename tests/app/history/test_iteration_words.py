@@ -15,7 +15,7 @@ from app.history.stopping import findings, sentence, threshold
 from app.history.words import MOST, beginning, cost, facts, token_count, verdict
 from app.runs.picture import RunPicture
 from engine.models.base import Usage
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from tests.app.history.loops import begin, end, iteration, nested, told
 
 values = st.recursive(

@@ -492,3 +492,28 @@ def test_a_text_is_as_high_as_it_needs_up_to_a_limit(one_node: OneNode) -> None:
     QTest.keyClicks(edit, "\r" * 40)
     bench.qtbot.waitUntil(lambda: edit.verticalScrollBar().maximum() > 0)
     assert edit.height() < 20 * edit.fontMetrics().lineSpacing()
+
+
+def test_an_object_has_its_own_fields_and_is_gone_when_all_are_empty(one_node: OneNode) -> None:
+    bench = one_node("loop", exit_condition="judge")
+    judge = bench.editor("judge")
+    assert judge.isVisibleTo(judge.window())
+    criteria = judge.main.rows["criteria"].editor
+    criteria.focus_place("")
+    QTest.keyClicks(QApplication.focusWidget(), "It rhymes.")
+    assert bench.config("it")["judge"] == {"criteria": "It rhymes."}
+    judge.main.rows["rubric"].editor.add.click()
+    assert (
+        bench.config("it")["judge"]["rubric"] == [{"name": "name_1"}] or len(bench.config("it")["judge"]["rubric"]) == 1
+    )
+    bench.session.undo()
+    bench.session.undo()
+    assert "judge" not in bench.config("it")
+
+
+def test_a_problem_of_an_object_is_shown_at_its_field_also_behind_the_fold(one_node: OneNode) -> None:
+    bench = one_node("loop", exit_condition="judge", judge={"criteria": "{{nothing}}", "runs": 0})
+    judge = bench.editor("judge")
+    assert judge.main.rows["criteria"].has_problems
+    assert judge.fold.isChecked()
+    assert judge.more.rows["runs"].has_problems

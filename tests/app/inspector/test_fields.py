@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from app.inspector.fields import Kind, choice_help, fields_of, is_shown
 from engine.document.config_path import UNSET
 from engine.document.settings import Settings
-from engine.nodes.loop import LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.registry import builtin_registry
 
 
@@ -106,9 +106,18 @@ def test_a_field_is_shown_where_the_others_say_so() -> None:
     assert is_shown(fields["text"], {}, fields)
 
 
+def test_a_field_is_shown_where_one_of_several_groups_of_values_holds() -> None:
+    fields = fields_of(LoopConfig)
+    assert not is_shown(fields["judge"], {}, fields)
+    assert is_shown(fields["judge"], {"exit_condition": "judge"}, fields)
+    assert is_shown(fields["judge"], {"on_max_iterations": "return_best"}, fields)
+    assert fields["judge"].kind is Kind.OBJECT
+    assert fields["exit_conditions"].kind is Kind.OBJECTS
+
+
 def test_a_loop_shows_four_fields_at_most_before_the_fold_whatever_is_chosen_beside_stability() -> None:
     fields = fields_of(LoopConfig)
-    for exit_condition in ("max_iterations", "evaluator"):
+    for exit_condition in ("max_iterations", "evaluator", "judge"):
         values = {"exit_condition": exit_condition}
         shown = [name for name, field in fields.items() if not field.more and is_shown(field, values, fields)]
         assert len(shown) <= 4

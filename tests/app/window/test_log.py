@@ -20,10 +20,13 @@ from engine.runner.events import (
     LoopIterationStarted,
     NodeCompleted,
     NodeFailed,
+    NodeNoted,
     NodeRetrying,
     NodeSkipped,
     NodeStarted,
     NodeStreaming,
+    NodeToolCalled,
+    NotePosted,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -51,6 +54,24 @@ def test_a_place_is_told_with_the_numbers_that_people_count_by() -> None:
     assert place("loop[2].draft") == "draft (iteration 3)"
     assert place("outer[0].inner[4].draft") == "draft (iteration 1.5)"
     assert place("loop[2].draft", {"draft": "First draft"}) == "First draft (iteration 3)"
+
+
+def test_what_nodes_and_people_do_and_say_has_its_line() -> None:
+    lines = told(
+        event(NodeToolCalled, "boss", 0, "add", {"a": 1}, 42, "", 0.1),
+        event(NodeToolCalled, "boss", 1, "hang", {}, None, "It took longer.\nThan 5 s.", 5.0),
+        event(NotePosted, "boss", "worker", "Hurry."),
+        event(NotePosted, "", "loop[0].worker", "Slowly."),
+        event(NodeNoted, "loop[0].worker", "worker", "Hurry.", "boss"),
+    )
+
+    assert lines == [
+        ("info", "boss", 'boss: called add({"a":1}) → 42'),
+        ("warning", "boss", "boss: called hang({}): It took longer. Than 5 s."),
+        ("info", "boss", "boss: note to worker: Hurry."),
+        ("info", "", "note to loop[0].worker: Slowly."),
+        ("info", "worker", "worker (iteration 1): received the note: Hurry."),
+    ]
 
 
 def test_each_event_that_matters_has_its_line() -> None:

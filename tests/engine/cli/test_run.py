@@ -237,6 +237,16 @@ def test_file_tools_read_the_folder_that_is_named(program: Program, tmp_path: Pa
     assert program("run", file, "--json", "--folder", tmp_path / "other").json["outputs"] == {"result": "there"}
 
 
+def test_code_runs_only_where_it_is_allowed(program: Program, tmp_path: Path):
+    code = {"id": "code", "type": "tool", "config": {"tool": "python", "arguments": {"code": "print(6 * 7)"}}}
+    file = write(tmp_path, document([code, {"id": "result", "type": "output"}], ["code.output > result.value"]))
+    refused = program("run", file)
+    assert refused.code == 2
+    assert '"code" may call the tool "python", which runs code on this machine' in refused.err
+    allowed = program("run", file, "--json", "--allow-code")
+    assert allowed.json["outputs"] == {"result": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
+
+
 @pytest.mark.parametrize("template", sorted(file.name for file in templates_folder().glob("*.loop.json")))
 def test_every_bundled_template_is_found_by_its_name_and_has_no_problems(program: Program, template: str):
     name = template.removesuffix(".loop.json")

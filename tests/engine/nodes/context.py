@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.models.base import Finish, Reply, Request, Usage
+from engine.models.base import Finish, Message, Reply, Request, Usage
 from engine.nodes.context import NodeContext
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.registry import builtin_registry
@@ -34,9 +34,12 @@ class FakeServices:
         context.usage = Usage(3, 2) if context.usage is None else context.usage + Usage(3, 2)
         return reply if isinstance(reply, Reply) else Reply(reply, Finish.STOP)
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Value]) -> Value:
+    async def call_tool(self, name: str, arguments: Mapping[str, Value], context: Any = None) -> Value:
         self.tool_calls.append((name, dict(arguments)))
         return "what the tool gave"
+
+    def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
+        return ()
 
 
 @dataclass

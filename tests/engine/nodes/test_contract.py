@@ -64,11 +64,11 @@ def test_a_setting_has_a_title_a_description_and_a_default(spec: AnySpec, name: 
 @pytest.mark.parametrize(("spec", "name"), FIELDS)
 def test_a_setting_that_shows_only_sometimes_hangs_on_a_value_that_there_is(spec: AnySpec, name: str) -> None:
     extra = spec.config.model_fields[name].json_schema_extra
-    shown_when = extra.get("shown_when", {}) if isinstance(extra, dict) else {}
+    shown_when: Any = extra.get("shown_when", []) if isinstance(extra, dict) else []
 
-    assert isinstance(shown_when, dict)
-    for other, value in shown_when.items():
-        assert getattr(spec.config.model_validate({other: value}), other) == value
+    for group in [shown_when] if isinstance(shown_when, dict) else shown_when:
+        for other, value in group.items():
+            assert getattr(spec.config.model_validate({other: value}), other) == value
 
 
 @every_type

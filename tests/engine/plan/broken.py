@@ -102,6 +102,24 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         in_a_row(("llm", {"prompt": "{{input}}", "reply_schema": {"type": "text"}})),
         {"node": "n", "field": "reply_schema"},
     ),
+    "repeated-tool": (in_a_row(("agent", {"tools": ["read_file", "read_file"]})), {"node": "n", "field": "tools"}),
+    "approval-of-no-tool": (
+        in_a_row(("agent", {"tools": ["read_file"], "require_approval": ["write_file"]})),
+        {"node": "n", "field": "require_approval"},
+    ),
+    "unknown-turn-strategy": (
+        in_a_row(("agent", {"turn_strategy": "debate"})),
+        {"node": "n", "field": "turn_strategy"},
+    ),
+    "tools-on-single-call": (
+        in_a_row(("agent", {"tools": ["read_file"], "turn_strategy": "single_call"})),
+        {"node": "n", "field": "tools"},
+    ),
+    "exit-loop-with-schema": (
+        document(looped(a=("llm", {"may_exit_loop": True, "reply_schema": {"type": "object"}})), *LOOPED),
+        {"node": "a", "field": "may_exit_loop"},
+    ),
+    "exit-loop-outside": (in_a_row(("agent", {"tools": ["exit_loop"]})), {"node": "n", "field": "tools"}),
     "no-criteria": (
         in_a_row("router", "text.value -> n.input", "n.done -> out.value"),
         {"node": "n", "field": "criteria"},

@@ -21,7 +21,7 @@ def _codes_in_source() -> set[str]:
     """The first argument of every `Problem` and `FieldProblem` that nodes and plan make."""
     codes: set[str] = set()
     for folder in ("plan", "nodes"):
-        for file in (_ENGINE / folder).glob("*.py"):
+        for file in (_ENGINE / folder).rglob("*.py"):
             for call in ast.walk(ast.parse(file.read_text())):
                 if isinstance(call, ast.Call) and getattr(call.func, "id", "") in {"Problem", "FieldProblem"}:
                     codes |= _texts(call.args[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from engine.models.base import Reply, ToolCall, Usage
-from engine.tools import registry
 from engine.tools.base import AnyTool, Tool, ToolContext, ToolError
+from engine.tools.registry import set_tools
 from tests.engine.semantics.documents import Part, part
 from tests.engine.semantics.models import Call
 
@@ -62,11 +62,11 @@ class Tools:
     called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     stopped: int = 0
 
-    def all(self) -> dict[str, AnyTool]:
-        return {
-            name: Tool(name, name.title(), f"It does {name}.", _Numbers, "number", run)
+    def all(self) -> list[AnyTool]:
+        return [
+            Tool(name, name.title(), f"It does {name}.", _Numbers, "number", run)
             for name, run in (("add", self._add), ("hang", self._hang), ("break", self._break))
-        }
+        ]
 
     async def _add(self, numbers: _Numbers, _context: ToolContext) -> float:
         self.called.append(("add", numbers.model_dump()))
@@ -86,8 +86,9 @@ class Tools:
 
 
 @pytest.fixture(name="tools")
-def tools_fixture(monkeypatch: pytest.MonkeyPatch) -> Tools:
-    """The tools there are: `add`, `hang` and `break`."""
+def tools_fixture() -> Iterator[Tools]:
+    """Three further tools: `add`, `hang` and `break`."""
     tools = Tools()
-    monkeypatch.setattr(registry, "_BUILTIN", tools.all())
-    return tools
+    set_tools("test", tools.all())
+    yield tools
+    set_tools("test", ())

@@ -256,6 +256,12 @@ class StoreConformance:
         assert ids(until=2000) == ["a"]
         assert ids(since=1500, until=2500) == ["b"]
         assert ids(parent="a") == ids(pinned=True) == ["c"]
+        assert ids(strategy="tool_calling") == []
+        told = dataclasses.replace(started("d", 500), strategies=("tool_calling", "single_call"))
+        keep(store, head("d"), [told])
+        assert ids(strategy="single_call") == ids(strategy="tool_calling", until=600) == ["d"]
+        assert ids(strategy="single") == []
+        assert store.totals(RunFilter(strategy="single_call")).count == 1
         assert store.find("c").error == "Broken."
 
     def test_totals_say_whether_prices_are_missing(self, store: Store):

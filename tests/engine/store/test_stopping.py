@@ -163,3 +163,81 @@ def test_the_settings_of_a_nested_loop_are_found_by_its_path():
     assert loop_config(workflow, "outer[1].gone").exit_condition == "max_iterations"
     broken = loads(json.dumps(refine(3, stability_threshold="many")))
     assert loop_config(broken, "loop") == LoopConfig()
+
+
+LIMITED = LoopConfig.model_validate(
+    {
+        "exit_conditions": [
+            {"condition": "until", "until": "size(output) > 99"},
+            {"condition": "budget", "budget_usd": 0.5},
+            {"condition": "time", "seconds": 30.0},
+            {"condition": "max_iterations", "count": 3},
+        ]
+    }
+)
+
+
+def test_limits_in_a_list_are_told_with_what_was_used_of_them() -> None:
+    ended = iterations({"result": "x", "tested": {"budget": 0.75, "time": 12.0}})
+    assert why_stopped(LIMITED, ended, "budget", 5) == "Stopped after 1 of 5: it had spent $0.7500 of $0.5000."
+    assert what_was_tested(LIMITED, ended, 0) == (
+        "until “size(output) > 99” (output “x”)",
+        "spent $0.7500 ≥ $0.5000",
+        "time 12.0 s < 30.0 s",
+        "iteration 1 of 3",
+        "iteration 1 of at most 5",
+    )
+    late = iterations({"tested": {"time": 31.0}})
+    assert why_stopped(LIMITED, late, "timeout", 5) == "Stopped after 1 of 5: 31.0 s of 30.0 s had passed."
+
+
+def test_a_budget_or_a_time_of_the_run_is_not_taken_for_the_loops_own_condition() -> None:
+    assert why_stopped(LIMITED, iterations({}), "budget", 5) == "Stopped after 1 of 5: the budget was spent."
+
+
+ALL = LoopConfig.model_validate(
+    {
+        "exit_conditions": [
+            {"condition": "stable_output", "threshold": 0.9},
+            {"condition": "plateau", "patience": 2, "epsilon": 0.5},
+            {"condition": "oscillation", "threshold": 0.8},
+        ],
+        "exit_when": "all",
+        "score": "0",
+    }
+)
+JUDGED = LoopConfig.model_validate({"exit_condition": "judge", "judge": {"criteria": "It rhymes."}})
+
+
+def test_a_judge_is_told_with_its_score_and_its_reason() -> None:
+    ended = iterations(
+        {"score": 3.0, "reason": "No rhyme.", "tested": {"judge": False}},
+        {"score": 8.5, "reason": "It rhymes.", "tested": {"judge": True}},
+    )
+    assert why_stopped(JUDGED, ended, "judge_done", 5) == (
+        "Stopped after 2 of 5: the judge found it done (score 8.5): It rhymes."
+    )
+    assert what_was_tested(JUDGED, ended, 0)[0] == "the judge found it not done (score 3): No rhyme."
+    assert why_stopped(JUDGED, ended[:1], "max_iterations", 1) == (
+        "Stopped after 1 of 1: the count was reached; the judge found it not done (score 3): No rhyme."
+    )
+
+
+def test_each_of_several_conditions_that_had_to_hold_together_is_told() -> None:
+    ended = iterations(
+        {"score": 7.0, "tested": {"plateau": 7.0}},
+        {"score": 7.0, "similarity": 0.95, "tested": {"plateau": 7.0, "oscillation": 0.85}},
+    )
+    assert why_stopped(ALL, ended, "stable_output+plateau+oscillation", 5) == (
+        "Stopped after 2 of 5: this result is 95 % the same as the one before (threshold 90 %) and "
+        "the best score (7) has risen by no more than 0.5 in 2 iterations and "
+        "this result is 85 % the same as an earlier one (threshold 80 %)."
+    )
+    assert what_was_tested(ALL, ended, 0) == (
+        "no similarity, there is no result before",
+        "best score 7",
+        "no earlier result to come back to",
+        "score 7",
+        "iteration 1 of at most 5",
+    )
+    assert what_was_tested(ALL, ended, 1)[2] == "similarity to an earlier one 85 % ≥ 80 %"

@@ -4,18 +4,24 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from pydantic import ValidationError
 
-from engine.tools.base import AnyTool, ToolError
-from engine.tools.registry import builtin_tools, find_tool
+from engine.tools.base import AnyTool, Tool, ToolContext, ToolError
+from engine.tools.parameters import Parameters
+from engine.tools.registry import all_tools, builtin_tools, find_tool, set_tools
+from engine.values import Value
 
 ALL = list(builtin_tools().values())
 
 
-def test_the_built_in_tools_are_the_four() -> None:
-    assert list(builtin_tools()) == ["search_files", "http_get", "read_file", "write_file"]
+NAMES = ["search_files", "web_search", "http_get", "read_file", "write_file", "python", "shell"]
+
+
+def test_the_built_in_tools_are_these() -> None:
+    assert list(builtin_tools()) == NAMES
     assert find_tool("read_file") is builtin_tools()["read_file"]
 
 
@@ -29,7 +35,7 @@ def test_a_misspelt_tool_is_answered_with_the_nearest_name_and_all_names() -> No
         find_tool("Search_file")
     assert caught.value.message == "There is no tool called 'Search_file'."
     assert "Did you mean 'search_files'?" in caught.value.remedy
-    assert "search_files, http_get, read_file, write_file" in caught.value.remedy
+    assert ", ".join(NAMES) in caught.value.remedy
 
 
 def test_a_name_like_none_is_answered_without_a_guess() -> None:
@@ -55,11 +61,52 @@ def test_every_tool_declares_what_a_form_needs(tool: AnyTool) -> None:
         tool.parameters.model_validate({"no_such_parameter": 1})
 
 
+class NoParameters(Parameters):
+    pass
+
+
+async def nothing(_parameters: NoParameters, _context: ToolContext) -> Value:
+    return None
+
+
+def tool(name: str) -> AnyTool:
+    return Tool(name, "Title", "Does nothing.", NoParameters, "any", nothing)
+
+
+@pytest.fixture
+def owners() -> Iterator[None]:
+    yield
+    for owner in ("ours", "theirs"):
+        set_tools(owner, ())
+
+
+@pytest.mark.usefixtures("owners")
+def test_tools_are_added_replaced_and_taken_away_by_their_owner() -> None:
+    set_tools("ours", [tool("ours/one"), tool("ours/two")])
+    set_tools("theirs", [tool("theirs/one")])
+    assert list(all_tools()) == [*NAMES, "ours/one", "ours/two", "theirs/one"]
+    assert find_tool("ours/two").name == "ours/two"
+    set_tools("ours", [tool("ours/three")])
+    assert list(all_tools())[len(NAMES) :] == ["ours/three", "theirs/one"]
+    set_tools("ours", ())
+    set_tools("theirs", ())
+    assert list(all_tools()) == NAMES
+
+
+@pytest.mark.usefixtures("owners")
+@pytest.mark.parametrize("taken", ["read_file", "ours/one"])
+def test_a_name_that_is_taken_is_refused_and_all_stays_as_it_was(taken: str) -> None:
+    set_tools("ours", [tool("ours/one")])
+    with pytest.raises(ToolError, match=f'There is a tool "{taken}" already, and theirs has another'):
+        set_tools("theirs", [tool("theirs/one"), tool(taken)])
+    assert list(all_tools()) == [*NAMES, "ours/one"]
+
+
 def test_importing_the_tools_loads_nothing_slow() -> None:
     # Before, because measuring coverage loads sqlite3 itself.
     program = (
         "import sys; before = set(sys.modules); import engine.tools.registry; "
-        "print(sorted({'httpx', 'httpcore', 'sqlite3'} & (set(sys.modules) - before)))"
+        "print(sorted({'httpx', 'httpcore', 'sqlite3', 'ddgs', 'mcp'} & (set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

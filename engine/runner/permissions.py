@@ -1,0 +1,46 @@
+"""What a workflow would do on this machine that a person must have allowed, found before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.errors import EngineError
+from engine.nodes.agent_config import AgentConfig
+from engine.nodes.spec import NodeConfig
+from engine.nodes.tool import ToolConfig
+from engine.plan.graph import GraphPlan
+from engine.tools.registry import all_tools
+
+
+class CodeNotAllowedError(EngineError):
+    """A workflow runs code, and nobody has allowed it."""
+
+
+def tools_of(config: NodeConfig) -> tuple[str, ...]:
+    """The tools that a node with these settings may call, by name."""
+    if isinstance(config, ToolConfig):
+        return (config.tool,)
+    return tuple(config.tools) if isinstance(config, AgentConfig) else ()
+
+
+def refuse_code(graph: GraphPlan) -> None:
+    """Refuse a workflow that would run code, before any of it has been paid for.
+
+    Raises:
+        CodeNotAllowedError: A node may call a tool that runs code.
+    """
+    for node, tool in _code(graph):
+        raise CodeNotAllowedError(
+            f'"{node}" may call the tool "{tool}", which runs code on this machine, and this run may not do that.',
+            "If you trust the workflow, allow it: with --allow-code, or with the box where a run is started.",
+        )
+
+
+def _code(graph: GraphPlan) -> Iterator[tuple[str, str]]:
+    """Each node that may run code, with the tool."""
+    known = all_tools()
+    for node in graph.nodes:
+        if node.enabled:
+            yield from ((node.id, name) for name in tools_of(node.config) if name in known and known[name].runs_code)
+        if node.loop is not None:
+            yield from _code(node.loop.body)

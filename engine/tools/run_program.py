@@ -1,0 +1,144 @@
+"""One program run to its end for a tool: within a time limit, with bounded output, in the folder that is allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field
+
+from engine.tools.base import ToolContext, ToolError
+from engine.tools.parameters import Parameters, Text
+from engine.tools.processes import end_process, has_exited, small_environment, start_process
+from engine.values import Value
+
+MAX_OUTPUT_BYTES: Final = 1_000_000
+"""The most that a program may write, to its output and to its errors each."""
+
+_CHUNK: Final = 65_536
+
+
+class ProgramParameters(Parameters):
+    """What every tool that runs a program is asked."""
+
+    input: Text = Field(
+        default="",
+        title="Input",
+        description="A text that it can read from its standard input.",
+        max_length=10_000_000,
+    )
+    timeout_s: float = Field(
+        default=30.0,
+        title="Time limit in seconds",
+        description="It is ended then, with everything that it started.",
+        gt=0,
+        le=3600,
+    )
+
+
+class TooMuchOutputError(Exception):
+    """A program wrote more than it may."""
+
+
+def check_allowed(name: str, context: ToolContext) -> None:
+    """Refuse to run code where the person has not allowed it.
+
+    Raises:
+        ToolError: It is not allowed.
+    """
+    if not context.allow_code:
+        raise ToolError(
+            f'The tool "{name}" runs code on this machine, which this run may not do.',
+            "If you trust the workflow, allow it: with --allow-code, or with the box where a run is started.",
+        )
+
+
+async def run_program(
+    name: str, arguments: Sequence[str], parameters: ProgramParameters, context: ToolContext
+) -> Value:
+    """Run a program: `{exit_code, stdout, stderr}`.
+
+    Args:
+        name: The tool, for its errors.
+        arguments: The program and its arguments.
+        parameters: Its input and its time limit.
+        context: Says in which folder; without one it is a new one that is deleted afterwards.
+
+    Raises:
+        ToolError: It cannot be started, takes too long, or writes too much.
+    """
+    async with _folder(context.folder) as folder:
+        try:
+            process = await start_process(arguments, folder=folder, environment=small_environment())
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ToolError(f"{arguments[0]} cannot be started: {reason}.", "Look whether it is installed.") from error
+        try:
+            async with asyncio.timeout(parameters.timeout_s):
+                return await _outcome(process, parameters.input)
+        except TimeoutError as error:
+            raise ToolError(
+                f'The tool "{name}" took longer than {parameters.timeout_s:g} s, and was stopped.',
+                "Raise its time limit, or let it do less.",
+            ) from error
+        except TooMuchOutputError as error:
+            raise ToolError(
+                f'The tool "{name}" wrote more than {MAX_OUTPUT_BYTES:,} bytes, and was stopped.',
+                "Let it write less, or to a file.",
+            ) from error
+        finally:
+            end_process(process)
+            await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def _folder(allowed: Path | None) -> AsyncGenerator[Path]:
+    if allowed is not None:
+        yield allowed
+        return
+    with tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as made:
+        yield Path(made)
+
+
+async def _outcome(process: asyncio.subprocess.Process, text: str) -> Value:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    output = asyncio.create_task(_read(process.stdout))
+    errors = asyncio.create_task(_read(process.stderr))
+    tasks = (output, errors, asyncio.create_task(_write(process, text)), asyncio.create_task(_exit(process)))
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return {
+        "exit_code": process.returncode,
+        "stdout": output.result().decode("utf-8", "replace"),
+        "stderr": errors.result().decode("utf-8", "replace"),
+    }
+
+
+async def _exit(process: asyncio.subprocess.Process) -> None:
+    await has_exited(process)
+    end_process(process)  # what it left behind would hold the pipes open
+
+
+async def _write(process: asyncio.subprocess.Process, text: str) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(ConnectionError):  # one that ends without reading has its reasons
+        process.stdin.write(text.encode("utf-8", "replace"))
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _read(stream: asyncio.StreamReader) -> bytes:
+    read = bytearray()
+    while chunk := await stream.read(_CHUNK):
+        read += chunk
+        if len(read) > MAX_OUTPUT_BYTES:
+            raise TooMuchOutputError
+    return bytes(read)

@@ -1,0 +1,126 @@
+"""What an agent has of its own in the inspector: its tools, its turn strategy, and notes while it is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from app.inspector.names import names_at
+from app.inspector.note_line import SENT
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.nodes.agent_tools import tool_choices
+from engine.nodes.spec import NamedText, TextKind
+from engine.runner.options import RunOptions
+from tests.app.inspector.conftest import Bench, OpenInspector
+
+OneNode = Callable[..., Bench]
+WriteScript = Callable[..., Path]
+
+
+def test_tools_are_ticked_and_kept_in_the_order_of_ticking(one_node: OneNode) -> None:
+    bench = one_node("agent")
+    boxes = bench.editor("tools").boxes
+    assert list(boxes) == list(tool_choices())
+    assert boxes["exit_loop"].text() == "End the loop"
+    assert boxes["exit_loop"].accessibleName() == "Tools: End the loop"
+
+    boxes["write_file"].click()
+    boxes["read_file"].click()
+    assert bench.config("it") == {"tools": ["write_file", "read_file"]}
+    boxes["write_file"].click()
+    assert bench.config("it") == {"tools": ["read_file"]}
+    bench.session.undo()
+    assert bench.config("it") == {"tools": ["write_file", "read_file"]}
+    assert boxes["write_file"].isChecked()
+    QTest.keyClick(boxes["read_file"], Qt.Key.Key_Space)
+    QTest.keyClick(boxes["write_file"], Qt.Key.Key_Space)
+    assert bench.config("it") == {}
+
+
+def test_a_tool_that_is_not_there_is_shown_and_can_be_taken_away(one_node: OneNode) -> None:
+    bench = one_node("agent", tools=["gone"])
+
+    box = bench.editor("tools").boxes["gone"]
+    assert (box.text(), box.isChecked()) == ("gone (not there)", True)
+    bench.analysed()
+    assert 'There is no tool "gone"' in bench.problems("tools")[0]
+    box.click()
+    assert bench.config("it") == {}
+
+
+def test_only_tools_that_the_agent_has_can_need_a_yes(one_node: OneNode) -> None:
+    bench = one_node("agent")
+    editor = bench.editor("require_approval")
+    assert (list(editor.boxes), editor.empty.isVisible()) == ([], True)
+
+    bench.editor("tools").boxes["write_file"].click()
+    bench.page.refresh()
+    assert (list(editor.boxes), editor.empty.isVisible()) == (["write_file"], False)
+    editor.boxes["write_file"].click()
+    assert bench.config("it") == {"tools": ["write_file"], "require_approval": ["write_file"]}
+
+
+def test_the_turn_strategies_are_offered(one_node: OneNode) -> None:
+    bench = one_node("agent")
+    combo = bench.editor("turn_strategy").combo
+
+    assert [combo.itemText(row) for row in range(combo.count())] == ["Tool calling", "Single call"]
+
+
+def test_names_of_the_state_are_offered_with_who_gives_them(open_inspector: OpenInspector) -> None:
+    flow = Builder()
+    flow.add("llm", id="write", title="Writer", prompt="x", output_key="draft")
+    flow.add("llm", id="read", prompt="y")
+    bench = open_inspector(flow.build())
+    node = bench.session.node("read")
+    assert node is not None
+
+    names = names_at(bench.session.structure, node, NamedText("prompt", TextKind.TEMPLATE, ""))
+
+    assert ("state.draft", "What Writer gave last in this run.") in [(name.text, name.help) for name in names]
+
+
+def asking() -> Workflow:
+    """An agent that asks a person before it answers."""
+    flow = Builder()
+    task = flow.add("input", id="task", name="task")
+    agent = flow.add("agent", id="agent", prompt="{{input}}", tools=["ask_person"])
+    out = flow.add("output", id="out")
+    flow.connect(task["value"], agent["input"])
+    flow.connect(agent["output"], out["value"])
+    return flow.build()
+
+
+def test_a_note_reaches_the_next_call_of_a_node_at_work(
+    open_inspector: OpenInspector, write_script: WriteScript
+) -> None:
+    bench = open_inspector(asking())
+    question = {"tool_calls": [{"name": "ask_person", "arguments": {"question": "Which?"}}]}
+    script = write_script(agent=[question, "done"])
+    note = bench.inspector.result.note
+    bench.select("agent")
+    bench.inspector.show_result()
+    assert not note.isVisible()
+
+    session = bench.session
+    session.start_run({"task": "x"}, RunOptions(model=f"scripted:{script}"))
+    bench.qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
+    bench.qtbot.waitUntil(note.isVisible)
+    assert not note.send.isEnabled()
+    QTest.keyClicks(note.line, "Make it rhyme.")
+    assert note.send.isEnabled()
+    QTest.keyClick(note.line, Qt.Key.Key_Return)
+    assert (note.line.text(), note.told.text(), note.told.isVisible()) == ("", SENT, True)
+
+    bench.select("task")
+    bench.qtbot.waitUntil(lambda: not note.isVisible())
+    with bench.qtbot.waitSignal(session.run_ended, timeout=10_000):
+        assert session.run is not None
+        session.run.answer("agent", "", "blue", "")
+    assert session.picture is not None
+    second = session.picture.nodes["agent"].calls[1].request.messages
+    assert [message.text.splitlines()[-1] for message in second if message.role == "user"] == ["x", "Make it rhyme."]

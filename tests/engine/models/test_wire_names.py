@@ -1,0 +1,37 @@
+"""Names of tools as servers of the OpenAI kind take them, and back."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from engine.models.base import Message, ToolCall, ToolDefinition
+from engine.models.tool_calls import PartialCalls, call_message, offered, wire_name
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"), [("add", "add"), ("files/read-all", "files_read-all"), ("a.b c/ä", "a_b_c__")]
+)
+def test_a_name_is_sent_as_servers_take_it_and_read_as_it_was(name: str, sent: str) -> None:
+    tools = (ToolDefinition(name, "Does it.", {"type": "object"}),)
+    (told,) = offered(tools) or ()
+    assert told["function"]["name"] == sent
+    calls = PartialCalls()
+    calls.take([SimpleNamespace(index=0, id="1", function=SimpleNamespace(name=sent, arguments="{}"))])
+    assert calls.whole(tools) == (ToolCall("1", name, {}),)
+    again = call_message(Message("assistant", "", tool_calls=(ToolCall("1", name, {}),)))
+    assert again["tool_calls"][0]["function"]["name"] == sent
+
+
+def test_long_names_stay_apart() -> None:
+    one, other = (wire_name("server/" + "x" * 100 + end) for end in "ab")
+    assert one != other
+    assert re.fullmatch(r"[A-Za-z0-9_-]{64}", one)
+
+
+def test_a_call_of_a_tool_that_nobody_offered_keeps_its_name() -> None:
+    calls = PartialCalls()
+    calls.take([SimpleNamespace(index=0, id="1", function=SimpleNamespace(name="files_read", arguments="{}"))])
+    assert calls.whole(()) == (ToolCall("1", "files_read", {}),)

@@ -1,0 +1,58 @@
+"""Code runs only where a person has allowed it, and that is asked before anything is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine import Workflow
+from engine.runner.permissions import CodeNotAllowedError
+from tests.engine.semantics.agents import agent, script, wants
+from tests.engine.semantics.documents import Part, entry, flow, leave, llm, loop, part, result
+from tests.engine.semantics.kit import play
+
+CODE = "import sys; print(sys.stdin.read() + '!')"
+
+
+def python(**more: Any) -> Part:
+    return part("code", "tool", tool="python", arguments={"code": CODE}, **more)
+
+
+def in_a_row() -> Workflow:
+    return flow(entry(), llm("draft"), python(), result(), edges="text -> draft -> code.input\ncode -> out")
+
+
+def in_a_loop() -> Workflow:
+    parts = (entry(), loop(max_iterations=2), agent(tools=["shell"]), leave(), result())
+    return flow(*parts, edges="text -> loop -> agent -> exit -> out")
+
+
+@pytest.mark.parametrize(
+    ("workflow", "node", "tool"), [(in_a_row(), "code", "python"), (in_a_loop(), "agent", "shell")]
+)
+async def test_a_workflow_that_runs_code_does_not_start(workflow: Workflow, node: str, tool: str) -> None:
+    with pytest.raises(CodeNotAllowedError, match=f'"{node}" may call the tool "{tool}", which runs code') as caught:
+        await play(workflow, "never asked")
+    assert "--allow-code" in caught.value.remedy
+
+
+async def test_with_leave_it_runs() -> None:
+    played = await play(in_a_row(), "drafted", allow_code=True)
+    assert played.out == {"exit_code": 0, "stdout": "drafted!\n", "stderr": ""}
+
+
+async def test_an_agent_with_leave_is_told_what_its_code_gave() -> None:
+    workflow = flow(entry(), agent(tools=["python"]), result(), edges="text -> agent -> out")
+    played = await play(workflow, script(wants(("python", {"code": "print(6 * 7)"})), "42"), allow_code=True)
+    assert played.out == "42"
+    (step,) = played.gave("agent", "steps")  # type: ignore[misc]
+    assert step["result"]["stdout"] == "42\n"
+
+
+async def test_a_disabled_node_asks_for_no_leave() -> None:
+    from dataclasses import replace
+
+    parts = (entry(), replace(python(), enabled=False), result())
+    played = await play(flow(*parts, edges="text -> code.input\ntext -> out"), "")
+    assert played.out == "seed"

@@ -1,0 +1,122 @@
+"""The tools `python` and `shell`, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.tools.base import ToolContext, ToolError
+from engine.tools.python_code import PYTHON
+from engine.tools.run_program import MAX_OUTPUT_BYTES
+from engine.tools.shell import SHELL
+
+ALLOWED = ToolContext(allow_code=True)
+posix_only = pytest.mark.skipif(os.name != "posix", reason="these commands are those of a POSIX shell")
+
+
+async def python(code: str, context: ToolContext = ALLOWED, **more: Any) -> Any:
+    return await PYTHON.run(PYTHON.parameters(code=code, **more), context)
+
+
+async def shell(command: str, context: ToolContext = ALLOWED, **more: Any) -> Any:
+    return await SHELL.run(SHELL.parameters(command=command, **more), context)
+
+
+@pytest.mark.parametrize("call", [python, shell])
+async def test_nothing_runs_unless_a_person_has_allowed_it(call: Any, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="runs code on this machine, which this run may not do") as caught:
+        await call("open('made', 'w')", ToolContext(folder=tmp_path))
+    assert "--allow-code" in caught.value.remedy
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+async def test_python_reads_its_input_and_tells_what_it_printed() -> None:
+    code = "import sys; print(sys.stdin.read().upper()); print('ä', file=sys.stderr); sys.exit(3)"
+    assert await python(code, input="grün") == {"exit_code": 3, "stdout": "GRÜN\n", "stderr": "ä\n"}
+
+
+async def test_python_works_in_the_allowed_folder(tmp_path: Path) -> None:
+    await python("open('made.txt', 'w').write('here')", ToolContext(folder=tmp_path, allow_code=True))
+    assert (tmp_path / "made.txt").read_text() == "here"
+    assert os.listdir(tmp_path) == ["made.txt"]  # noqa: PTH208
+
+
+async def test_without_a_folder_it_works_in_one_that_is_gone_afterwards() -> None:
+    where = (await python("import os; open('x', 'w'); print(os.getcwd())"))["stdout"].strip()
+    assert Path(where).name.startswith("loopwright-")
+    assert not os.path.exists(where)  # noqa: PTH110, ASYNC240
+
+
+async def test_no_key_of_the_environment_reaches_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    outcome = await python("import os; print(dict(os.environ))")
+    assert "sk-secret" not in outcome["stdout"]
+    assert "PATH" in outcome["stdout"]
+
+
+async def test_a_fault_of_the_code_is_its_result() -> None:
+    outcome = await python("1 / 0")
+    assert outcome["exit_code"] == 1
+    assert "ZeroDivisionError" in outcome["stderr"]
+
+
+@posix_only
+async def test_a_command_is_read_by_the_shell() -> None:
+    outcome = await shell("cat | tr a-z A-Z; echo done >&2; exit 4", input="text")
+    assert outcome == {"exit_code": 4, "stdout": "TEXT", "stderr": "done\n"}
+
+
+async def test_what_takes_too_long_is_stopped() -> None:
+    with pytest.raises(ToolError, match=r"took longer than 0\.2 s, and was stopped"):
+        await python("import time; time.sleep(600)", timeout_s=0.2)
+
+
+async def test_what_writes_too_much_is_stopped() -> None:
+    code = f"import sys\nwhile True: sys.stdout.write('x' * {MAX_OUTPUT_BYTES // 4})"
+    with pytest.raises(ToolError, match="wrote more than 1,000,000 bytes, and was stopped"):
+        await python(code)
+
+
+@posix_only
+async def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
+    context = ToolContext(folder=tmp_path, allow_code=True)
+    outcome = await shell("sleep 600 & echo $!", context, timeout_s=20)
+    assert outcome["exit_code"] == 0
+    await gone(int(outcome["stdout"]))
+
+
+@posix_only
+async def test_cancelling_ends_the_process(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "told")
+    code = "import os, time; open('told', 'w').write(str(os.getpid())); time.sleep(600)"
+    task = asyncio.create_task(python(code, ToolContext(folder=tmp_path, allow_code=True)))
+    process = int(await asyncio.to_thread((tmp_path / "told").read_text))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await gone(process)
+
+
+async def test_a_program_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(ToolError, match="/no/such/python cannot be started: No such file or directory"):
+        await python("print(1)")
+
+
+async def gone(process: int) -> None:
+    """Wait until a process is no more; one that nobody has asked for yet has ended all the same."""
+    async with asyncio.timeout(10):
+        while _is_alive(process):  # noqa: ASYNC110 - it is no child of this process
+            await asyncio.sleep(0)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
