@@ -14,6 +14,7 @@ from engine.runner.declared_text import value_of_text
 from engine.runner.parameters import InputError
 from engine.values import Value
 
+
 def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
     """Read the values of `-i` options.
 

@@ -133,6 +133,7 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
     found: dict[tuple[str, ...], AnyEvent] = {}
     finished: set[str] = set()
     begun: set[str] = set()
+    ended: set[str] = set()
     for event in past:
         path = event.path
         if isinstance(event, LoopIterationStarted):
@@ -144,6 +145,7 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
             begun.add(path)
             found[f"iteration started {event.index}", path] = event
         elif isinstance(event, LoopIterationCompleted):
+            ended.add(f"{path}[{event.index}]")
             found[f"iteration completed {event.index}", path] = event
         elif isinstance(event, (NodeStarted, NodeCompleted, NodeSkipped, LoopCompleted, NodeWaiting, NodeAnswered)):
             found.pop((event.type, path), None)
@@ -159,8 +161,17 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
         for event in found.values()
         if isinstance(event, (LoopIterationStarted, LoopIterationCompleted))
         or event.path in finished
+        or (isinstance(event, LoopCompleted) and _lies_in_what_is_over(event.path, finished, ended))
         or (isinstance(event, NodeStarted) and event.path in loops)
     ]
+
+
+def _lies_in_what_is_over(path: str, finished: set[str], ended: set[str]) -> bool:
+    """Whether an iteration around has ended, or a loop around has come to its end although what is in it failed."""
+    while path := path.rpartition(".")[0]:
+        if path in ended or path.rpartition("[")[0] in finished:
+            return True
+    return False
 
 
 def _stays(event: AnyEvent, plan: Plan, point: ForkPoint) -> bool:

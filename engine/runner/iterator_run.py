@@ -241,8 +241,8 @@ def tell_failures(warnings: list[str], path: str, outputs: Outputs) -> None:
     """Put items that failed and were passed over among the warnings."""
     failures = outputs.get("failures")
     if isinstance(failures, list) and failures:
-        noun = "items failed" if len(failures) > 1 else "item failed"
-        warnings.append(f"{path}: {len(failures)} of {outputs['count']} {noun}.")
+        count = outputs["count"]
+        warnings.append(f"{path}: {len(failures)} of {count} item{'' if count == 1 else 's'} failed.")
 
 
 def _json(record: IterationRecord) -> dict[str, Any]:

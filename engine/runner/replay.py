@@ -161,12 +161,7 @@ class Replay:
         return self._iterations.get(loop, {}).get(index)
 
     def charge_iterations(self, loop: str, accounts: Mapping[int, Account]) -> None:
-        """Count what the nodes of some of its iterations have cost so far, each amount once.
-
-        Args:
-            loop: The loop or iterator.
-            accounts: The account of each of those iterations, by its index.
-        """
+        """Count what the nodes of some iterations have cost so far, each amount once; `accounts`: by their indices."""
         inside = f"{loop}["
         for path in self._owing(inside):
             account = accounts.get(int(path[len(inside) : path.index("]", len(inside))]))
