@@ -10,6 +10,7 @@ from PySide6.QtCore import QRectF
 
 from app.canvas.region_item import RegionItem
 from engine.document.model import Workflow
+from engine.nodes.pairs import ITERATOR
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QGraphicsScene
@@ -128,5 +129,8 @@ class RegionView:
 
     def _words(self, loop: str) -> str:
         node = self._session.workflow.nodes_by_id.get(loop)
+        if node is not None and node.type == ITERATOR.start:
+            most = node.config.get("max_concurrency", 0)
+            return "for each item" + (f" · {most} at a time" if most else "")
         mode = node.config.get("feedback_mode", "replace") if node is not None else "replace"
         return _WORDS.get(str(mode), "fed back")

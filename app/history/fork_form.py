@@ -50,7 +50,7 @@ class ForkPlace:
 
     @property
     def loop(self) -> Node | None:
-        """The loop that the place lies in; None outside loops."""
+        """The loop or iterator that the place lies in; None outside of all."""
         name = self.path.rpartition("[")[0].rpartition(".")[2]
         return self.structure.workflow.nodes_by_id.get(name)
 
@@ -93,7 +93,7 @@ class ForkForm(QWidget):
         self.model = self._model_box()
         self.exit_condition: QComboBox | None = None
         self.most: QSpinBox | None = None
-        if place.loop is not None:
+        if place.loop is not None and place.loop.type == "loop":
             self._add_loop(place.loop)
         self._column.addStretch(1)
 

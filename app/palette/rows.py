@@ -18,9 +18,9 @@ CATEGORY_TITLES: Final = {
     Category.LOGIC: "Logic",
     Category.TOOLS: "Tools",
 }
-TITLES: Final = {"loop": "Loop and Exit"}
+TITLES: Final = {"loop": "Loop and Exit", "iterator": "Iterator and Aggregator"}
 """Types that bring another with them, and how they are offered."""
-ONLY_WHEN_SOUGHT: Final = frozenset({"exit"})
+ONLY_WHEN_SOUGHT: Final = frozenset({"exit", "aggregator"})
 """Types that come with another, and are rarely wanted alone."""
 TEMPLATE_ICON: Final = "mdi6.file-tree-outline"
 

@@ -27,6 +27,7 @@ _WIDGETS: dict[str, type[Editor]] = {
     "turn_strategy": TurnStrategyEditor,
     "arguments": ArgumentsEditor,
     "loop": NodeEditor,
+    "iterator": NodeEditor,
     "router": NodeEditor,
 }
 

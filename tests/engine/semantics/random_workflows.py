@@ -1,8 +1,8 @@
 """Workflows made at random: good ones, grown so that they run, and broken ones, changed in places.
 
 A good one is a chain of pieces between an input and an output: single nodes, branches that join again, and loops and
-iterators around further pieces. Where items run side by side, nothing that hangs on which comes first is drawn: budgets,
-the state, notes, and items that stop the others.
+iterators around further pieces. Where items run side by side, nothing that hangs on which comes first is drawn: no
+budgets, state and notes, and no item that stops the others.
 """
 
 from __future__ import annotations
@@ -198,7 +198,8 @@ def good_documents(draw: st.DrawFn) -> dict[str, Any]:
     sketch = _Sketch(draw, side_by_side=draw(st.booleans()))
     default = draw(st.sampled_from(["seed", {"k": 2}]))
     text = sketch.add("input", name="text", type="text" if default == "seed" else "json", default=default)
-    end = sketch.chain(f"{text}.value", 2)
+    grow = sketch.iterated if sketch.pick([False, False, True]) else sketch.chain
+    end = grow(f"{text}.value", 2)
     sketch.connect(end, f"{sketch.add('output')}.value")
     budgets: list[dict[str, Any]] = [{"budget_usd": 5.0}, {"budget_tokens": 60}, {"budget_usd": 0.0}]
     settings = draw(st.sampled_from([{}, {"max_concurrency": 1}, *([] if sketch.side_by_side else budgets)]))
@@ -218,24 +219,10 @@ _SCALARS = st.one_of(
 _VALUES = st.one_of(
     _SCALARS, st.lists(_SCALARS, max_size=2), st.dictionaries(st.text(max_size=4), _SCALARS, max_size=2)
 )
-_TYPES = ["input", "output", "llm", "router", "transform", "validator", "tool", "loop", "exit", "agent", ""]
-_TYPES += ["iterator", "aggregator"]
-_PORTS = [
-    "input",
-    "output",
-    "value",
-    "body",
-    "item",
-    "items",
-    "done",
-    "continue",
-    "feedback",
-    "error",
-    "valid",
-    "reason",
-    "x",
-    "",
-]
+_TYPES = ["input", "output", "llm", "router", "transform", "validator", "tool", "loop", "exit", "agent"]
+_TYPES += ["iterator", "aggregator", ""]
+_PORTS = ["input", "output", "value", "body", "item", "items", "done", "continue", "feedback", "error", "valid"]
+_PORTS += ["reason", "x", ""]
 
 
 def _broken(draw: st.DrawFn, document: dict[str, Any]) -> None:

@@ -61,9 +61,7 @@ async def test_an_expression_that_fails_is_the_aggregators_failure() -> None:
 async def test_what_it_gives_may_have_a_name_in_the_state() -> None:
     parts = (entry("items", type="json"), each(), *SAME, gather(mode="join", output_key="all"), result())
     after = transform("after", "{{input}} = {{state.all}}")
-    workflow = flow(
-        *parts, after, edges=f"items -> {EDGES} -> after -> out"
-    )
+    workflow = flow(*parts, after, edges=f"items -> {EDGES} -> after -> out")
 
     assert (await play(workflow, inputs={"items": ["x", "y"]})).out == "x\n\ny = x\n\ny"
 
