@@ -28,7 +28,7 @@ from engine.models.base import ModelError
 from engine.models.catalogue import Models
 from engine.models.embedded import EmbeddedModel
 from engine.models.litellm_import import load_litellm
-from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX
+from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 
 AFTER_FIRST_PAINT_MS: Final = 50
 IDLE_MS: Final = 1500
@@ -130,7 +130,7 @@ class WarmUp:
             self._done.add(name)
             if name == EMBEDDED_MODEL:
                 self._engine.submit(_start_embedded(self._engine.models))
-            elif not name.startswith(SCRIPTED_PREFIX):
+            elif not name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)):
                 self._engine.submit(load_litellm())
 
 

@@ -24,6 +24,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.bridge import EngineThread
+from app.history.fork_dialog import ForkDialog
 from app.runs.picture import NodeState
 from app.session import Session
 from app.settings.preferences import Preferences
@@ -87,9 +88,11 @@ class Studio:
         self._style = Style(_application())
         self._engine = EngineThread()
         self.preferences = Preferences(folder / "preferences.json")
-        self.window = MainWindow(self._engine, self.preferences, data_folder=folder / "unsaved")
+        store = folder / "history.sqlite3"
+        self.window = MainWindow(self._engine, self.preferences, data_folder=folder / "unsaved", store=store)
         self.window.resize(SIZE)
         self.window.show()
+        self.window.history.access.open()
 
     def open_template(self) -> Document:
         """Open Self-Refine."""
@@ -129,6 +132,8 @@ class Studio:
             self.window.documents.drop(document)
         settle(SETTLE_MS)
         self._engine.stop()
+        self.window.history.access.close()
+        settle(SETTLE_MS)
 
     def _fitted(self, document: Document | None) -> Document:
         assert document is not None, "a document of the project can be opened"
@@ -183,7 +188,7 @@ def _draw_parts(studio: Studio, document: Document) -> None:
     studio.take("panel-inspector", document.inspector)
     window.commands.open_settings()
     assert window.commands.settings is not None
-    for page in ("models", "runs", "looks"):
+    for page in ("models", "runs", "history", "looks"):
         window.commands.settings.show_page(page)
         studio.take(f"settings-{page}", window.commands.settings)
     window.commands.settings.close()
@@ -195,6 +200,7 @@ def _draw_parts(studio: Studio, document: Document) -> None:
     studio.take("problems")
     window.drawer.fold()
     _draw_iterations(studio)
+    _draw_history(studio, document)
     studio.open_workflow(_large())
     studio.take("large")
 
@@ -208,6 +214,47 @@ def _draw_iterations(studio: Studio) -> None:
     window.drawer.unfold("iterations")
     document.session.look_at("loop", 2)
     studio.take("panel-iterations", document.iterations, looks=("dark", "light", "dark-150"))
+    window.drawer.fold()
+
+
+def _draw_history(studio: Studio, document: Document) -> None:
+    """The list of runs, a comparison, a fork before and after, and a run of the past."""
+    window, every = studio.window, ("dark", "light", "dark-150")
+    history, run_id = window.history, document.session.run_id
+    window.tabs.show_document(document)
+    history.compare_from(document, "loop[1]")
+    compare = history.compare
+    assert compare is not None
+    until(lambda: compare.comparison is not None)
+    compare.resize(1120, 560)
+    compare.step(1)
+    studio.take("compare", compare, looks=every)
+    compare.close()
+    history.fork_from(document, "loop[1]")
+    until(lambda: any(dialog.plan is not None for dialog in window.findChildren(ForkDialog)))
+    (dialog,) = window.findChildren(ForkDialog)
+    dialog.resize(920, 640)
+    studio.take("fork", dialog, looks=every)
+    dialog.run.click()
+    until(lambda: window.current is not document)
+    fork = window.current
+    assert fork is not None
+    until(lambda: fork.session.picture is not None and fork.session.picture.is_over)
+    window.drawer.unfold("runs")
+    until(lambda: history.panel.model.index_of(fork.session.run_id).isValid())
+    history.panel.view.select([run_id])
+    studio.take("runs", looks=every)
+    window.drawer.fold()
+    window.documents.drop(fork)
+    window.documents.drop(document)
+    history.open_run(run_id)
+    until(lambda: window.current is not None and window.current.session.run_id == run_id)
+    past = window.current
+    assert past is not None
+    window.drawer.unfold("iterations")
+    past.session.look_at("loop", 1)
+    settle(SETTLE_MS)
+    studio.take("past-run", looks=every)
     window.drawer.fold()
 
 

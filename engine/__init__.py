@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engine.api import run, run_blocking, validate
+    from engine.batch.batch import Batch, BatchOptions, BatchResult, run_batch
+    from engine.batch.rows import inputs_of_table
+    from engine.batch.table import read_table
     from engine.document.builder import Builder
     from engine.document.files import dumps, load, loads, save
     from engine.document.model import Workflow
@@ -33,6 +36,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "engine.api": ("run", "run_blocking", "validate"),
+    "engine.batch.batch": ("Batch", "BatchOptions", "BatchResult", "run_batch"),
+    "engine.batch.rows": ("inputs_of_table",),
+    "engine.batch.table": ("read_table",),
     "engine.document.builder": ("Builder",),
     "engine.document.files": ("dumps", "load", "loads", "save"),
     "engine.document.model": ("Workflow",),
@@ -51,6 +57,9 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Answer",
+    "Batch",
+    "BatchOptions",
+    "BatchResult",
     "Builder",
     "Changes",
     "DocumentError",
@@ -68,13 +77,16 @@ __all__ = [
     "Workflow",
     "dumps",
     "fork",
+    "inputs_of_table",
     "load",
     "loads",
     "open_store",
     "plan_fork",
+    "read_table",
     "resume",
     "resume_with",
     "run",
+    "run_batch",
     "run_blocking",
     "save",
     "start",

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says something about the machine's other work, and nothing about the program.
 settings.register_profile("loopwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("loopwright")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_history_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test writes into the history of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOOPWRIGHT_STORE", str(tmp_path_factory.mktemp("history") / "history.sqlite3"))
+        yield

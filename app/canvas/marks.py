@@ -113,7 +113,8 @@ class RunMarks:
         return preview(spec.recorded(outputs))
 
     def _shown(self, loop_id: str) -> int:
-        return self._chosen.get(loop_id, self._picture.loop(loop_id, self._chosen).current)
+        has_begun = self._picture.loop(loop_id, self._chosen).current >= 0
+        return self._picture.index_of(loop_id, self._chosen) if has_begun else -1
 
 
 def with_problems(state: CardState, errors: int, warnings: int) -> CardState:

@@ -1,4 +1,4 @@
-"""What a fork does differently: the value that it starts from, prompts, model, exit condition and count.
+"""What a fork does differently: the value that it starts from, prompts, model, and when the loop around it stops.
 
 The form knows the document as it ran and the place; what has been changed in it is told as the engine's `Changes`.
 """
@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.history.fork_loop import ForkLoop, config_of
 from app.inspector.editors.choice import narrow_combo
 from app.inspector.editors.texts import GrowingEdit
-from app.inspector.fields import choice_help, fields_of
+from app.inspector.fields import fields_of
 from app.inspector.words import value_text
 from app.theme.tokens import UNIT
-from app.theme.widgets import Fold, PlainLabel, inset_number, plain_tool_tip
+from app.theme.widgets import Fold, PlainLabel
 from engine.document.model import Node
-from engine.nodes.loop_config import LoopConfig
 from engine.nodes.registry import builtin_registry
 from engine.plan.structure import Structure
 from engine.store.resume import Changes
@@ -91,10 +91,10 @@ class ForkForm(QWidget):
         for node in place.prompted:
             self._add_prompts(node)
         self.model = self._model_box()
-        self.exit_condition: QComboBox | None = None
-        self.most: QSpinBox | None = None
-        if place.loop is not None and place.loop.type == "loop":
-            self._add_loop(place.loop)
+        self.loop = ForkLoop(place.loop) if place.loop is not None and place.loop.type == "loop" else None
+        if self.loop is not None:
+            self.loop.edited.connect(self.edited)
+            self._column.addWidget(self.loop)
         self._column.addStretch(1)
 
     def changes(self) -> Changes:
@@ -105,16 +105,14 @@ class ForkForm(QWidget):
         """
         settings: dict[str, dict[str, Value]] = {}
         for (node_id, name), edit in self.prompts.items():
-            old = _config(self._place.structure.workflow.nodes_by_id[node_id], name)
+            old = config_of(self._place.structure.workflow.nodes_by_id[node_id], name)
             if edit.text() != old:
                 settings.setdefault(node_id, {})[name] = edit.text()
         most, loop = None, self._place.loop
-        if loop is not None and self.exit_condition is not None:
-            chosen = self.exit_condition.currentData()
-            if chosen != _config(loop, "exit_condition"):
-                settings.setdefault(loop.id, {})["exit_condition"] = chosen
-        if loop is not None and self.most is not None:
-            most = self.most.value() if self.most.value() != _config(loop, "max_iterations") else None
+        if loop is not None and self.loop is not None:
+            most = self.loop.max_iterations
+            if self.loop.settings:
+                settings[loop.id] = self.loop.settings
         has_value, value = self._changed_value()
         model = self.model.currentText().strip()
         return Changes(settings, value, has_value, model if model not in {"", AS_IT_RAN} else None, most)
@@ -149,7 +147,7 @@ class ForkForm(QWidget):
         column.setSpacing(UNIT)
         for name, title in _prompts(node):
             edit = GrowingEdit(least=2, most=10)
-            edit.set_text(str(_config(node, name) or ""))
+            edit.set_text(str(config_of(node, name) or ""))
             edit.setAccessibleName(f"{node.title or node.id}: {title}")
             edit.typed.connect(lambda _text: self.edited.emit())
             label = PlainLabel(title, look="dim small")
@@ -169,30 +167,6 @@ class ForkForm(QWidget):
         self._add("Model", box)
         return box
 
-    def _add_loop(self, loop: Node) -> None:
-        if not _config(loop, "exit_conditions"):  # a list of several takes its place
-            self.exit_condition = self._condition_box(loop)
-        most = QSpinBox()
-        most.setRange(1, 10_000)
-        inset_number(most)
-        most.setValue(int(_config(loop, "max_iterations") or 1))
-        most.valueChanged.connect(lambda _number: self.edited.emit())
-        self._add("Iterations at the most, those that are reused counted", most)
-        self.most = most
-
-    def _condition_box(self, loop: Node) -> QComboBox:
-        declared = fields_of(LoopConfig)["exit_condition"]
-        help_of = choice_help(declared)
-        combo = narrow_combo()
-        for choice in declared.choices:
-            combo.addItem(choice.replace("_", " "), choice)
-            combo.setItemData(combo.count() - 1, plain_tool_tip(help_of.get(choice, "")), Qt.ItemDataRole.ToolTipRole)
-        with QSignalBlocker(combo):
-            combo.setCurrentIndex(max(combo.findData(_config(loop, "exit_condition")), 0))
-        combo.currentIndexChanged.connect(lambda _at: self.edited.emit())
-        self._add("The loop stops when", combo)
-        return combo
-
     def _add(self, title: str, widget: QWidget) -> None:
         label = PlainLabel(title)
         label.setBuddy(widget)
@@ -209,13 +183,6 @@ def _prompts(node: Node) -> list[tuple[str, str]]:
         return []
     fields = fields_of(spec.config)
     return [(name, fields[name].title) for name in ("system", "prompt", "criteria") if name in fields]
-
-
-def _config(node: Node, name: str) -> Value:
-    """A setting of a node, or what it is where nothing is said."""
-    spec = builtin_registry().find(node.type)
-    usual = spec.config.model_fields[name].get_default(call_default_factory=True) if spec is not None else None
-    return node.config.get(name, usual)
 
 
 def _shown(value: Value) -> str:

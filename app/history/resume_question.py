@@ -1,38 +1,123 @@
-"""Asking before a run goes on whose last model calls may have been billed although nobody knows how they ended."""
+"""Asking before a run goes on: as which document, and whether calls of unknown outcome may be made again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from app.history.runs_differences import differences
 from app.history.runs_words import capital, place_words
 from app.window.choosers import ask
-from engine.store.resume import UnknownCall
+from engine.document.files import load, loads
+from engine.document.model import Workflow
+from engine.errors import EngineError
+from engine.store.base import RunSummary, Store
+from engine.store.resume import UnknownCall, unknown_calls
+
+AS_IT_RAN: Final = "As it ran"
+AS_IT_IS: Final = "As it is now"
+LISTED: Final = 10
 
 _Role = QMessageBox.ButtonRole
 
 
-def ask_about_calls(parent: QWidget, calls: Sequence[UnknownCall], go_on: Callable[[], object]) -> QMessageBox:
-    """Ask whether calls of unknown outcome may be made again.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What there is to know before a run goes on.
+
+    Attributes:
+        calls: Its model calls of unknown outcome.
+        today: The document of the same file as it is now; None where there is none any more.
+        differences: How that differs from the document as it ran, in words.
+    """
+
+    calls: tuple[UnknownCall, ...]
+    today: Workflow | None
+    differences: list[str]
+
+
+def look_before(store: Store, summary: RunSummary, opened: Workflow | None) -> Standing:
+    """Look how a run stands. It reads files and belongs into a worker.
+
+    Args:
+        store: Where it is kept.
+        summary: The run.
+        opened: The document of the same file, where it is open in the window.
+
+    Raises:
+        EngineError: The run cannot be read.
+    """
+    today = opened if opened is not None else document_today(summary.source)
+    ran = loads(store.document(summary.run_id), source="The document of that run")
+    return Standing(unknown_calls(store, summary.run_id), today, differences(ran, today) if today is not None else [])
+
+
+def document_today(source: str) -> Workflow | None:
+    """The document in a file as it is now; None where there is none that can be read."""
+    if not source:
+        return None
+    try:
+        return load(Path(source))
+    except EngineError:  # it was moved, or is something else by now: the run itself needs it not
+        return None
+
+
+def ask_before(parent: QWidget, standing: Standing, go_on: Callable[[Workflow | None], object]) -> None:
+    """Ask what is to be asked, if anything, and go on.
 
     Args:
         parent: The window.
-        calls: The calls.
-        go_on: What to do when they may.
+        standing: How the run stands.
+        go_on: Goes on with another document; None for the one that ran.
     """
-    listed = "\n".join(f"• {capital(place_words(call.path))}: {call.model}" for call in calls[:10])
-    more = f"\n• and {len(calls) - 10} more" if len(calls) > 10 else ""
+
+    def with_document(document: Workflow | None) -> None:
+        if standing.calls:
+            _ask_about_calls(parent, standing.calls, lambda: go_on(document))
+        else:
+            go_on(document)
+
+    if standing.differences:
+        _ask_for_document(parent, standing, with_document)
+    else:
+        with_document(None)
+
+
+def _ask_for_document(parent: QWidget, standing: Standing, chosen: Callable[[Workflow | None], object]) -> QMessageBox:
+    return ask(
+        parent,
+        "The workflow has changed since this run. Go on with which?",
+        "As it ran, the run itself goes on. As it is now, a new run goes on, and takes over what had come to its end: "
+        f"nothing of that is done anew, even where it has changed.\n\n{_listed(standing.differences)}",
+        [
+            (AS_IT_RAN, _Role.AcceptRole, lambda: chosen(None)),
+            (AS_IT_IS, _Role.ActionRole, lambda: chosen(standing.today)),
+            ("Cancel", _Role.RejectRole, lambda: None),
+        ],
+    )
+
+
+def _ask_about_calls(parent: QWidget, calls: Sequence[UnknownCall], go_on: Callable[[], object]) -> QMessageBox:
     one = len(calls) == 1
+    listed = _listed([f"{capital(place_words(call.path))}: {call.model}" for call in calls])
     return ask(
         parent,
         "A model call was under way when the run broke off. Make it again?"
         if one
         else f"{len(calls)} model calls were under way when the run broke off. Make them again?",
         f"{'Its outcome is unknown, and it' if one else 'Their outcomes are unknown, and they'} may have been billed. "
-        f"All calls that had come to their end are kept, and are not made again.\n\n{listed}{more}",
+        f"All calls that had come to their end are kept, and are not made again.\n\n{listed}",
         [
             ("Call again and go on", _Role.AcceptRole, go_on),
             ("Cancel", _Role.RejectRole, lambda: None),
         ],
     )
+
+
+def _listed(lines: Sequence[str]) -> str:
+    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return "\n".join(f"• {line}" for line in [*lines[:LISTED], *more])

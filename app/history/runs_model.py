@@ -1,16 +1,17 @@
 """The runs of the history as a table that grows while one scrolls, forks under the runs that they were forked from.
 
-It fetches nothing itself: it asks for more, and is given pages.
+It fetches nothing itself: it is given pages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
-from PySide6.QtGui import QBrush, QColor
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QBrush, QColor, QIcon
 
 from app.history.runs_words import (
     STATUS_ICONS,
@@ -41,6 +42,7 @@ class Row:
 
     summary: RunSummary
     parent: Row | None = None
+    at: int = 0
     children: list[Row] = field(default_factory=list["Row"])
 
 
@@ -62,18 +64,15 @@ class Page:
 class RunsModel(QAbstractItemModel):
     """The table.
 
-    Signals:
-        more_wanted: The end of what is there comes into view.
+    Attributes:
+        has_more: Whether there are runs that it was not given yet.
     """
-
-    more_wanted = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rows: list[Row] = []
         self._by_id: dict[str, Row] = {}
-        self._has_more = False
-        self._is_asked = False
+        self.has_more = False
         self._fetched = 0
         style().changed.connect(self._redraw)
 
@@ -101,17 +100,31 @@ class RunsModel(QAbstractItemModel):
         self.beginResetModel()
         self._rows, self._by_id, self._fetched = [], {}, 0
         for row in self._made(page):
-            self._siblings(row.parent).append(row)
+            self._take_in(row)
         self._note(page)
         self.endResetModel()
 
     def append(self, page: Page) -> None:
         """Add more runs at the end; forks of runs that are there go to these."""
+        first = len(self._rows)
+        new: list[Row] = []
+        unannounced: set[Row] = set()
         for row in self._made(page):
-            siblings = self._siblings(row.parent)
-            above = self._index(row.parent) if row.parent is not None else QModelIndex()
-            self.beginInsertRows(above, len(siblings), len(siblings))
-            siblings.append(row)
+            if row.parent is None:
+                new.append(row)
+                unannounced.add(row)
+            elif row.parent in unannounced:
+                self._take_in(row)
+                unannounced.add(row)
+            else:
+                place = len(row.parent.children)
+                self.beginInsertRows(self._index(row.parent), place, place)
+                self._take_in(row)
+                self.endInsertRows()
+        if new:
+            self.beginInsertRows(QModelIndex(), first, first + len(new) - 1)
+            for row in new:
+                self._take_in(row)
             self.endInsertRows()
         self._note(page)
 
@@ -129,7 +142,7 @@ class RunsModel(QAbstractItemModel):
 
     def _note(self, page: Page) -> None:
         self._fetched += len(page.runs)
-        self._has_more, self._is_asked = not page.is_last, False
+        self.has_more = not page.is_last
 
     def _made(self, page: Page) -> Iterator[Row]:
         """The rows of runs that are not there yet, each after the one that it stands under."""
@@ -143,11 +156,16 @@ class RunsModel(QAbstractItemModel):
                     self._by_id[one.run_id] = row
                     yield row
 
+    def _take_in(self, row: Row) -> None:
+        siblings = self._siblings(row.parent)
+        row.at = len(siblings)
+        siblings.append(row)
+
     def _siblings(self, parent: Row | None) -> list[Row]:
         return self._rows if parent is None else parent.children
 
     def _index(self, row: Row) -> QModelIndex:
-        return self.createIndex(self._siblings(row.parent).index(row), 0, row)
+        return self.createIndex(row.at, 0, row)
 
     def _redraw(self) -> None:
         if self._rows:
@@ -169,14 +187,6 @@ class RunsModel(QAbstractItemModel):
     def parent(self, index: _Index) -> QModelIndex:  # type: ignore[override]  # noqa: D102
         above = index.internalPointer().parent if index.isValid() else None
         return self._index(above) if above is not None else QModelIndex()
-
-    def canFetchMore(self, parent: _Index) -> bool:  # noqa: D102
-        return not parent.isValid() and self._has_more and not self._is_asked
-
-    def fetchMore(self, parent: _Index) -> None:  # noqa: D102
-        if self.canFetchMore(parent):
-            self._is_asked = True
-            self.more_wanted.emit()
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> object:  # noqa: D102
         if orientation is not Qt.Orientation.Horizontal:
@@ -231,10 +241,16 @@ def _alignment(column: int) -> Qt.AlignmentFlag:
 def _decoration(summary: RunSummary, column: int) -> object:
     if column == STATUS_COLUMN:
         name, role = STATUS_ICONS[summary.status]
-        return icon(name, getattr(style().theme, role))
+        return _icon(name, getattr(style().theme, role))
     if column == 1 and summary.pinned:
-        return icon("mdi6.pin", style().theme.accent)
+        return _icon("mdi6.pin", style().theme.accent)
     return None
+
+
+@cache
+def _icon(name: str, colour: str) -> QIcon:
+    """An icon that is made once: a table asks for one with each row that it draws."""
+    return icon(name, colour)
 
 
 def _colour(summary: RunSummary, column: int) -> object:

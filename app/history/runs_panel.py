@@ -25,6 +25,8 @@ from engine.store.base import RunStatus, RunSummary, Store, Totals
 POLL_MS: Final = 2000
 TYPING_MS: Final = 200
 PINNED: Final = "pinned"
+MOST_AGAIN: Final = 1000
+"""The most runs that are read anew at once; those further down come again as one scrolls."""
 _SINCE: Final = {"Any time": Since.ANY, "Today": Since.TODAY, "Last 7 days": Since.WEEK, "Last 30 days": Since.MONTH}
 
 
@@ -55,14 +57,14 @@ class RunsPanel(QWidget):
         self._worker = Worker(self)
         self._totals: Totals | None = None
         self._round = 0
-        self._is_reading = False
+        self._is_reading_more = False
         self.errands = Errands(access, asker, self)
         self.model = RunsModel(self)
-        self.model.more_wanted.connect(self._read_more)
         self.notice = HintBar("", "warning", self)
         self.notice.hide()
         self.actions_by_name = self._make_actions()
         self.view = RunsView(self.model, list(self.actions_by_name.values())[:-1], self)
+        self.view.end_reached.connect(self._read_more)
         self.view.opened.connect(self.open_wanted)
         self.view.selection_changed.connect(self._show_possible)
         self.view.delete_wanted.connect(self.actions_by_name["delete"].trigger)
@@ -95,7 +97,7 @@ class RunsPanel(QWidget):
         """Read the list anew; what is selected stays so."""
         self._round += 1
         this, wish = self._round, self.wish
-        size = max(PAGE, self.model.fetched)
+        size = min(max(PAGE, self.model.fetched), MOST_AGAIN)
 
         def work(store: Store) -> tuple[Page, News]:
             return read_page(store, wish, 0, (), size), read_news(store, wish, 1)
@@ -194,10 +196,14 @@ class RunsPanel(QWidget):
         return button
 
     def _read_more(self) -> None:
+        if not self.model.has_more or self._is_reading_more:
+            return
+        self._is_reading_more = True
         this, wish, offset = self._round, self.wish, self.model.fetched
         known = {summary.run_id for summary in self.model.summaries()}
 
         def answered(page: Page) -> None:
+            self._is_reading_more = False
             if this == self._round:
                 self.model.append(page)
                 self.listed.emit()
@@ -292,4 +298,5 @@ class RunsPanel(QWidget):
         self.notice.show()
 
     def _fail(self, error: EngineError) -> None:
+        self._is_reading_more = False
         self._tell(str(error), "bad")

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt, Signal
-from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent
+from PySide6.QtCore import (
+    QEvent,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QWidget
 
 from app.history.runs_model import COLUMNS, SUMMARY_ROLE, RunsModel
+from app.theme.icons import ICON_SIZE
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from engine.store.base import RunSummary
 
 WIDTHS: Final = (160, 0, 112, 80, 0, 80, 72, 72, 104)
 _KEYS: Final = frozenset({Qt.Key.Key_Delete, Qt.Key.Key_Return, Qt.Key.Key_Enter})
+LEAST: Final = 120
+"""As wide as the columns that share what room there is stay at least, at the usual size of texts."""
+FIRST_TO_GO: Final = (8, 7, 6, 3)
+"""The columns that a narrow table does without, in this order: model, time, tokens, iterations."""
 STRETCHED: Final = frozenset({1, 4})
 """Workflow and why it stopped share what room there is."""
 
@@ -26,11 +40,13 @@ class RunsView(QTreeView):
         opened: A person wants to see that run; its id.
         delete_wanted: The key for deleting was pressed.
         selection_changed: Other runs are selected.
+        end_reached: The end of what is there comes into view.
     """
 
     opened = Signal(str)
     delete_wanted = Signal()
     selection_changed = Signal()
+    end_reached = Signal()
 
     def __init__(self, model: RunsModel, actions: list[QAction], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +65,9 @@ class RunsView(QTreeView):
         self.header().setSectionsMovable(False)
         self.header().setHighlightSections(False)
         self.doubleClicked.connect(self._open)
-        model.rowsInserted.connect(self._open_parent)
+        model.rowsInserted.connect(self._open_new)
+        self.verticalScrollBar().valueChanged.connect(lambda _value: self._note_end())
+        self.verticalScrollBar().rangeChanged.connect(lambda _least, _most: self._note_end())
         style().changed.connect(self._dress)
         self._dress()
 
@@ -101,13 +119,35 @@ class RunsView(QTreeView):
         menu.addActions(self._actions)
         menu.popup(event.globalPos())
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A narrow table does without its lesser columns."""
+        super().resizeEvent(event)
+        self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        scale = style().scale
+        room = self.viewport().width() - round((sum(WIDTHS) + len(STRETCHED) * LEAST) * scale)
+        for column in FIRST_TO_GO:
+            self.setColumnHidden(column, room < 0)
+            room += round(WIDTHS[column] * scale) if room < 0 else 0
+
     def _open(self, index: QModelIndex | QPersistentModelIndex) -> None:
         if index.isValid():
             self.opened.emit(index.data(SUMMARY_ROLE).run_id)
 
-    def _open_parent(self, parent: QModelIndex, _first: int, _last: int) -> None:
+    def _open_new(self, parent: QModelIndex, first: int, last: int) -> None:
+        """Forks are seen without a click."""
         if parent.isValid():
             self.expand(parent)
+        for row in range(first, last + 1):
+            index = self._runs.index(row, 0, parent)
+            if self._runs.rowCount(index):
+                self.expandRecursively(index)
+
+    def _note_end(self) -> None:
+        bar = self.verticalScrollBar()
+        if bar.value() >= bar.maximum() - bar.pageStep():
+            self.end_reached.emit()
 
     def _dress(self) -> None:
         for column in range(len(COLUMNS)):
@@ -116,4 +156,7 @@ class RunsView(QTreeView):
             self.header().setSectionResizeMode(column, mode)
             if not stretches:
                 self.header().resizeSection(column, round(WIDTHS[column] * style().scale))
+        side = round(ICON_SIZE * style().scale)
+        self.setIconSize(QSize(side, side))
         self.setIndentation(5 * UNIT)
+        self._fit_columns()

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.runs.picture import LoopPicture, NodePicture, NodeState, RunPicture
+from app.runs.picture import NodePicture, NodeState, RunPicture
 from engine.document.files import loads
 from engine.document.model import Workflow
 from engine.nodes.registry import Registry
@@ -149,13 +149,8 @@ def read_level(store: Store, run: StoredRun, name: str) -> Level:
 def levels_shown(run: StoredRun, chosen: Mapping[str, int]) -> list[str]:
     """The levels of a run that are seen while these iterations are looked at (by loop id), the outermost first."""
     picture = run.picture
-    names = [""]
-    for loop in run.structure.bodies:
-        path = picture.path_of(loop, chosen)
-        shown = picture.loops.get(path, LoopPicture())
-        if shown.current >= 0:
-            names.append(f"{path}[{chosen.get(loop, shown.current)}]")
-    return names
+    begun = (loop for loop in run.structure.bodies if picture.loop(loop, chosen).current >= 0)
+    return ["", *(f"{picture.path_of(loop, chosen)}[{picture.index_of(loop, chosen)}]" for loop in begun)]
 
 
 def _since(begun: Mapping[str, int], level: str) -> int:

@@ -12,13 +12,11 @@ from typing import Final, TypeVar
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from app.inspector.look import inspector_sheet
 from app.inspector.node_page import NodePage
 from app.inspector.result_page import ResultPage
 from app.inspector.tab_order import order_tabs
 from app.inspector.workflow_page import WorkflowPage
 from app.session import Session
-from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.document.node_operations import RenameNode
@@ -75,7 +73,6 @@ class Inspector(QWidget):
         self._page_timer.setInterval(_PREPARE_AFTER_MS)
         self._page_timer.timeout.connect(self._prepare_page)
         self._connect()
-        self._dress()
         self._show_selection()
         self._page_timer.start()
 
@@ -122,10 +119,6 @@ class Inspector(QWidget):
         if session.is_past:  # nothing that is typed counts there: the fields show again what does
             session.refused.connect(lambda _text: self._show_again())
         self.tabs.currentChanged.connect(self._turn)
-        style().changed.connect(self._dress)
-
-    def _dress(self) -> None:
-        self.setStyleSheet(inspector_sheet(style().theme, style().scale))
 
     def _add_page(self, make: Callable[[QWidget], PageT]) -> PageT:
         """Make a page in its place: a widget that gets another parent is styled anew, with all that is in it."""

@@ -69,7 +69,7 @@ def cost_words(cost_usd: float | None) -> str:
 
 
 def facts(execution: NodePicture) -> str:
-    """Tokens, cost and time in one line, as far as there are any."""
+    """Tokens, cost, time and the name of the output in the state, in one line, as far as there are any."""
     parts: list[str] = []
     if execution.usage is not None:
         parts.append(token_words(execution.usage))
@@ -77,6 +77,8 @@ def facts(execution: NodePicture) -> str:
         parts.append(cost_words(execution.cost_usd))
     if execution.duration_s is not None:
         parts.append(seconds(execution.duration_s))
+    if execution.output_key:
+        parts.append(f"state.{execution.output_key}")
     return " · ".join(parts)
 
 

@@ -72,6 +72,7 @@ class NodePicture:
         text: What has streamed in so far.
         retries: How often it was tried again.
         started: When, in seconds since the epoch.
+        output_key: The name in the state under which its output is known from then on; empty for none.
     """
 
     state: NodeState = NodeState.WAITING
@@ -87,6 +88,7 @@ class NodePicture:
     text: str = ""
     retries: int = 0
     started: float = 0.0
+    output_key: str = ""
 
     @property
     def tail(self) -> str:
@@ -255,6 +257,7 @@ def _completed(picture: RunPicture, event: NodeCompleted) -> None:
     execution.calls = event.calls
     execution.warnings = event.warnings
     execution.error = event.error
+    execution.output_key = event.output_key
     _spent(picture, execution, event, counts=event.node_type not in PAIR_BY_START)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.history.store_access import StoreAccess
 from app.settings.parts import push_button
@@ -32,11 +33,11 @@ class HistorySpace(QWidget):
         self._worker = Worker(self)
         self.line = PlainLabel("", wrap=True)
         self.free = push_button("Free space now", self._free)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(3 * UNIT)
-        row.addWidget(self.line, 1)
-        row.addWidget(self.free)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2 * UNIT)
+        column.addWidget(self.line)
+        column.addWidget(self.free, 0, Qt.AlignmentFlag.AlignLeft)
         access.opened.connect(self.refresh)
         access.changed.connect(self.refresh)
 

@@ -10,6 +10,7 @@ and `badge`, `hint` and `tone` with a kind.
 from __future__ import annotations
 
 from app.theme.sheet_controls import buttons, choices, fields, mark_url, meters
+from app.theme.sheet_inspector import inspector
 from app.theme.sheet_views import lists, menus, scroll_bars, tabs
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_HEADING, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
 
@@ -28,6 +29,7 @@ def style_sheet(theme: Theme, scale: float) -> str:
         tabs(theme, scale),
         menus(theme, scale),
         scroll_bars(theme),
+        inspector(theme, scale),
     )
     return "\n".join(parts)
 

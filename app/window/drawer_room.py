@@ -11,7 +11,7 @@ from app.theme.style import style
 from app.window.drawer import Drawer
 
 USUAL_HEIGHT: Final = 220
-HEIGHTS: Final = {"iterations": 360}
+HEIGHTS: Final = {"iterations": 360, "runs": 300}
 """How high panels are opened first that need another than the usual height, in pixels at the usual size of texts."""
 
 

@@ -15,7 +15,7 @@ from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
 from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkPlace
-from app.history.resume_question import ask_about_calls
+from app.history.resume_question import Standing, ask_before, look_before
 from app.history.runs_panel import RunsPanel
 from app.history.runs_words import moment, name_of, title_of
 from app.history.store_access import StoreAccess
@@ -23,14 +23,17 @@ from app.history.store_run import StoredRun, read_outline
 from app.history.store_session import StoredSession
 from app.settings.models_list import model_names
 from app.window.document import Document
-from app.window.history_page import HistoryPage
-from app.window.run_options import options_of_past
+from app.window.history_page import HistoryPage, open_document
+from app.window.run_facts import models_of
+from app.window.run_options import options_of_past, usual_model
+from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.plan.build import build
 from engine.plan.structure import analyse
 from engine.runner.events import AnyEvent, RunNotKept
 from engine.runner.run import Run
 from engine.store.base import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
-from engine.store.resume import ForkPlan, UnknownCall, fork, resume, unknown_calls
+from engine.store.resume import ForkPlan, fork, resume, resume_with
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -72,15 +75,19 @@ class History(QObject):
         self._read(run_id, self._show)
 
     def resume(self, summary: RunSummary) -> None:
-        """Let a run go on; where calls of unknown outcome would be made again, ask first."""
+        """Let a run go on; ask first where the document has changed, or a call of unknown outcome is made again."""
+        opened = open_document(summary, self._window.documents.all)
 
-        def asked(calls: tuple[UnknownCall, ...]) -> None:
-            if calls:
-                ask_about_calls(self._window, calls, lambda: self._go_on(summary, retry_in_flight=True))
-            else:
-                self._go_on(summary, retry_in_flight=False)
+        def asked(standing: Standing) -> None:
+            def go_on(document: Workflow | None) -> None:
+                if document is None:
+                    self._go_on(summary, retry_in_flight=bool(standing.calls))
+                else:
+                    self._go_on_with(summary, document)
 
-        self._ask(lambda store: unknown_calls(store, summary.run_id), asked)
+            ask_before(self._window, standing, go_on)
+
+        self._ask(lambda store: look_before(store, summary, opened), asked)
 
     def compare_from(self, document: Document, place: str) -> None:
         """Compare a place of the run that a document shows with the one before it, or with the run's parent."""
@@ -174,13 +181,31 @@ class History(QObject):
         store, window = self.access.store, self._window
         if store is None:
             return
-        title = f"{name_of(plan.parent)} · fork"
-        session = StoredSession(window.engine, self.access, plan.workflow, title)
         models = (plan.changes.model,) if plan.changes.model else plan.parent.models
         options = options_of_past(models, window.engine, window.preferences)
+        self._start(self._fork_page(plan.parent, plan.at, plan.workflow), lambda: fork(store, plan, options))
+
+    def _go_on_with(self, summary: RunSummary, document: Workflow) -> None:
+        """Let a new run take over what had come to its end, as another document."""
+        store, window = self.access.store, self._window
+        if store is None:
+            return
+        models = {*summary.models, *models_of(document, usual_model(window.preferences))}
+        options = options_of_past(models, window.engine, window.preferences)
+
+        def begin() -> Run:
+            return resume_with(store, summary.run_id, document, options)
+
+        def go_on(_plan: object) -> None:
+            self._start(self._fork_page(summary, "", document), begin)
+
+        self._ask(lambda _store: build(document), go_on)  # where it does not run, there is no tab for it
+
+    def _fork_page(self, parent: RunSummary, at: str, workflow: Workflow) -> HistoryPage:
+        session = StoredSession(self._window.engine, self.access, workflow, f"{name_of(parent)} · fork")
         page = self._page(session)
-        page.show_fork(plan)
-        self._start(page, lambda: fork(store, plan, options))
+        page.show_fork(parent.run_id, at)
+        return page
 
     def _go_on(self, summary: RunSummary, *, retry_in_flight: bool) -> None:
         store, window = self.access.store, self._window

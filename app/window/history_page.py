@@ -7,18 +7,16 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.history.resume_question import document_today
 from app.history.runs_differences import differences
-from app.history.runs_words import STATUS_WORDS, capital, fork_words, may_resume, moment, place_words, short_id
+from app.history.runs_words import STATUS_WORDS, fork_words, may_resume, moment, place_words, short_id
 from app.history.store_access import StoreAccess
 from app.history.store_bar import PastBar
 from app.history.store_session import StoredSession
 from app.window.document import Document
 from app.worker import Worker
-from engine.document.files import load
 from engine.document.model import Workflow
-from engine.errors import EngineError
 from engine.store.base import RunSummary
-from engine.store.resume import ForkPlan
 
 COPY, FORK, RESUME, COMPARE = "Open as new document", "Fork from here…", "Resume", "Compare with its parent"
 
@@ -71,10 +69,15 @@ class HistoryPage(QObject):
         self.bar.say(" · ".join([*parts, *([origin] if origin else [])]))
         self._offer()
 
-    def show_fork(self, plan: ForkPlan) -> None:
-        """Say what fork this is going to be."""
-        self._parent = (plan.parent.run_id, plan.at)
-        self.bar.say(capital(f"fork of {short_id(plan.parent.run_id)}, {place_words(plan.at)}"))
+    def show_fork(self, parent: str, at: str) -> None:
+        """Say what fork this is going to be.
+
+        Args:
+            parent: The run that it is forked from.
+            at: The place in it; empty where it goes on from where that run broke off.
+        """
+        self._parent = (parent, at)
+        self.bar.say(", ".join(part for part in (f"Fork of {short_id(parent)}", place_words(at)) if part))
         self._offer()
 
     def show_live(self) -> None:
@@ -83,21 +86,13 @@ class HistoryPage(QObject):
 
     def compare_with_today(self, documents: Sequence[Document]) -> None:
         """Say how the document of the same file has changed since: the one that is open, or else the file."""
-        if self.summary is None or not self.summary.source:
+        if self.summary is None:
             return
-        path = Path(self.summary.source)
-        for document in documents:
-            if document.session.path == path:
-                self.bar.show_differences(differences(self.session.workflow, document.session.workflow))
-                return
-        ran = self.session.workflow
+        ran, source, opened = self.session.workflow, self.summary.source, open_document(self.summary, documents)
 
         def work() -> list[str]:
-            try:
-                today: Workflow = load(path)
-            except EngineError:  # there is no such document any more
-                return []
-            return differences(ran, today)
+            today = opened if opened is not None else document_today(source)
+            return differences(ran, today) if today is not None else []
 
         self._worker.ask(work, self.bar.show_differences)
 
@@ -106,3 +101,11 @@ class HistoryPage(QObject):
         self.bar.offer(COMPARE, can=bool(self._parent[0]))
         self.bar.offer(RESUME, can=not is_live and self.summary is not None and may_resume(self.summary))
         self.bar.offer(FORK, can=self.session.picture is not None)
+
+
+def open_document(summary: RunSummary, documents: Sequence[Document]) -> Workflow | None:
+    """The document of a run's file as it is now, where it is open; None where it is not."""
+    if not summary.source:
+        return None
+    path = Path(summary.source)
+    return next((document.session.workflow for document in documents if document.session.path == path), None)

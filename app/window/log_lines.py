@@ -131,7 +131,8 @@ def _tool_called(event: NodeToolCalled) -> Iterator[tuple[str, str]]:
     if event.error:
         yield "warning", f"called {call}: {one_line(event.error, PREVIEW)}"
     else:
-        yield "info", f"called {call} → {one_line(to_text(event.result), PREVIEW)}"
+        gave = one_line(to_text(event.result), PREVIEW)
+        yield "info", f"called {call} → {gave}" if gave else f"called {call}"
 
 
 def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:

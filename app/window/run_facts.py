@@ -8,7 +8,7 @@ from typing import Final
 
 from app.runs.picture import NodeState, RunPicture
 from engine.document.model import Workflow
-from engine.models.model_names import EMBEDDED_MODEL, SCRIPTED_PREFIX
+from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.words import money, seconds, tokens
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -131,6 +131,8 @@ def model_words(name: str) -> str:
         return "Built-in demo model"
     if name.startswith(SCRIPTED_PREFIX):
         return "Scripted"
+    if name.startswith(RECORDED_PREFIX):
+        return "Recorded"
     return name.rpartition("/")[2]
 
 
@@ -140,7 +142,7 @@ def models_of(workflow: Workflow, default: str) -> tuple[str, ...]:
     usual = own if isinstance(own, str) and own else default
     names: dict[str, None] = {}
     for node in workflow.nodes:
-        if node.type == "llm" or (node.type == "router" and node.config.get("mode", "model") == "model"):
+        if node.type in {"llm", "agent"} or (node.type == "router" and node.config.get("mode", "model") == "model"):
             name = node.config.get("model")
             names[name if isinstance(name, str) and name else usual] = None
     return tuple(names) or (usual,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from app.bridge import EngineThread
@@ -10,8 +11,8 @@ from app.settings.addressed import AddressedModels
 from app.settings.preferences import Preferences
 from app.window.run_facts import limit_of, models_of
 from engine.document.model import Workflow
-from engine.models.catalogue import default_model_name
-from engine.models.model_names import SCRIPTED_PREFIX
+from engine.models.catalogue import Models, default_model_name
+from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.journal import RunKeeper
 from engine.runner.options import Catalogue, RunOptions
 
@@ -65,6 +66,12 @@ def options_of_past(models: Iterable[str], engine: EngineThread, preferences: Pr
 
 
 def _models(names: Iterable[str], engine: EngineThread, preferences: Preferences) -> Catalogue | None:
-    # A scripted model remembers what it has said: each run reads its script anew.
-    is_scripted = any(name.startswith(SCRIPTED_PREFIX) for name in names)
+    # A scripted or recorded model remembers what it has said: each run reads anew what it plays.
+    called = tuple(names)
+    if any(name.startswith(RECORDED_PREFIX) for name in called):
+        from engine.store import open_store
+        from engine.store.recorded import recorded_models
+
+        return Models(engine.models.keys, recorded_models(lambda: closing(open_store())))
+    is_scripted = any(name.startswith(SCRIPTED_PREFIX) for name in called)
     return None if is_scripted else AddressedModels(engine.models, preferences.servers)

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from engine import __version__
+from engine.cli.batch_command import batch_command
 from engine.cli.exit_codes import ExitCode
 from engine.cli.graph_command import graph_command
 from engine.cli.models_command import models_app
@@ -28,6 +29,7 @@ DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
 
 app = typer.Typer(name=PROGRAM, add_completion=False, context_settings={"help_option_names": ["--help", "-h"]})
 app.command("run")(run_command)
+app.command("batch")(batch_command)
 app.add_typer(runs_app, name="runs")
 app.command("validate")(validate_command)
 app.command("graph")(graph_command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
@@ -157,4 +157,7 @@ def _kind(shape: Mapping[str, Any]) -> str:
         return f"one of {', '.join(map(str, shape['enum']))}"
     if "const" in shape:
         return str(shape["const"])
-    return _KINDS.get(shape.get("type", ""), "any value")
+    kinds: Any = shape.get("type", "")
+    listed = cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]
+    named = [_KINDS.get(str(kind), "any value") for kind in listed]
+    return " or ".join(dict.fromkeys(named))

@@ -164,7 +164,7 @@ def _command_page(name: str, command: Any) -> str:
 def _option_row(option: Any) -> tuple[str, str, str]:
     names = ", ".join(f"`{name}`" for name in option.opts)
     metavar = "" if option.is_flag else f" `{option.metavar or option.name.upper()}`"
-    usual = "" if option.is_flag or option.default is None else f"`{option.default}`"
+    usual = "" if option.is_flag or option.default is None or option.default == "" else f"`{option.default}`"
     return names + metavar, usual, option.help or ""
 
 

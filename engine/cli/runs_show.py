@@ -233,6 +233,7 @@ def _write_node(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
     figures = [node.node_type, f"{node.state}, from an earlier output" if node.cached else node.state]
     figures += [seconds(node.duration_s)] if node.duration_s is not None else []
     figures += [tokens(node.usage), money(node.cost_usd)] if node.usage is not None else []
+    figures += [f"state.{node.output_key}"] if node.output_key else []
     screen.line()
     screen.line(f"{node.path} ({', '.join(figures)})", style="bold")
     for sentence in (*node.warnings, node.error):
@@ -244,6 +245,8 @@ def _write_node(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
         if node.calls:
             _write_text(screen, "asked", asked(node.calls))
             _write_text(screen, "answered by", ", ".join(dict.fromkeys(call.model for call in node.calls)))
+        for call in node.tool_calls:
+            _write_text(screen, f"called {call.tool}", {"arguments": call.arguments, "gave": call.error or call.result})
         for name, value in node.outputs.items():
             _write_text(screen, f"output {name}", value)
     elif node.outputs and node.node_type not in PAIR_BY_START:
@@ -303,6 +306,11 @@ def _node_json(node: NodeOutline) -> dict[str, Any]:
             }
             for call in node.calls
         ],
+        "tool_calls": [
+            {"tool": call.tool, "arguments": call.arguments, "result": call.result, "error": call.error}
+            for call in node.tool_calls
+        ],
+        "output_key": node.output_key,
         "cost_usd": node.cost_usd,
         "duration_s": node.duration_s,
         "retries": node.retries,

@@ -87,7 +87,7 @@ def save(workflow: Workflow, path: str | os.PathLike[str]) -> None:
     content = dumps(workflow).encode()
     name = shown(os.fspath(path))
     try:
-        _replace(Path(os.path.realpath(path)), content)
+        replace_file(Path(os.path.realpath(path)), content)
     except (OSError, ValueError) as error:
         message = f"{name}: The file cannot be saved: {_reason(error)}."
         raise DocumentError(
@@ -109,7 +109,12 @@ def _read(path: Path, name: str) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def _replace(target: Path, content: bytes) -> None:
+def replace_file(target: Path, content: bytes) -> None:
+    """Put a whole new file in a file's place, or leave it as it was.
+
+    Raises:
+        OSError, ValueError: It cannot be written.
+    """
     mode = _mode_of_old(target)
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

@@ -69,6 +69,12 @@ class Template:
         """The bare names and namespaces that a rendering may read."""
         return frozenset(path[0] for path in self.paths)
 
+    @property
+    def parts(self) -> tuple[str | tuple[str, ...] | Expression, ...]:
+        """Its literal texts, and between them what its holes hold: a plain path, or an expression."""
+        pairs = ((hole.content, hole.literal) for hole in self._holes)
+        return (self._start, *(part for pair in pairs for part in pair))
+
     def render(self, scope: Scope) -> str:
         """Put the values into the holes: null as nothing, a text as it is, anything else as compact JSON.
 

@@ -127,11 +127,9 @@ def _schema(config: JudgeConfig) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _messages(context: NodeContext[JudgeConfig]) -> list[Message]:
-    config, prepared = context.config, context.prepared
-    assert isinstance(prepared, Template)
+def judge_question(config: JudgeConfig, criteria: str, output: str) -> list[Message]:
+    """What the judge is asked about a result, by the criteria and the rubric."""
     lines = ["Judge the text below. Reply with one JSON object and nothing else."]
-    criteria = prepared.render(context.scope).strip()
     if criteria:
         lines.append(f"It is done when this holds:\n{criteria}")
     if config.rubric:
@@ -140,7 +138,7 @@ def _messages(context: NodeContext[JudgeConfig]) -> list[Message]:
     shape = {"reason": "one sentence: what is good, what is missing"}
     scored = {"scores": {one.name: 5 for one in config.rubric}} if config.rubric else {"score": 5}
     lines.append(f"The object looks like this:\n{json.dumps({**shape, **scored, 'done': False}, ensure_ascii=False)}")
-    return [Message("system", "\n\n".join(lines)), Message("user", to_text(context.inputs["output"]))]
+    return [Message("system", "\n\n".join(lines)), Message("user", output)]
 
 
 def _read(text: str, config: JudgeConfig, schema: dict[str, Any]) -> _Verdict:
@@ -160,8 +158,10 @@ def _read(text: str, config: JudgeConfig, schema: dict[str, Any]) -> _Verdict:
 
 
 async def _run(context: NodeContext[JudgeConfig]) -> Outputs:
-    config = context.config
-    schema, messages = _schema(config), _messages(context)
+    config, prepared = context.config, context.prepared
+    assert isinstance(prepared, Template)
+    criteria = prepared.render(context.scope).strip()
+    schema, messages = _schema(config), judge_question(config, criteria, to_text(context.inputs["output"]))
     verdicts: list[_Verdict] = []
     for _ in range(config.runs):
         try:

@@ -194,7 +194,7 @@ def _by_rules(context: NodeContext[RouterConfig], rules: Sequence[_Rule]) -> tup
 async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> tuple[str, str]:
     config = context.config
     names = [branch.name for branch in config.branches]
-    messages = _question(config, criteria.render(context.scope), to_text(context.inputs["input"]))
+    messages = router_question(config, criteria.render(context.scope), to_text(context.inputs["input"]))
     try:
         return await ask(context, config, messages, _schema(names), partial(read_verdict, names=names), "verdict")
     except UnreadableReplyError as error:
@@ -230,7 +230,8 @@ def _schema(names: Sequence[str]) -> dict[str, Value]:
     }
 
 
-def _question(config: RouterConfig, criteria: str, value: str) -> list[Message]:
+def router_question(config: RouterConfig, criteria: str, value: str) -> list[Message]:
+    """What a model is asked: to choose a branch for the value, by the criteria."""
     branches = "\n".join(
         f"- {branch.name}" + (f": {branch.description}" if branch.description else "") for branch in config.branches
     )

@@ -50,6 +50,11 @@ _PORT_TYPES: Final = {
 }
 
 
+def _port_type(parameter: dict[str, Any]) -> PortType:
+    kind = parameter.get("type")  # a list of types, in some schemas that servers give
+    return _PORT_TYPES.get(kind, PortType.ANY) if isinstance(kind, str) else PortType.ANY
+
+
 def _tool(config: ToolConfig) -> AnyTool | None:
     try:
         return find_tool(config.tool)
@@ -66,7 +71,7 @@ def _inputs(config: ToolConfig) -> tuple[Port, ...]:
     return tuple(
         Port(
             name,
-            _PORT_TYPES.get(parameter.get("type", ""), PortType.ANY),
+            _port_type(parameter),
             parameter.get("description", ""),
             required=name in required and name not in config.arguments,
         )

@@ -35,29 +35,29 @@ class ForkPoint:
 
     Attributes:
         place: The place; None: nothing is run anew but what had not come to its end.
-        graphs: The graph of each of its steps, outermost first.
-        after: For each step, the ids of the nodes of that graph that its node leads to.
-        apart: For each step, whether its node is an iterator, of which an iteration leads to no other.
+        nodes: The node of each of its steps, outermost first.
+        graphs: The graph that each of them stands in; a judge stands in none, and has the body that it judges.
+        after: For each step, the ids of the nodes of that graph that its node leads to, and of the judge.
         keeps_node: Whether the node at the place keeps what it gave, and only what hangs on it is run anew.
     """
 
     place: Place | None
+    nodes: tuple[NodePlan, ...] = ()
     graphs: tuple[GraphPlan, ...] = ()
     after: tuple[frozenset[str], ...] = ()
-    apart: tuple[bool, ...] = ()
     keeps_node: bool = False
 
     def holds(self, steps: Sequence[Step]) -> bool:
         """Whether what a node gave, or an iteration that ended, comes before the place."""
         if self.place is None:
             return True
-        for step, wanted, after, is_apart in zip(steps, self.place.steps, self.after, self.apart, strict=False):
+        for node, step, wanted, after in zip(self.nodes, steps, self.place.steps, self.after, strict=False):
             if step.node != wanted.node:
                 return step.node not in after
             if wanted.index is None:
                 return self.keeps_node
             if step.index != wanted.index:
-                return step.index is not None and (is_apart or step.index < wanted.index)
+                return step.index is not None and (node.iterator is not None or step.index < wanted.index)
         return False
 
     def has_begun(self, steps: Sequence[Step]) -> bool:
@@ -68,7 +68,7 @@ class ForkPoint:
         """
         if self.place is None or tuple(steps) != self.place.steps[: len(steps)]:
             return self.holds(steps)
-        return len(steps) < len(self.place.steps) or self.apart[-1]
+        return len(steps) < len(self.place.steps) or self.nodes[-1].iterator is not None
 
 
 def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> ForkPoint:
@@ -79,22 +79,30 @@ def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> 
     """
     if place is None:
         return ForkPoint(None)
+    nodes: list[NodePlan] = []
     graphs: list[GraphPlan] = []
     after: list[frozenset[str]] = []
-    apart: list[bool] = []
-    graph = plan.graph
+    graph, judge = plan.graph, None
     for step in place.steps:
-        node = next((node for node in graph.nodes if node.id == step.node), None)
+        node = _find(graph, judge, step.node)
         if node is None:
             ids = ", ".join(node.id for node in graph.nodes)
             raise PlaceError(f'There is no node "{step.node}" at that place ({place}).', f"There are: {ids}.")
         if step.index is not None and node.body is None:
             raise PlaceError(f'"{step.node}" is no loop, and has no iterations ({place}).', f"Write {step.node}.")
+        nodes.append(node)
         graphs.append(graph)
-        after.append(_led_to(graph, node))
-        apart.append(node.iterator is not None)
-        graph = node.body or graph
-    return ForkPoint(place, tuple(graphs), tuple(after), tuple(apart), keeps_node)
+        judged = frozenset({judge.id}) if judge is not None and judge is not node else frozenset[str]()
+        after.append(_led_to(graph, node) | judged)
+        graph, judge = node.body or graph, None if node.loop is None else node.loop.judge
+    return ForkPoint(place, tuple(nodes), tuple(graphs), tuple(after), keeps_node)
+
+
+def _find(graph: GraphPlan, judge: NodePlan | None, node_id: str) -> NodePlan | None:
+    """The node of that id: one of the graph, or the judge of the loop whose body it is."""
+    if judge is not None and judge.id == node_id:
+        return judge
+    return next((node for node in graph.nodes if node.id == node_id), None)
 
 
 def _led_to(graph: GraphPlan, start: NodePlan) -> frozenset[str]:
@@ -191,11 +199,12 @@ def _stays(event: AnyEvent, plan: Plan, point: ForkPoint) -> bool:
 
 def _is_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None) -> bool:
     """Whether a plan still has what the event is about, of the same type."""
+    judge: NodePlan | None = None
     for number, step in enumerate(steps):
-        node = next((node for node in graph.nodes if node.id == step.node), None)
+        node = _find(graph, judge, step.node)
         if node is None or (step.index is not None and node.body is None):
             return False
-        graph = node.body or graph
+        graph, judge = node.body or graph, None if node.loop is None else node.loop.judge
         if number == len(steps) - 1 and node_type is not None:
             return node.spec.type == node_type
     return True

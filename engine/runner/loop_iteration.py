@@ -52,6 +52,8 @@ async def run_iteration(loop: LoopState, index: int, body_input: Value, *, is_to
     await run.run()
     known = core.replay.iteration(loop.path, index) if core.replay is not None else None
     if known is not None:
+        if core.replay is not None and plan.judge is not None:  # it stands in no graph that is gone through again
+            core.replay.charge(f"{run.level.prefix}{plan.judge.id}", run.level.account)
         ended = _known(loop, run, frame, known)
         loop.ended.append(ended)
         return ended, _known_reason(loop, run, ended)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from engine.models.base import Message
 from engine.nodes.spec import ModelCall
+from engine.values import Value, to_text
 
 
 class LoopMemory:
@@ -24,10 +25,19 @@ class LoopMemory:
         """The node's earlier prompts and replies, as the beginning of a conversation."""
         return tuple(message for turn in self._turns.get(node_id, ()) for message in turn)
 
-    def note(self, node_id: str, calls: Sequence[ModelCall]) -> None:
-        """Take note of what a node was asked and answered in an iteration."""
+    def note(self, node_id: str, calls: Sequence[ModelCall], given: Value) -> None:
+        """Take note of what a node was asked and answered in an iteration.
+
+        Args:
+            node_id: The node.
+            calls: Its model calls.
+            given: What it gave: the answer, where its model put that into a tool call.
+        """
         if not calls:
             return
-        asked, answered = calls[0].request.messages[-1], calls[-1].reply.text
+        asked, said = calls[0].request.messages[-1], calls[-1].reply.text
+        answered = said if said.strip() else to_text(given)
+        if not answered:  # it ended the loop, or said nothing; no model takes an empty reply as its own
+            return
         turns = self._turns.setdefault(node_id, deque(maxlen=self._most))
         turns.append((asked, Message("assistant", answered)))

@@ -17,7 +17,7 @@ from engine.runner.attempts import make_attempts
 from engine.runner.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
-from engine.runner.state import StateView
+from engine.runner.state import NAMED_PORT, StateView
 from engine.values import Value
 
 MOST_BEHIND: Final = 256
@@ -68,7 +68,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         duration = time.perf_counter() - started
         cached = context.is_recalled
         used = (context.usage, context.cost_usd, duration, cached, context.calls, context.warnings, error)
-        key = getattr(node.config, "output_key", "")
+        key = getattr(node.config, "output_key", "") if NAMED_PORT in outputs else ""
         core.bus.emit(NodeCompleted, path, kind, outputs, *used, key, context.exits_loop)
         if key:
             core.state.take(path, key, outputs)
@@ -82,7 +82,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
 def _taken_up(level: Level, node: NodePlan, outputs: Outputs, calls: Sequence[ModelCall]) -> Outputs:
     """What the node gave, noted where it is a result of the workflow or is to be remembered."""
     if level.memory is not None:
-        level.memory.note(node.id, calls)
+        level.memory.note(node.id, calls, node.spec.recorded(outputs))
     if node.result_name is not None:
         level.core.outputs[node.result_name] = outputs["value"]
     return outputs

@@ -17,7 +17,7 @@ _REASONS: Final = {
     "plateau": "the best score no longer rose",
     "oscillation": "the result came back to an earlier one",
     "all_items": "every item was worked on",
-    "exit_loop": "a node of it ended it",
+    "exit_loop": "one of its nodes ended it",
     "condition": "its condition was not met",
     "disabled": "it is disabled",
     "error": "an error ended it",

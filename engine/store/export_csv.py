@@ -32,7 +32,7 @@ COLUMNS: Final = (
     "duration_s",
     "warnings",
 )
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def run_to_csv(outline: RunOutline) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _row(run_id: str, path: str, loop: LoopResult, number: int) -> tuple[Any, ..
 
 
 def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def _line(cells: tuple[Any, ...]) -> str:

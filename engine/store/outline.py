@@ -24,6 +24,7 @@ from engine.runner.events import (
     NodeRetrying,
     NodeSkipped,
     NodeStarted,
+    NodeToolCalled,
     NodeWaiting,
     RunPaused,
     RunResumed,
@@ -52,6 +53,8 @@ class NodeOutline:
         warnings: What a person should know although it went on.
         error: What went wrong, or why it was skipped.
         remedy: What to do about it.
+        output_key: The name in the state under which its output is known from then on; empty for none.
+        tool_calls: The tools that it called for its model, in order.
     """
 
     path: str
@@ -68,6 +71,8 @@ class NodeOutline:
     warnings: tuple[str, ...] = ()
     error: str = ""
     remedy: str = ""
+    output_key: str = ""
+    tool_calls: tuple[NodeToolCalled, ...] = ()
 
     @property
     def node_id(self) -> str:
@@ -159,13 +164,20 @@ def _run_paused(outline: RunOutline, _event: RunPaused) -> None:
 
 def _node_started(outline: RunOutline, event: NodeStarted) -> None:
     # One that had begun before the run broke off keeps its place and the calls that it had finished.
-    calls = outline.nodes[event.path].calls if event.path in outline.nodes else ()
-    outline.nodes[event.path] = NodeOutline(event.path, event.node_type, inputs=event.inputs, calls=calls)
+    before = outline.nodes.get(event.path) or NodeOutline(event.path)
+    outline.nodes[event.path] = NodeOutline(
+        event.path, event.node_type, inputs=event.inputs, calls=before.calls, tool_calls=before.tool_calls
+    )
 
 
 def _node_called(outline: RunOutline, event: NodeCalled) -> None:
     node = outline.node(event.path)
     node.calls = (*node.calls[: event.number], event.call)
+
+
+def _node_tool_called(outline: RunOutline, event: NodeToolCalled) -> None:
+    node = outline.node(event.path)
+    node.tool_calls = (*node.tool_calls[: event.number], event)
 
 
 def _node_retrying(outline: RunOutline, event: NodeRetrying) -> None:
@@ -181,6 +193,7 @@ def _node_completed(outline: RunOutline, event: NodeCompleted) -> None:
     node = outline.node(event.path)
     node.node_type, node.state, node.outputs, node.cached = event.node_type, "completed", event.outputs, event.cached
     node.calls, node.warnings, node.error = event.calls, event.warnings, event.error
+    node.output_key = event.output_key
     node.usage, node.cost_usd, node.duration_s = event.usage, event.cost_usd, event.duration_s
 
 
@@ -211,6 +224,7 @@ _HANDLERS: dict[type[AnyEvent], Callable[[RunOutline, Any], None]] = {
     RunPaused: _run_paused,
     NodeStarted: _node_started,
     NodeCalled: _node_called,
+    NodeToolCalled: _node_tool_called,
     NodeRetrying: _node_retrying,
     NodeWaiting: _node_waiting,
     NodeCompleted: _node_completed,

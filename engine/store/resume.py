@@ -13,7 +13,6 @@ from engine.document.node_operations import SetConfig
 from engine.errors import EngineError
 from engine.nodes.registry import Registry
 from engine.plan.build import build
-from engine.plan.graph import NodePlan, Plan
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
 from engine.runner.events import AnyEvent, RunStarted
 from engine.runner.fork import fork_point, past_before, with_given_output
@@ -174,7 +173,7 @@ def plan_fork(
     point = fork_point(plan, place, keeps_node=keeps)
     found: Reuse = reuse(past, point, changes.settings, model_changed=changes.model is not None)
     if keeps:
-        node = _node_at(plan, place)
+        node = point.nodes[-1]
         with_given_output(past_before(past, plan, point, "", 0), place, node.spec, node.config, changes.value)
     return ForkPlan(
         parent,
@@ -220,7 +219,7 @@ def fork(
     point = fork_point(ready.plan, place, keeps_node=keeps)
     before = past_before(past, ready.plan, point, run_id)
     if place is not None and keeps:
-        node = _node_at(ready.plan, place)
+        node = point.nodes[-1]
         before = with_given_output(before, place, node.spec, node.config, changes.value)
     edits = {where: value for where, value in started.edits.items() if point.holds(parse_place(where).steps)}
     if changes.has_value:
@@ -253,15 +252,6 @@ def _refuse_unknown(run: RunSummary, unknown: Mapping[str, str]) -> None:
 
 def _keeps_node(place: Place, changes: Changes) -> bool:
     return changes.has_value and place.last.index is None
-
-
-def _node_at(plan: Plan, place: Place) -> NodePlan:
-    graph = plan.graph
-    for step in place.steps[:-1]:
-        body = next(node.body for node in graph.nodes if node.id == step.node)
-        assert body is not None, "fork_point has found the place"
-        graph = body
-    return next(node for node in graph.nodes if node.id == place.last.node)
 
 
 def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:

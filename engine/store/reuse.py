@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.plan.graph import GraphPlan, NodePlan
+from engine.plan.graph import GraphPlan, LoopPlan
 from engine.runner.events import AnyEvent, LoopIterationCompleted, LoopIterationStarted, NodeCompleted
 from engine.runner.fork import ForkPoint, latest
 from engine.runner.places import PlaceError
@@ -57,7 +57,7 @@ class _Iterations:
         assert point.place is not None
         for depth, (loop, index) in enumerate(point.place.iterations()):
             is_last = depth == len(point.place.steps) - 1
-            is_item = point.apart[depth]
+            is_item = point.nodes[depth].iterator is not None
             most = self._ended.get(loop, 0) if is_last and not is_item else self._begun.get(loop, 0) - 1
             if index > most:
                 raise PlaceError(
@@ -72,15 +72,10 @@ class _Iterations:
                 )
 
 
-def _loop(point: ForkPoint, depth: int) -> Any:
-    assert point.place is not None
-    node = _node(point.graphs[depth], point.place.steps[depth].node)
-    assert node.loop is not None, "only loops have iterations"
-    return node.loop
-
-
-def _node(graph: GraphPlan, node_id: str) -> NodePlan:
-    return next(node for node in graph.nodes if node.id == node_id)
+def _loop(point: ForkPoint, depth: int) -> LoopPlan:
+    loop = point.nodes[depth].loop
+    assert loop is not None, "only loops have iterations"
+    return loop
 
 
 def _anew_ids(point: ForkPoint) -> set[str]:
@@ -103,16 +98,16 @@ def _all_ids(graph: GraphPlan) -> set[str]:
 
 def _reused(point: ForkPoint) -> Iterable[str]:
     assert point.place is not None
-    for graph, step, after, is_apart in zip(point.graphs, point.place.steps, point.after, point.apart, strict=True):
+    for there, graph, step, after in zip(point.nodes, point.graphs, point.place.steps, point.after, strict=True):
         others = [node.title for node in graph.nodes if node.id != step.node and node.id not in after]
         if others:
             yield ", ".join(f"“{title}”" for title in others)
-        if is_apart and step.index is not None:
-            yield f"all other items of “{_node(graph, step.node).title}”"
+        if there.iterator is not None and step.index is not None:
+            yield f"all other items of “{there.title}”"
         elif step.index:
-            yield f"{_counted(1, step.index)} of “{_node(graph, step.node).title}”"
+            yield f"{_counted(1, step.index)} of “{there.title}”"
     if point.keeps_node:
-        yield f"“{_node(point.graphs[-1], point.place.last.node).title}”, with the value given by hand"
+        yield f"“{point.nodes[-1].title}”, with the value given by hand"
 
 
 def _anew(point: ForkPoint) -> Iterable[str]:
@@ -120,15 +115,15 @@ def _anew(point: ForkPoint) -> Iterable[str]:
     last = len(point.place.steps) - 1
     for depth in range(last, -1, -1):
         graph, step, after = point.graphs[depth], point.place.steps[depth], point.after[depth]
-        if step.index is not None and point.apart[depth]:
+        if step.index is not None and point.nodes[depth].iterator is not None:
             if depth == last:
-                yield f"item {step.index + 1} of “{_node(graph, step.node).title}”"
+                yield f"item {step.index + 1} of “{point.nodes[depth].title}”"
         elif step.index is not None:
             first, most = step.index + (1 if depth == last else 2), _loop(point, depth).max_iterations
             if first <= most:
-                yield f"{_counted(first, most)} of “{_node(graph, step.node).title}”, at most"
+                yield f"{_counted(first, most)} of “{point.nodes[depth].title}”, at most"
         elif not point.keeps_node:
-            yield f"“{_node(graph, step.node).title}”"
+            yield f"“{point.nodes[depth].title}”"
         titles = [node.title for node in graph.nodes if node.id in after and node.exit_of is None]
         if titles:
             yield ", ".join(f"“{title}”" for title in titles)
@@ -143,7 +138,7 @@ def _iterations_left(point: ForkPoint) -> int:
     index = point.place.steps[0].index
     if index is None:
         return 0
-    return 1 if point.apart[0] else _loop(point, 0).max_iterations - index
+    return 1 if point.nodes[0].iterator is not None else _loop(point, 0).max_iterations - index
 
 
 def _estimate(told: Iterable[AnyEvent], point: ForkPoint) -> float | None:

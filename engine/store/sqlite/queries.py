@@ -27,8 +27,10 @@ _SEEN: Final = f"""
             THEN 'interrupted' ELSE state END AS status
     FROM runs
 """  # noqa: S608 - constants
+# A run whose process was gone before its first event was safe never began, and is in no list.
 _WHERE: Final = f"""
     WHERE (:part = '' OR instr(search, :part) > 0)
+        AND (status <> 'interrupted' OR EXISTS (SELECT 1 FROM events WHERE events.id = number << {SEQ_BITS}))
         AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
         AND (:since IS NULL OR started >= :since)
         AND (:until IS NULL OR started < :until)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkForm, ForkPlace
+from app.history.fork_loop import ForkLoop
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.errors import EngineError
@@ -28,6 +30,27 @@ def form_of(place: ForkPlace, qtbot: QtBot) -> ForkForm:
     return form
 
 
+def choose(loop: ForkLoop, condition: str) -> None:
+    """Choose at what the loop stops."""
+    assert loop.exit_condition is not None
+    loop.exit_condition.setCurrentIndex(loop.exit_condition.findData(condition))
+
+
+def loop_of(qtbot: QtBot, **config: object) -> ForkLoop:
+    """The part of the form for a loop with these settings."""
+    loop = ForkLoop(refine(**config).nodes_by_id["loop"])  # type: ignore[arg-type]
+    qtbot.addWidget(loop)
+    loop.show()
+    return loop
+
+
+def typed(box: QWidget, text: str) -> None:
+    """Put a text in the place of what a field has."""
+    box.setFocus()
+    QTest.keyClick(box, Qt.Key.Key_A, CTRL)
+    QTest.keyClicks(box, text)
+
+
 def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
     store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
@@ -41,10 +64,10 @@ def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
         ("critique", "prompt"): "Judge: {{input}}",
     }
     assert form.model.currentText() == "As it ran"
-    assert form.exit_condition is not None
-    assert form.exit_condition.currentData() == "max_iterations"
-    assert form.most is not None
-    assert form.most.value() == 3
+    assert form.loop is not None
+    assert form.loop.exit_condition is not None
+    assert form.loop.exit_condition.currentData() == "max_iterations"
+    assert form.loop.most.value() == 3
     assert form.changes() == Changes()
 
 
@@ -62,10 +85,9 @@ def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot)
     QTest.keyClicks(draft, "Better.")
     form.model.lineEdit().selectAll()
     QTest.keyClicks(form.model.lineEdit(), "openai/y")
-    assert form.exit_condition is not None
-    assert form.most is not None
-    form.exit_condition.setCurrentIndex(form.exit_condition.findData("stable_output"))
-    form.most.setValue(7)
+    assert form.loop is not None
+    choose(form.loop, "stable_output")
+    form.loop.most.setValue(7)
     assert edited
     assert form.changes() == Changes(
         {"draft": {"prompt": "Better."}, "loop": {"exit_condition": "stable_output"}},
@@ -74,6 +96,54 @@ def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot)
         "openai/y",
         7,
     )
+
+
+def test_a_loop_that_stops_when_stable_asks_how_similar(qtbot: QtBot) -> None:
+    loop = loop_of(qtbot, exit_condition="stable_output", stability_threshold=0.8)
+    assert loop.similarity.isVisible()
+    assert not loop.score.isVisible()
+    assert loop.similarity.text() == "0.8"
+    assert loop.settings == {}
+    typed(loop.similarity, "0.9")
+    assert loop.settings == {"stability_threshold": 0.9}
+    choose(loop, "max_iterations")
+    assert not loop.similarity.isVisible()
+    assert loop.settings == {"exit_condition": "max_iterations"}
+
+
+def test_a_judged_loop_asks_for_criteria_and_score_and_keeps_the_rest_of_the_judge(qtbot: QtBot) -> None:
+    loop = loop_of(qtbot, exit_condition="judge", judge={"criteria": "Short.", "threshold": 7, "runs": 3})
+    assert (loop.criteria.text(), loop.score.text()) == ("Short.", "7")
+    typed(loop.score, "8.5")
+    assert loop.settings == {"judge": {"criteria": "Short.", "threshold": 8.5, "runs": 3}}
+    typed(loop.criteria, "Clear.")
+    QTest.keyClick(loop.score, Qt.Key.Key_A, CTRL)
+    QTest.keyClick(loop.score, Qt.Key.Key_Delete)
+    assert loop.settings == {"judge": {"criteria": "Clear.", "threshold": None, "runs": 3}}
+
+
+def test_a_loop_gets_a_judge(qtbot: QtBot) -> None:
+    loop = loop_of(qtbot)
+    assert not loop.criteria.isVisible()
+    choose(loop, "judge")
+    assert loop.criteria.isVisible()
+    typed(loop.criteria, "Clear.")
+    assert loop.settings == {"exit_condition": "judge", "judge": {"criteria": "Clear."}}
+
+
+def test_the_expression_that_stops_a_loop_is_asked_for(qtbot: QtBot) -> None:
+    loop = loop_of(qtbot, until="size(output) < 9")
+    assert loop.until.text() == "size(output) < 9"
+    typed(loop.until, "size(output) < 5")
+    assert loop.settings == {"until": "size(output) < 5"}
+
+
+def test_a_list_of_conditions_is_left_as_it_ran(qtbot: QtBot) -> None:
+    listed = [{"condition": "stable_output", "threshold": 0.9}]
+    loop = loop_of(qtbot, exit_conditions=listed, exit_condition="stable_output")
+    assert loop.exit_condition is None
+    assert not loop.similarity.isVisible()
+    assert loop.settings == {}
 
 
 def test_a_value_that_was_json_must_stay_so(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
@@ -93,8 +163,7 @@ def test_a_node_is_a_place_too(store: Store, tmp_path: Path, qtbot: QtBot) -> No
     assert form.value.accessibleName() == "What the node gave"
     assert form.value.toPlainText() == "The sea is wide, draft 2."
     outside = form_of(read_place(store, run_id, "task"), qtbot)
-    assert outside.most is None
-    assert outside.exit_condition is None
+    assert outside.loop is None
 
 
 def test_a_run_that_is_not_there_is_refused(store: Store) -> None:
@@ -132,8 +201,8 @@ def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     assert "iterations 2 to 3" in dialog.anew.text().casefold()
     assert dialog.price.text().startswith("Up to 2 iterations anew.")
     assert dialog.run.isEnabled()
-    assert dialog.form.most is not None
-    dialog.form.most.setValue(9)
+    assert dialog.form.loop is not None
+    dialog.form.loop.most.setValue(9)
     assert not dialog.run.isEnabled()
     qtbot.waitUntil(dialog.run.isEnabled, timeout=10_000)
     assert dialog.price.text().startswith("Up to 8 iterations anew.")

@@ -122,7 +122,7 @@ def test_many_runs_come_in_pages_as_one_scrolls(store: Store, panel: RunsPanel, 
     for number in range(450):
         keep(store, f"{number:04}", started=NOW - number, iterations=0)
     shown(panel, qtbot)
-    assert panel.model.rowCount() < 450
+    assert panel.model.rowCount() == 200
     assert panel.total.text().startswith("450 runs")
     scroll_to_end(panel, qtbot, 450)
     assert [run.run_id for run in panel.model.summaries()] == [f"{number:04}" for number in range(450)]

@@ -88,7 +88,7 @@ def asking() -> Workflow:
     """An agent that asks a person before it answers."""
     flow = Builder()
     task = flow.add("input", id="task", name="task")
-    agent = flow.add("agent", id="agent", prompt="{{input}}", tools=["ask_person"])
+    agent = flow.add("agent", id="agent", prompt="{{input}}", tools=["ask_person"], output_key="answer")
     out = flow.add("output", id="out")
     flow.connect(task["value"], agent["input"])
     flow.connect(agent["output"], out["value"])
@@ -121,6 +121,9 @@ def test_a_note_reaches_the_next_call_of_a_node_at_work(
     with bench.qtbot.waitSignal(session.run_ended, timeout=10_000):
         assert session.run is not None
         session.run.answer("agent", "", "blue", "")
+    bench.select("agent")
+    bench.settle()
+    assert bench.inspector.result.facts.text().endswith(" · state.answer")
     assert session.picture is not None
     second = session.picture.nodes["agent"].calls[1].request.messages
     assert [message.text.splitlines()[-1] for message in second if message.role == "user"] == ["x", "Make it rhyme."]

@@ -60,6 +60,7 @@ def test_what_nodes_and_people_do_and_say_has_its_line() -> None:
     lines = told(
         event(NodeToolCalled, "boss", 0, "add", {"a": 1}, 42, "", 0.1),
         event(NodeToolCalled, "boss", 1, "hang", {}, None, "It took longer.\nThan 5 s.", 5.0),
+        event(NodeToolCalled, "boss", 2, "exit_loop", {}, None, "", 0.0),
         event(NotePosted, "boss", "worker", "Hurry."),
         event(NotePosted, "", "loop[0].worker", "Slowly."),
         event(NodeNoted, "loop[0].worker", "worker", "Hurry.", "boss"),
@@ -68,6 +69,7 @@ def test_what_nodes_and_people_do_and_say_has_its_line() -> None:
     assert lines == [
         ("info", "boss", 'boss: called add({"a":1}) → 42'),
         ("warning", "boss", "boss: called hang({}): It took longer. Than 5 s."),
+        ("info", "boss", "boss: called exit_loop({})"),
         ("info", "boss", "boss: note to worker: Hurry."),
         ("info", "", "note to loop[0].worker: Slowly."),
         ("info", "worker", "worker (iteration 1): received the note: Hurry."),

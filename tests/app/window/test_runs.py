@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,15 @@ from app.settings.preferences import Preferences
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from app.window.run_dialog import RunDialog
+from app.window.run_facts import model_words
 from app.window.run_options import run_options
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.node_operations import RemoveNode, SetConfig
 from engine.document.operations import SetSettings
+from engine.store import open_store
 from tests.app.window.conftest import Answers, Script, ended, press, saved, small
+from tests.engine.store.told import head, one_of_each
 
 SLOW = {"text": "words", "delay_s": 600}
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -424,6 +429,18 @@ def test_settings_reach_the_run(window: MainWindow, preferences: Preferences, tm
     assert (options.budget_usd, options.budget_tokens) == (2.0, 900)
     assert own.budget_usd == 5.0
     assert options.models is not None
+
+
+def test_an_earlier_run_can_be_played_once_more(window: MainWindow, preferences: Preferences) -> None:
+    with closing(open_store()) as store:
+        run_id = store.import_run(head(run_id="played"), [replace(event, run_id="played") for event in one_of_each()])
+    preferences.set(default_model=f"recorded:{run_id}")
+
+    options = run_options(small(), window.engine, preferences, None)
+
+    assert options.models is not None
+    assert options.models.get(f"recorded:{run_id}").name == f"recorded:{run_id}"
+    assert model_words(f"recorded:{run_id}") == "Recorded"
 
 
 def test_the_end_of_a_run_is_told_while_another_window_is_in_front(

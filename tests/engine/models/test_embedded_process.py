@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import select
 import signal
@@ -11,12 +12,13 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.models import embedded_weights
-from engine.models.base import Message, ModelError, ModelErrorKind, Request
+from engine.models.base import Message, ModelError, ModelErrorKind, Request, ToolCall, ToolDefinition
 from engine.models.embedded import EmbeddedModel
 
 HELLO = Request((Message("user", "Hi"),), max_tokens=2)
@@ -155,6 +157,26 @@ sys.stdin.readline()
 """
     reply = await make(worker=worker(READY + TAKE + answer)).complete(HELLO)
     assert (reply.text, reply.finish) == ("0", "other")
+
+
+async def test_tools_are_told_in_words_and_calls_are_read_from_the_text(
+    make: Make, worker: Callable[[str], Path], tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked.json"
+    answer = f"""
+open({str(asked)!r}, "w").write(json.dumps(request["body"]["messages"]))
+print(json.dumps({{"tell": "text", "id": request["id"], "text": 'Yes: {{"tool": "add", "arguments": {{"a": 1}}}}'}}))
+print(json.dumps({{"tell": "done", "id": request["id"], "finish": "stop"}}), flush=True)
+sys.stdin.readline()
+"""
+    tools = (ToolDefinition("add", "Adds.", {"type": "object"}),)
+
+    reply = await make(worker=worker(READY + TAKE + answer)).complete(replace(HELLO, tools=tools))
+
+    assert (reply.tool_calls, reply.finish) == ((ToolCall("call_1", "add", {"a": 1}),), "tool_calls")
+    system, user = json.loads(asked.read_text())
+    assert "- add: Adds." in system["content"]
+    assert user == {"role": "user", "content": "Hi"}
 
 
 @on_linux

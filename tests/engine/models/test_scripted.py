@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Price, Request, Usage
+from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Price, Request, ToolCall, Usage
 from engine.models.script import LARGEST_FILE_BYTES, Script, load_script
 from engine.models.scripted import ScriptedModel, read_path
 from engine.values import Value
@@ -130,6 +130,18 @@ async def test_a_json_reply_is_dumped(make: Make) -> None:
     )
     assert await text_of(model) == '{"b": "ü", "a": [1, true]}'
     assert await text_of(model, "null") == "null"
+
+
+async def test_tool_calls_come_beside_a_text_or_alone(make: Make) -> None:
+    calls: Value = [{"name": "add", "arguments": {"a": 1}}, {"name": "look"}, {"name": "add", "arguments": "{broken"}]
+    rule: Value = {"node": "a", "reply": {"text": "I add.", "tool_calls": calls}}
+    model = make({"rules": [rule], "default": {"tool_calls": calls}})
+
+    beside, alone = await model.complete(call("a")), await model.complete(call("b"))
+
+    wanted = (ToolCall("call_1", "add", {"a": 1}), ToolCall("call_2", "look", {}), ToolCall("call_3", "add", "{broken"))
+    assert (beside.text, beside.tool_calls, beside.finish) == ("I add.", wanted, Finish.TOOL_CALLS)
+    assert (alone.text, alone.tool_calls, alone.finish) == ("", wanted, Finish.TOOL_CALLS)
 
 
 async def test_an_error_carries_everything_that_the_file_says(make: Make) -> None:

@@ -28,6 +28,13 @@ _ERRORS: list[dict[str, Any]] = [
     {"on_error": "branch"},
     {"retries": 1, "retry_delay_s": 0},
 ]
+_LISTED: list[list[dict[str, Any]]] = [
+    [],
+    [],
+    [{"condition": "until", "until": "loop.iteration == 2"}, {"condition": "max_iterations", "count": 2}],
+    [{"condition": "plateau", "patience": 1}, {"condition": "oscillation", "threshold": 1.0}],
+    [{"condition": "stable_output", "threshold": 0.9}, {"condition": "judge"}],
+]
 _NO_VALUE = [choice for choice in _ERRORS if choice.get("on_error") != "continue"]
 
 
@@ -130,7 +137,9 @@ class _Sketch:
         return f"{join}.output"
 
     def looped(self, source: str, depth: int) -> str:
-        condition = self.pick(["max_iterations", "evaluator", "stable_output"])
+        condition = self.pick(["max_iterations", "evaluator", "stable_output", "judge"])
+        listed = [] if condition == "evaluator" else self.pick(_LISTED)
+        judged = condition == "judge" or {"condition": "judge"} in listed or self.draw(st.booleans())
         loop = self.add(
             "loop",
             max_iterations=self.pick([1, 2, 3]),
@@ -145,6 +154,11 @@ class _Sketch:
             stability_threshold=self.pick([0.0, 0.9, 1.0]),
             inject_feedback=self.draw(st.booleans()),
             budget_usd=self.pick([None] if self.side_by_side else [None, None, 0.0, 3.0]),
+            judge={"criteria": "Better than {{loop.previous}}.", "retries": 0} if judged else None,
+            exit_conditions=listed,
+            exit_when=self.pick(["any", "all"]),
+            memory=self.pick(["fresh", "accumulate", "window"]),
+            memory_window=1,
             **self.pick(_ERRORS),
         )
         leave = self.add("exit", loop=loop)

@@ -72,7 +72,7 @@ async def test_an_agent_that_ended_the_loop_says_so() -> None:
 
     (completed,) = played.of(NodeCompleted, "refining[0].refine")
     assert completed.outputs["status"] == "exited_loop"
-    assert completed.exits_loop
+    assert (completed.exits_loop, completed.output_key) == (True, "")
 
 
 @pytest.mark.parametrize("refiner", REFINERS, ids=["llm", "agent"])

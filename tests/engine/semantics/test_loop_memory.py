@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from engine import Workflow
+from engine.models.base import Reply
+from tests.engine.semantics.agents import agent, wants
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import Call
@@ -54,6 +56,18 @@ async def test_each_node_remembers_only_its_own_words() -> None:
 
     second = next(call for call in played.model.calls if call.path == "loop[1].check")
     assert conversation(second) == [("user", "Check: draft0"), ("assistant", "check0"), ("user", "Check: draft1")]
+
+
+async def test_an_agent_remembers_the_answer_that_it_finished_with_and_no_empty_words() -> None:
+    workflow = around(agent("work", max_turns=1), edges="loop -> work -> exit", max_iterations=3, memory="accumulate")
+
+    def answer(call: Call) -> Reply | str:
+        return [wants(("finish", {"answer": "first"})), "", "third"][call.iteration]
+
+    played = await play(workflow, answer)
+
+    last = played.model.calls[-1]
+    assert [text for role, text in conversation(last) if role == "assistant"] == ["first"]
 
 
 async def test_a_loop_that_begins_anew_remembers_nothing() -> None:

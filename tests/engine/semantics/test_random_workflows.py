@@ -29,6 +29,8 @@ _REPLIES: list[Said] = [
     verdict("continue"),
     verdict("left"),
     '{"k": 1}',
+    '{"done": true, "score": 7, "reason": "fine"}',
+    '{"done": false, "score": 3, "reason": "dull"}',
     wants(("read_file", {"path": "a.txt"}), text="I look."),
     wants(("exit_loop", {})),
     wants(("send_note", {"to": "llm_1", "text": "Hurry."}), ("nonsense", "{"), ("finish", {"answer": "the end"})),

@@ -135,3 +135,26 @@ def test_a_node_that_waits_for_a_person():
     question = {"node_type": "approval", "kind": "approval", "message": "Good?", "value": "x", "choices": ()}
     outline = RunOutline("r", [started(event, "ask"), event("NodeWaiting", "ask", **question)])
     assert outline.nodes["ask"].state == "waiting"
+
+
+def test_an_agents_tool_calls_and_the_name_of_what_it_gave():
+    event = Events()
+
+    def called(number: int, tool: str, **fields: Any) -> Any:
+        usual: dict[str, Any] = {"arguments": {"a": number}, "result": None, "error": "", "duration_s": 0.1}
+        return event("NodeToolCalled", "agent", number=number, tool=tool, **{**usual, **fields})
+
+    outline = RunOutline(
+        "r", [started(event, "agent"), called(0, "add", result=1), called(1, "break", error="Broken.")]
+    )
+    outline.take(started(event, "agent"))  # it broke off there, and goes on
+    outline.take(called(2, "finish", result="done"))
+    outline.take(event.node("agent", Usage(1, 2), outputs={"output": "done"}, output_key="answer"))
+
+    agent = outline.nodes["agent"]
+    assert [(call.tool, call.arguments, call.result, call.error) for call in agent.tool_calls] == [
+        ("add", {"a": 0}, 1, ""),
+        ("break", {"a": 1}, None, "Broken."),
+        ("finish", {"a": 2}, "done", ""),
+    ]
+    assert agent.output_key == "answer"

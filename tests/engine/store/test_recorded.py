@@ -50,6 +50,25 @@ async def test_a_run_is_played_once_more_with_its_usage_and_for_nothing(tmp_path
     assert (second.usage, second.cost_usd) == (Usage(6, 8), 0)
 
 
+async def test_an_agents_tool_calls_are_played_too(tmp_path: Path):
+    document = {
+        "format": "loopwright.workflow",
+        "version": 1,
+        "nodes": [
+            {"id": "agent", "type": "agent", "config": {"prompt": "Go.", "tools": ["ask_person"], "retries": 0}},
+            {"id": "answer", "type": "output"},
+        ],
+        "edges": [{"from": "agent.output", "to": "answer.value"}],
+    }
+    script = {"default": {"tool_calls": [{"name": "finish", "arguments": {"answer": "done"}}]}}
+    store = MemoryStore()
+    first = await run(store, f"scripted:{write(tmp_path, script, 'script.json')}", document)
+
+    second = await run(store, f"recorded:{first.run_id}", document)
+
+    assert second.outputs == first.outputs == {"answer": "done"}
+
+
 async def test_a_file_is_played_like_a_run_and_without_any_history(tmp_path: Path):
     store = MemoryStore()
     first = await recorded(store, tmp_path)

@@ -364,3 +364,35 @@ async def test_a_run_goes_on_as_another_document_in_a_run_of_its_own() -> None:
     assert store.find(again.result.run_id).parent == run_id
     assert len(again.results) == 2
     assert store.find(run_id).status is RunStatus.INTERRUPTED
+
+
+async def test_a_fork_from_the_judge_judges_anew_what_was_made() -> None:
+    store = MemoryStore()
+    workflow = around(
+        llm("draft"),
+        edges="loop -> draft -> exit",
+        exit_condition="judge",
+        judge={"criteria": "It rhymes.", "retries": 0},
+        max_iterations=2,
+    )
+    verdict = '{"done": %s, "score": 5, "reason": "so"}'
+    harsh = FakeModels(FunctionModel(lambda call: verdict % "false" if call.node == "judge" else "a text"))
+
+    def mild_models() -> FakeModels:
+        return FakeModels(FunctionModel(lambda call: verdict % "true" if call.node == "judge" else "another"))
+
+    whole = await play(workflow, harsh, store=store)
+
+    plan = plan_fork(store, whole.result.run_id, "loop[0].judge")
+    mild = mild_models()
+    other = await gone_on(fork(store, plan, options(mild)), mild)
+    later = mild_models()
+    second = plan_fork(store, whole.result.run_id, "loop[1].draft")
+    earlier = await gone_on(fork(store, second, options(later)), later)
+
+    assert plan.reused == ("“text”", "“draft”")
+    assert plan.anew[0] == "“Judge”"
+    assert calls_of(other) == ["loop[0].judge"]
+    assert (other.result.outputs, other.loop.exit_reason) == ({"out": "a text"}, "judge_done")
+    assert calls_of(earlier) == ["loop[1].draft", "loop[1].judge"]
+    assert earlier.of(NodeCompleted, "loop[0].judge")[0].cached

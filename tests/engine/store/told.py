@@ -76,4 +76,4 @@ def head(**fields: Any) -> RunHead:
         "options": {"budget_usd": 1.5, "model": None},
         "source": "/tmp/w.loop.json",
     }
-    return RunHead("r", **{**usual, "parent": "p", "forked_at": "loop[1]", **fields})
+    return RunHead(**{"run_id": "r", **usual, "parent": "p", "forked_at": "loop[1]", **fields})

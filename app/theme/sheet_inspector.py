@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.theme.tokens import FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
 
 
-def inspector_sheet(theme: Theme, scale: float) -> str:
+def inspector(theme: Theme, scale: float) -> str:
     """Style rules for the inspector's widgets."""
     title, small = round(FONT_SIZE_TITLE * scale), round(FONT_SIZE_SMALL * scale)
     return f"""

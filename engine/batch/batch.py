@@ -1,0 +1,234 @@
+"""A batch: a workflow, its rows, where their results go; run several rows at a time, and taken up where it broke off.
+
+A row that is done (in the file of results, or in the history) is not run again. A row that failed or broke off is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from engine.batch.local import LocalRows, RowRunner
+from engine.batch.remote import ExecutorRows
+from engine.batch.result import BatchSummary, RowResult, summarize
+from engine.batch.results_file import ResultsFile
+from engine.batch.rows import BatchRow, batch_id, make_rows
+from engine.batch.table import TableError
+from engine.document.model import Workflow
+from engine.errors import EngineError
+from engine.models.catalogue import Models
+from engine.nodes.output import OutputConfig
+from engine.plan.build import build
+from engine.runner.beginning import prepare
+from engine.runner.options import Catalogue, RunOptions
+from engine.runner.parameters import read_parameters
+from engine.store.base import Store
+from engine.values import Value
+
+CONCURRENCY_DEFAULT: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """How a batch is to be done.
+
+    Attributes:
+        run: How each run is to be done; its budgets are those of one row. Its `models` and `store` are not used.
+        concurrency: How many rows are under way at once.
+        out: The file of results, `.jsonl` or CSV; None: none is written.
+        store: The history, where runs are kept and found again; None: nowhere.
+        name: What a person calls the batch; another name is another batch, and runs all rows anew.
+        models: Makes the models of one run, which the batch closes.
+        executor: Runs the rows elsewhere (`engine.batch.remote`); None: in this process.
+    """
+
+    run: RunOptions = field(default_factory=RunOptions)
+    concurrency: int = CONCURRENCY_DEFAULT
+    out: Path | None = None
+    store: Store | None = None
+    name: str = ""
+    models: Callable[[], Catalogue] = Models
+    executor: Executor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What a batch came to.
+
+    Attributes:
+        batch: Its id.
+        rows: What its rows came to, in the table's order; rows that were never begun are not among them.
+        summary: All of it together.
+    """
+
+    batch: str
+    rows: tuple[RowResult, ...]
+    summary: BatchSummary
+
+
+class Batch:
+    """A batch. Its methods belong to the thread of the event loop that it is run in.
+
+    Args:
+        workflow: The document.
+        inputs: Of each row the inputs, by name (`inputs_of_table`).
+        options: How it is to be done.
+        on_row: Called when a row has ended.
+        on_begin: Called when a row is begun.
+
+    Raises:
+        DocumentError: The document has errors.
+        TableError: There are no rows, or a row's values do not fit the inputs.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        inputs: Sequence[Mapping[str, Value]],
+        options: BatchOptions | None = None,
+        *,
+        on_row: Callable[[RowResult], None] = lambda _result: None,
+        on_begin: Callable[[BatchRow], None] = lambda _row: None,
+    ) -> None:
+        self.options = options or BatchOptions()
+        self.workflow = workflow
+        self.id = batch_id(workflow, self.options.run.model, self.options.name)
+        self.rows = make_rows(self.id, inputs)
+        self._on_row, self._on_begin = on_row, on_begin
+        self._results: dict[str, RowResult] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopped = False
+        self._check()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody stopped it."""
+        return self._is_stopped
+
+    def stop(self) -> None:
+        """Begin no more rows and stop those under way. What is done is kept."""
+        self._is_stopped = True
+        self._end_workers()
+
+    def _end_workers(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def run(self) -> BatchResult:
+        """Run the rows that are not done yet.
+
+        Raises:
+            TableError: The file of results holds something else, or cannot be written.
+            ModelError: A model that the workflow names does not exist; nothing was run.
+        """
+        # One more set of models, held as long as the batch: a model that takes long to load is loaded once.
+        held = self.options.models()
+        try:
+            if self.options.executor is None:
+                prepare(self.workflow, self.rows[0].inputs, replace(self.options.run, models=held))
+            return await self._run(self._runner())
+        finally:
+            await held.close()
+
+    async def _run(self, runner: RowRunner) -> BatchResult:
+        out = self._results_file()
+        done = out.open() if out is not None else {}
+        try:
+            for row in self.rows:
+                if row.key in done:
+                    self._take(row, done[row.key], None)
+            waiting = deque(row for row in self.rows if row.key not in done)
+            count = min(max(self.options.concurrency, 1), len(waiting))
+            self._tasks = [asyncio.create_task(self._work(waiting, runner, out)) for _ in range(count)]
+            if self._is_stopped:
+                self._end_workers()
+            await self._all_workers()
+        finally:
+            if out is not None:
+                out.close(row.key for row in self.rows)
+        ended = tuple(self._results[row.key] for row in self.rows if row.key in self._results)
+        return BatchResult(self.id, ended, summarize(ended, len(self.rows)))
+
+    async def _all_workers(self) -> None:
+        """Wait for all of them; the first that fails stops the others, and its error is raised."""
+        try:
+            for outcome in asyncio.as_completed(self._tasks):
+                await outcome
+        except asyncio.CancelledError:
+            if not self._is_stopped:
+                raise
+        finally:
+            self._end_workers()
+            outcomes = await asyncio.gather(*self._tasks, return_exceptions=True)
+        failure = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
+        if failure is not None:
+            raise failure
+
+    async def _work(self, waiting: deque[BatchRow], runner: RowRunner, out: ResultsFile | None) -> None:
+        while waiting and not self._is_stopped:
+            row = waiting.popleft()
+            self._on_begin(row)
+            self._take(row, await runner.run(row), out)
+
+    def _take(self, row: BatchRow, result: RowResult, out: ResultsFile | None) -> None:
+        # A row may stand elsewhere in the table than when it was done.
+        result = replace(result, row=row.number, inputs=row.inputs)
+        self._results[row.key] = result
+        if out is not None and result.status != "cancelled":
+            out.write(result)
+        self._on_row(result)
+
+    def _runner(self) -> RowRunner:
+        options = self.options
+        if options.executor is not None:
+            return ExecutorRows(self.workflow, options.run, options.executor, options.store)
+        return LocalRows(self.workflow, options.run, options.models, options.store)
+
+    def _results_file(self) -> ResultsFile | None:
+        if self.options.out is None:
+            return None
+        return ResultsFile(self.options.out, self.id, self._parameters, self._output_names())
+
+    def _output_names(self) -> list[str]:
+        nodes = (node for node in self.workflow.nodes if node.type == "output" and node.enabled)
+        return list(dict.fromkeys(OutputConfig.model_validate(node.config).name or node.id for node in nodes))
+
+    def _check(self) -> None:
+        if not self.rows:
+            raise TableError("The table has no rows.", "Give it one.")
+        options = self.options.run
+        parameters = build(self.workflow, options.registry, max_iterations_cap=options.max_iterations_cap).parameters
+        self._parameters = list(parameters)
+        for row in self.rows:
+            try:
+                read_parameters(parameters, row.inputs)
+            except EngineError as error:
+                raise TableError(f"Row {row.number}: {error.message}", error.remedy) from error
+
+
+async def run_batch(
+    workflow: Workflow,
+    inputs: Sequence[Mapping[str, Value]],
+    options: BatchOptions | None = None,
+    *,
+    on_row: Callable[[RowResult], None] = lambda _result: None,
+) -> BatchResult:
+    """Run a workflow once for each row; rows that are done already are not run again.
+
+    Args:
+        workflow: The document.
+        inputs: Of each row the inputs, by name.
+        options: How it is to be done.
+        on_row: Called when a row has ended.
+
+    Raises:
+        DocumentError: The document has errors; nothing was run.
+        TableError: A row's values do not fit, or the file of results holds something else or cannot be written.
+        ModelError: A model that it names does not exist; nothing was run.
+    """
+    return await Batch(workflow, inputs, options, on_row=on_row).run()

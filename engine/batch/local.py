@@ -1,0 +1,108 @@
+"""Rows run in this process, each kept in the history under an id that the row itself gives.
+
+So a row that has been run is found again, and one that broke off goes on from its last finished node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from engine.batch.result import RowResult, refused_row, row_result
+from engine.batch.rows import BatchRow
+from engine.document.model import Workflow
+from engine.errors import EngineError
+from engine.runner.options import Catalogue, RunOptions
+from engine.runner.result import RunResult
+from engine.runner.run import Run, start
+from engine.store.base import RunStatus, RunSummary, Store, StoreError
+from engine.store.fold import UNDER_WAY
+from engine.store.resume import resume
+
+
+class RowRunner(Protocol):
+    """Runs rows; cancelled, it ends what it is at and gives what has come out."""
+
+    async def run(self, row: BatchRow) -> RowResult:
+        """Run a row. Whatever goes wrong with it is in the result."""
+        ...
+
+
+class LocalRows:
+    """Runs rows in the event loop that is running.
+
+    Args:
+        workflow: The document.
+        options: How each run is to be done.
+        models: Makes the models of one run.
+        store: Where runs are kept and found again; None: nowhere.
+    """
+
+    def __init__(
+        self, workflow: Workflow, options: RunOptions, models: Callable[[], Catalogue], store: Store | None
+    ) -> None:
+        self._workflow = workflow
+        self._options = options
+        self._models = models
+        self._store = store
+
+    async def run(self, row: BatchRow) -> RowResult:
+        """Run a row, or take what the history has of it."""
+        known = await asyncio.to_thread(self._known, row)
+        if isinstance(known, RowResult):
+            return known
+        models = self._models()
+        try:
+            run = self._begin(row, known, models)
+            return row_result(row, await _ended(run))
+        except EngineError as error:
+            return refused_row(row, error)
+        finally:
+            await models.close()
+
+    def _known(self, row: BatchRow) -> RowResult | RunSummary | None:
+        """What the history has of a row: its result, a run to go on with, or nothing."""
+        if self._store is None:
+            return None
+        try:
+            summary = self._store.find(row.run_id)
+        except StoreError:
+            return None
+        if summary.status is RunStatus.COMPLETED:
+            return row_result(row, kept_result(self._store, summary.run_id), is_reused=True)
+        if summary.status in UNDER_WAY:
+            busy = StoreError(
+                f"The run {summary.run_id} of this row is under way elsewhere.", "Wait for it, or stop it."
+            )
+            return refused_row(row, busy)
+        return summary
+
+    def _begin(self, row: BatchRow, broken_off: RunSummary | None, models: Catalogue) -> Run:
+        options = replace(self._options, models=models, store=self._store, run_id=row.run_id)
+        if broken_off is None or self._store is None:
+            return start(self._workflow, row.inputs, options)
+        # Who starts the batch again says by that that calls of unknown outcome are to be made again.
+        return resume(self._store, broken_off.run_id, options, retry_in_flight=True)
+
+
+async def _ended(run: Run) -> RunResult:
+    try:
+        return await run.result()
+    except asyncio.CancelledError:
+        run.cancel()
+        return await run.result()
+
+
+def kept_result(store: Store, run_id: str) -> RunResult:
+    """What a run came to, by what the history has of it.
+
+    Raises:
+        StoreError: There is no such run, or it cannot be read.
+    """
+    result = RunResult(run_id)
+    fold = result.fold
+    for event in store.events(run_id, kinds=fold.keys()):
+        fold[type(event)](event)
+    return result

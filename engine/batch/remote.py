@@ -1,0 +1,146 @@
+"""Rows run by an executor of `concurrent.futures`: a pool of processes, or a Dask cluster.
+
+What goes there and what comes back is JSON text, nothing else: the document, the row, how it is to be run; then the
+run, as `loopwright runs export` writes it. Keys never travel: each worker uses its own environment and keyring.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any, cast
+
+from engine.batch.local import kept_result
+from engine.batch.result import RowResult, refused_row, row_result
+from engine.batch.rows import BatchRow
+from engine.document.files import dumps, loads
+from engine.document.model import Workflow
+from engine.errors import EngineError
+from engine.models.catalogue import default_model_name
+from engine.runner.background import run_and_wait
+from engine.runner.events import AnyEvent
+from engine.runner.journal import RunHead
+from engine.runner.options import RunOptions, options_to_json, options_with_kept
+from engine.runner.result import RunResult
+from engine.runner.run import start
+from engine.store.base import RunStatus, Store, StoreError
+from engine.store.memory import MemoryStore
+from engine.store.run_file import head_of, run_from_json, run_to_json
+
+
+def run_row(task: str) -> str:
+    """Run a row on a worker: the one function that a cluster is asked to call.
+
+    Args:
+        task: The row, as `ExecutorRows` writes it.
+
+    Returns:
+        The run, as a JSON text; of one that could not be begun an object with `error` and `remedy`.
+    """
+    wanted = json.loads(task)
+    store = MemoryStore()
+    options = options_with_kept(
+        RunOptions(
+            folder=None if wanted["folder"] is None else Path(wanted["folder"]),
+            allow_private_addresses=wanted["allow_private_addresses"],
+            store=store,
+            source=wanted["source"],
+            run_id=wanted["run_id"],
+        ),
+        wanted["options"],
+    )
+
+    async def to_its_end() -> None:
+        await start(loads(wanted["document"]), wanted["inputs"], options).result()
+
+    try:
+        run_and_wait(to_its_end())
+    except EngineError as error:
+        return json.dumps({"error": error.message, "remedy": error.remedy})
+    return "".join(run_to_json(head_of(store, wanted["run_id"]), store.events(wanted["run_id"])))
+
+
+class ExecutorRows:
+    """Runs rows by an executor, and takes the runs that come back into the history.
+
+    Args:
+        workflow: The document.
+        options: How each run is to be done. Models and node types are those that the workers have.
+        executor: Where rows are run.
+        store: Where runs are kept and found again; None: nowhere.
+    """
+
+    def __init__(self, workflow: Workflow, options: RunOptions, executor: Executor, store: Store | None) -> None:
+        self._executor = executor
+        self._store = store
+        self._shared: dict[str, Any] = {
+            "document": dumps(workflow),
+            "options": options_to_json(options, default_model_name()),
+            "folder": None if options.folder is None else str(options.folder),
+            "allow_private_addresses": options.allow_private_addresses,
+            "source": options.source,
+        }
+
+    async def run(self, row: BatchRow) -> RowResult:
+        """Run a row, or take what the history has of it.
+
+        A worker that is lost takes nothing with it: the row is run again on another one. Cancelled, a row that has not
+        been begun is not; one under way comes to its end on its worker, and nobody waits for it.
+        """
+        known = await asyncio.to_thread(self._known, row)
+        if known is not None:
+            return known
+        task = json.dumps({**self._shared, "inputs": row.inputs, "run_id": row.run_id})
+        try:
+            answer = await asyncio.wrap_future(self._executor.submit(run_row, task))
+        except asyncio.CancelledError:
+            return row_result(row, RunResult("", "cancelled"))
+        except Exception as error:  # whatever an executor raises: a worker that died, a connection that was lost
+            return refused_row(row, _lost(error))
+        try:
+            return await asyncio.to_thread(self._taken_in, row, answer)
+        except EngineError as error:
+            return refused_row(row, error)
+
+    def _known(self, row: BatchRow) -> RowResult | None:
+        if self._store is None:
+            return None
+        try:
+            summary = self._store.find(row.run_id)
+        except StoreError:
+            return None
+        if summary.status is not RunStatus.COMPLETED:
+            return None
+        return row_result(row, kept_result(self._store, summary.run_id), is_reused=True)
+
+    def _taken_in(self, row: BatchRow, answer: str) -> RowResult:
+        said: Any = json.loads(answer)
+        if "error" in said:
+            raise EngineError(str(said["error"]), str(cast("dict[str, Any]", said).get("remedy", "")))
+        head, events = run_from_json(answer, f"row {row.number}")
+        result = RunResult(head.run_id)
+        fold = result.fold
+        for event in events:
+            if type(event) in fold:
+                fold[type(event)](event)
+        if self._store is not None:
+            result.run_id = self._keep(self._store, head, events)
+        return row_result(row, result)
+
+    def _keep(self, store: Store, head: RunHead, events: list[AnyEvent]) -> str:
+        try:
+            before = store.find(head.run_id)
+        except StoreError:
+            before = None
+        if before is not None and not before.pinned:
+            store.delete([head.run_id])  # it broke off or failed, and this one takes its place
+        return store.import_run(head, events)
+
+
+def _lost(error: Exception) -> EngineError:
+    return EngineError(
+        f"The row got lost on its worker ({type(error).__name__}).",
+        "See the worker's log, and start the batch again: what is done is kept.",
+    )

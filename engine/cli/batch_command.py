@@ -1,0 +1,157 @@
+"""`loopwright batch`: a workflow run once for each row of a table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.common_options import (
+    MAX_ITERATIONS_CAP,
+    AllowPrivateAddresses,
+    AllowUnknownPrice,
+    BudgetTokens,
+    Folder,
+    IterationsCap,
+    ModelName,
+    SourceName,
+    finite,
+)
+from engine.cli.history import StorePath
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from engine import Batch, BatchResult
+    from engine.cli.batch_view import BatchView
+
+_DASK = "dask"
+
+
+def batch_command(
+    file: SourceName,
+    table: Annotated[
+        Path,
+        typer.Argument(metavar="TABLE", help="A table, CSV or JSON lines (.jsonl): a row a run, a column an input."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="OUT", help="Where results go, CSV or .jsonl; kept row by row."),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="INPUT=COLUMN", help="The column that an input's values stand in. Repeatable."
+        ),
+    ] = None,
+    ignore_others: Annotated[
+        bool, typer.Option("--ignore-others", help="Leave columns alone that are no input's.")
+    ] = False,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="How many rows are under way at once.")] = 4,
+    model: ModelName = None,
+    budget_usd: Annotated[
+        float | None, typer.Option(min=0, callback=finite, metavar="USD", help="The most that each row may spend.")
+    ] = None,
+    budget_tokens: BudgetTokens = None,
+    name: Annotated[
+        str, typer.Option(metavar="TEXT", help="A name for the batch; another name runs every row anew.")
+    ] = "",
+    executor: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="Where rows are run: dask for processes here, dask=ADDRESS for a cluster."),
+    ] = None,
+    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
+    allow_unknown_price: AllowUnknownPrice = False,
+    folder: Folder = None,
+    allow_private_addresses: AllowPrivateAddresses = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the summary as one JSON object.")] = False,
+    store: StorePath = None,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Do not keep the runs in the history.")] = False,
+) -> int:
+    """Run a workflow once for each row of a table, and write what comes out.
+
+    Started again, it goes on: rows that are done, in OUT or in the history, are not run again. Ctrl+C stops it, and
+    what is done is kept.
+
+    Example: loopwright batch self-refine tasks.csv -o results.csv --concurrency 8
+    """
+    from engine import Batch, BatchOptions, RunOptions, inputs_of_table, read_table
+    from engine.cli.batch_view import BatchView
+    from engine.cli.history import models_with
+    from engine.cli.run_command import open_history, refuse_broken
+    from engine.cli.sources import open_source
+
+    source = open_source(file)
+    options = RunOptions(
+        model=model,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        max_iterations_cap=max_iterations_cap,
+        allow_unknown_price=allow_unknown_price,
+        folder=folder,
+        allow_private_addresses=allow_private_addresses,
+        source=str(source.path.absolute()),
+    )
+    refuse_broken(source.workflow, file, options)
+    inputs = inputs_of_table(source.workflow, read_table(table), _columns(columns or ()), ignore_others=ignore_others)
+    kept = None if no_store else open_history(store)
+    view = BatchView(len(inputs), is_quiet=as_json)
+    try:
+        with _executor(executor, concurrency) as where:
+            how = BatchOptions(
+                run=options,
+                concurrency=concurrency,
+                out=out,
+                store=kept,
+                name=name,
+                models=lambda: models_with(store, kept),
+                executor=where,
+            )
+            batch = Batch(source.workflow, inputs, how, on_row=view.take, on_begin=view.begin)
+            result = asyncio.run(_watched(batch, view))
+    finally:
+        if kept is not None:
+            kept.close()
+    return view.tell(result, out, as_json=as_json, is_stopped=batch.is_stopped)
+
+
+async def _watched(batch: Batch, view: BatchView) -> BatchResult:
+    from engine.cli.interrupt import Interrupts
+
+    loop = asyncio.get_running_loop()
+    with Interrupts(lambda: loop.call_soon_threadsafe(batch.stop)):
+        async with view:
+            return await batch.run()
+
+
+def _columns(given: list[str] | tuple[str, ...]) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    for text in given:
+        name, sign, column = text.partition("=")
+        if not sign:
+            from engine.document.wording import shown
+
+            raise EngineError(f'"{shown(text, 60)}" gives no input a column.', "Write --column INPUT=COLUMN.")
+        columns[name] = column
+    return columns
+
+
+@contextmanager
+def _executor(where: str | None, workers: int) -> Generator[Executor | None]:
+    if where is None:
+        yield None
+        return
+    kind, _, address = where.partition("=")
+    if kind != _DASK:
+        from engine.document.wording import shown
+
+        raise EngineError(f'There is no executor "{shown(where, 60)}".', "Write dask, or dask=ADDRESS.")
+    from engine.batch.dask import dask_executor
+
+    with dask_executor(address, workers) as executor:
+        yield executor

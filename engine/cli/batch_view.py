@@ -1,0 +1,133 @@
+"""What a batch looks like on the command line while it goes, and what is told of it at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from engine.cli.exit_codes import ExitCode
+from engine.cli.output import err, out, write_json
+from engine.document.wording import harmless
+from engine.models.base import Usage
+from engine.runner.words import money, seconds, tokens
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from engine.batch.batch import BatchResult
+    from engine.batch.result import BatchSummary, RowResult
+    from engine.batch.rows import BatchRow
+    from engine.cli.output import Screen
+
+_MOST_FAILURES = 10
+
+
+class BatchView:
+    """A bar on a terminal, a line a row elsewhere; on standard error, so that standard output is the summary's.
+
+    Args:
+        rows: How many rows there are.
+        is_quiet: Whether rows are told on a terminal only.
+    """
+
+    def __init__(self, rows: int, *, is_quiet: bool) -> None:
+        self._rows = rows
+        self._is_quiet = is_quiet
+        self._screen = err()
+        self._ended = self._failed = self._under_way = 0
+        self._cost: float | None = 0.0
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._screen.interactive:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn("Rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            self._bar = Progress(
+                *columns, TextColumn("{task.fields[words]}"), console=self._screen.console, transient=True
+            )
+            self._task = self._bar.add_task("", total=self._rows, words="")
+            self._bar.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begin(self, _row: BatchRow) -> None:
+        """A row is begun."""
+        self._under_way += 1
+        self._draw()
+
+    def take(self, result: RowResult) -> None:
+        """A row has ended."""
+        if not result.is_reused:
+            self._under_way = max(self._under_way - 1, 0)
+            self._cost = None if self._cost is None or result.cost_usd is None else self._cost + result.cost_usd
+        self._ended += 1
+        self._failed += result.status == "failed"
+        if self._bar is not None:
+            self._draw()
+        elif not self._is_quiet and not result.is_reused:
+            self._screen.line(_row_line(result))
+
+    def tell(self, result: BatchResult, out_path: Path | None, *, as_json: bool, is_stopped: bool) -> int:
+        """Tell what the batch has come to; the exit code is given back."""
+        if as_json:
+            write_json({"batch": result.batch, "summary": result.summary.to_json()})
+        else:
+            write_summary(out(), result.summary)
+            if out_path is not None:
+                out().line(f"The results are in {out_path}.")
+        failed = [row for row in result.rows if row.status == "failed"]
+        for row in failed[:_MOST_FAILURES]:
+            err().line(f"Row {row.row} failed: {row.error}", style="red")
+        if len(failed) > _MOST_FAILURES:
+            err().line(f"{len(failed) - _MOST_FAILURES} more rows failed.", style="red")
+        if is_stopped:
+            err().line("Stopped. Start the same command again to go on.")
+            return ExitCode.INTERRUPTED
+        return ExitCode.FAILED if failed else ExitCode.DONE
+
+    def _draw(self) -> None:
+        if self._bar is not None and self._task is not None:
+            failed = f", {self._failed} failed" if self._failed else ""
+            words = harmless(f"{self._under_way} under way{failed}, {money(self._cost)}")
+            self._bar.update(self._task, completed=self._ended, words=words)
+
+
+def _row_line(result: RowResult) -> str:
+    parts = [f"row {result.row}: {result.status}"]
+    if result.score is not None:
+        parts.append(f"score {result.score:g}")
+    if result.iterations:
+        parts.append(f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}")
+    parts += [seconds(result.duration_s), money(result.cost_usd)]
+    return ", ".join(parts)
+
+
+def write_summary(screen: Screen, summary: BatchSummary) -> None:
+    """Write the figures of a batch, and quality against iterations against cost."""
+    counts = [f"{summary.completed} of {summary.rows} rows completed"]
+    if summary.reused:
+        counts.append(f"{summary.reused} of them before")
+    if summary.failed:
+        counts.append(f"{summary.failed} failed")
+    if summary.not_run:
+        counts.append(f"{summary.not_run} not run")
+    screen.line(f"{', '.join(counts)}.", style="bold")
+    price = money(summary.cost_usd) + (" and rows of unknown price" if summary.is_price_unknown else "")
+    used = tokens(Usage(summary.tokens, 0))
+    score = f", mean score {summary.mean_score:.2f}" if summary.mean_score is not None else ""
+    screen.line(f"{used}, {price}, {seconds(summary.duration_s)} at work{score}.")
+    if any(group.iterations for group in summary.by_iterations):
+        heads = ("iterations", "rows", "mean score", "mean cost", "stopped by")
+        screen.table(heads, [_group_cells(summary, place) for place in range(len(summary.by_iterations))])
+
+
+def _group_cells(summary: BatchSummary, place: int) -> tuple[str, ...]:
+    group = summary.by_iterations[place]
+    score = "" if group.mean_score is None else f"{group.mean_score:.2f}"
+    reasons = ", ".join(f"{reason} {count}" for reason, count in group.exit_reasons.items())
+    return (str(group.iterations), str(group.rows), score, money(group.mean_cost_usd), reasons)

@@ -1,0 +1,127 @@
+"""What a person sets up for an MCP server: a command to start, or an address.
+
+A setting holds no secret. It names the environment variable that does, as `${NAME}`, and that is looked up when the
+server is needed. Nothing is started or called here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from engine.tools.base import ToolError
+
+NAME_PATTERN: Final = r"^[a-z][a-z0-9_-]{0,30}$"
+"""How a server may be called; its tools are called `SERVER/TOOL`."""
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET_NAME: Final = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
+_LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class McpServer(BaseModel):
+    """One server. Keys that other programs know and this one does not are passed over."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
+
+    command: str = Field(default="", title="Command", description="The program that is started, such as npx or uvx.")
+    args: list[str] = Field(default_factory=list[str], title="Arguments", description="What it is started with.")
+    env: dict[str, str] = Field(
+        default_factory=dict[str, str],
+        title="Environment",
+        description="Variables that it is given; ${NAME} stands for a variable of your own.",
+    )
+    url: str = Field(default="", title="Address", description="Where a server that runs already is reached.")
+    headers: dict[str, str] = Field(
+        default_factory=dict[str, str],
+        title="Headers",
+        description="What is sent along; ${NAME} stands for an environment variable.",
+    )
+    timeout_s: float = Field(
+        default=60.0, gt=0, le=86_400, title="Time limit in seconds", description="The longest that a call may take."
+    )
+
+    @field_validator("env", "headers")
+    @classmethod
+    def _holds_no_secret(cls, values: dict[str, str]) -> dict[str, str]:
+        for name, value in values.items():
+            if value and _SECRET_NAME.search(name) and not _VARIABLE.search(value):
+                raise _refusal(
+                    f'"{name[:60]}" looks like a secret. '
+                    f"Put it into an environment variable and write ${{NAME}} for it here."
+                )
+        return values
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        if not url:
+            return url
+        try:
+            parts = urlsplit(url)
+            host = parts.hostname
+            _ = parts.port
+        except ValueError:
+            host, parts = None, urlsplit("")
+        if parts.scheme not in {"http", "https"} or not host or "@" in parts.netloc or not url.isprintable():
+            raise _refusal("This is no address; write it like https://example.org/mcp, without a user name.")
+        return url
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        if bool(self.command.strip()) == bool(self.url):
+            raise _refusal("A server has either a command or an address.")
+        if self.headers and self.url.startswith("http:") and urlsplit(self.url).hostname not in _LOCAL_HOSTS:
+            raise _refusal("Headers may hold keys, and are sent to an https:// address only.")
+        return self
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one for other settings; the time limit does not count."""
+        return sha256(self.model_dump_json(exclude={"timeout_s"}).encode()).hexdigest()[:16]
+
+    @property
+    def summary(self) -> str:
+        """One line that says where it is."""
+        return self.url or " ".join((self.command, *self.args))
+
+
+def filled_in(name: str, text: str, environment: Mapping[str, str] = os.environ) -> str:
+    """A setting with the environment variables that it names put in.
+
+    Args:
+        name: The server, for the error.
+        text: The setting.
+        environment: Where variables are looked up.
+
+    Raises:
+        ToolError: One is not set.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        variable = found.group(1)
+        if variable not in environment:
+            raise ToolError(
+                f'The MCP server "{name}" needs the environment variable {variable}, which is not set.', "Set it."
+            )
+        return environment[variable]
+
+    return _VARIABLE.sub(value, text)
+
+
+def secrets_of(server: McpServer, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """What the settings' variables stand for: no text of the server may show it."""
+    texts = (*server.args, *server.env.values(), *server.headers.values(), server.url)
+    names = {name for text in texts for name in _VARIABLE.findall(text)}
+    return tuple(environment[name] for name in sorted(names) if len(environment.get(name, "")) >= 4)
+
+
+def _refusal(sentence: str) -> PydanticCustomError:
+    return PydanticCustomError("refused", "{sentence}", {"sentence": sentence})

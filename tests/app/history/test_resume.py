@@ -1,0 +1,130 @@
+"""Going on with a run whose workflow has changed since: as it ran, or as it is now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.document.files import save
+from engine.document.node_operations import SetConfig
+from engine.store import RunStatus, Store
+from tests.app.history.kept import refine, refine_script
+from tests.app.window.conftest import answer, ended, press, question
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mine.loop.json"
+
+
+@pytest.fixture
+def failed(window: MainWindow, file: Path, tmp_path: Path, qtbot: QtBot) -> str:
+    """A run of a file, which failed in its second iteration and would not any more; nothing is open."""
+    script = tmp_path / "s.json"
+    window.preferences.set(default_model=refine_script(script))
+    whole = script.read_text()
+    script.write_text(whole.replace('"Say more, advice 2."', '{"error": {"kind": "authentication"}}'))
+    save(refine(), file)
+    document = window.documents.open_file(file)
+    assert document is not None
+    window.runs.run(document)
+    ended(document, qtbot)
+    run_id = document.session.run_id
+    window.documents.drop(document)
+    script.write_text(whole)
+    return run_id
+
+
+def ask_to_resume(window: MainWindow, run_id: str, qtbot: QtBot) -> Document:
+    """Open a run and press Resume."""
+    window.history.open_run(run_id)
+    qtbot.waitUntil(lambda: run_id in window.history.pages, timeout=10_000)
+    page = window.history.pages[run_id]
+    qtbot.waitUntil(page.bar.isVisible, timeout=10_000)
+    press(page.bar, "Resume")
+    return page.document
+
+
+def asked(window: MainWindow, qtbot: QtBot) -> QMessageBox:
+    qtbot.waitUntil(lambda: any(box.isVisible() for box in window.findChildren(QMessageBox)), timeout=10_000)
+    return question(window)
+
+
+def change(file: Path) -> None:
+    """Another prompt for the draft, in the file."""
+    changed, _ = SetConfig("draft", ("prompt",), "Write well: {{input}}").apply(refine())
+    save(changed, file)
+
+
+def test_as_it_ran_the_run_itself_goes_on(
+    window: MainWindow, store: Store, failed: str, file: Path, qtbot: QtBot
+) -> None:
+    change(file)
+    document = ask_to_resume(window, failed, qtbot)
+    box = asked(window, qtbot)
+    assert box.text() == "The workflow has changed since this run. Go on with which?"
+    assert "• “Prompt” of “Draft” was changed." in box.informativeText()
+    answer(window, "As it ran")
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
+    ended(document, qtbot)
+    assert document.session.picture is not None
+    drafts = [document.session.picture.nodes[f"loop[{index}].draft"] for index in range(3)]
+    assert all(draft.calls[0].request.messages[-1].text.startswith("Write: ") for draft in drafts)
+    assert len(store.runs()) == 1
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_as_it_is_now_a_new_run_takes_over_what_had_come_to_its_end(
+    is_open: bool, window: MainWindow, store: Store, failed: str, file: Path, qtbot: QtBot
+) -> None:
+    if is_open:
+        opened = window.documents.open_file(file)
+        assert opened is not None
+        opened.session.do(SetConfig("draft", ("prompt",), "Write well: {{input}}"))
+    else:
+        change(file)
+    old = ask_to_resume(window, failed, qtbot)
+    asked(window, qtbot)
+    answer(window, "As it is now")
+    qtbot.waitUntil(lambda: window.current is not None and window.current is not old)
+    document = window.current
+    assert document is not None
+    qtbot.waitUntil(lambda: document.session.picture is not None and document.session.picture.is_over, timeout=10_000)
+    ended(document, qtbot)
+    picture = document.session.picture
+    assert picture is not None
+    assert picture.status == "completed"
+    asked_for = [picture.nodes[f"loop[{index}].draft"].calls[0].request.messages[-1].text for index in range(3)]
+    assert asked_for == ["Write: the sea", "Write: Say more, advice 1.", "Write well: Say more, advice 2."]
+    run = store.find(document.session.run_id)
+    assert (run.parent, run.forked_at, run.status) == (failed, "", RunStatus.COMPLETED)
+    assert store.find(failed).status is RunStatus.FAILED
+    bar = window.history.pages[run.run_id].bar
+    qtbot.waitUntil(lambda: f"fork of {failed[:6]}" in bar.text, timeout=10_000)
+
+
+def test_a_document_that_does_not_run_is_refused_and_no_tab_comes(
+    window: MainWindow, store: Store, failed: str, file: Path, qtbot: QtBot
+) -> None:
+    changed, _ = SetConfig("draft", ("prompt",), "{{nobody.at.home}}").apply(refine())
+    save(changed, file)
+    old = ask_to_resume(window, failed, qtbot)
+    asked(window, qtbot)
+    answer(window, "As it is now")
+    qtbot.waitUntil(lambda: "nobody" in window.status.refusal.full_text, timeout=10_000)
+    assert window.tabs.documents == [old]
+    assert len(store.runs()) == 1
+
+
+def test_where_nothing_has_changed_nothing_is_asked(
+    window: MainWindow, store: Store, failed: str, qtbot: QtBot
+) -> None:
+    document = ask_to_resume(window, failed, qtbot)
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
+    ended(document, qtbot)
+    assert not window.findChildren(QMessageBox)

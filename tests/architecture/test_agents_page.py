@@ -1,0 +1,39 @@
+"""docs/agents.md says what is so."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from engine.nodes.agent import SPEC
+from engine.nodes.agent_config import MAX_TURNS, AgentConfig
+from engine.nodes.agent_tools import tool_choices
+from engine.nodes.turns.tool_calling import MOST_CALLS
+from tests.architecture.markdown import blocks, read
+from tests.architecture.project import in_a_new_process
+
+PAGE = "docs/agents.md"
+
+
+def test_the_examples_are_settings_that_fit():
+    for block in blocks(PAGE):
+        if block.language == "json":
+            node = json.loads(block.text)
+            if node["type"] == "agent":
+                assert list(SPEC.check(AgentConfig.model_validate(node["config"]))) == []
+                assert set(node["config"]["tools"]) <= set(tool_choices())
+
+
+def test_the_python_runs_and_prints_what_the_page_says():
+    (code,) = [block.text for block in blocks(PAGE) if block.language == "python"]
+    (printed,) = [block.text for block in blocks(PAGE) if block.language == "text"]
+
+    assert in_a_new_process(code) == printed
+
+
+def test_ports_and_limits_are_those_of_the_program():
+    text = read(PAGE)
+
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [port.name for port in SPEC.outputs(AgentConfig())]
+    assert f"({AgentConfig().max_turns} if left out, {MAX_TURNS} at the most)" in text
+    assert f"at most {MOST_CALLS} calls are made" in text

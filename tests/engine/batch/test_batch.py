@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import Batch, BatchOptions, BatchResult, DocumentError, RunOptions, open_store, run_batch
+from engine.batch.table import TableError
+from engine.models.base import ModelError, ModelErrorKind, Price, Usage
+from engine.store.base import Store
+from engine.store.memory import MemoryStore
+from tests.engine.semantics.documents import around, entry, flow, llm, result, transform
+from tests.engine.semantics.models import Answer, Call, FakeModels, FunctionModel, Said
+
+TOPICS = [{"text": name} for name in ("a", "b", "c", "d")]
+
+
+def refine(**loop: Any) -> Any:
+    usual: dict[str, Any] = {"max_iterations": 3, "until": "size(output) >= 3", "score": "double(size(output))"}
+    return around(llm("draft"), edges="loop -> draft -> exit", **{**usual, **loop})
+
+
+def longer(call: Call) -> str:
+    return call.prompt + call.prompt[0]
+
+
+class Models:
+    """One model for all runs of a batch, and how many catalogues of it are open."""
+
+    def __init__(self, answer: Answer | Said, **more: Any) -> None:
+        self.model = FunctionModel(answer, **more)
+        self.open = 0
+
+    def __call__(self) -> Any:
+        self.open += 1
+        owner = self
+
+        class Catalogue(FakeModels):
+            async def close(self) -> None:
+                owner.open -= 1
+
+        return Catalogue(self.model)
+
+    @property
+    def asked(self) -> Counter[str]:
+        return Counter(call.prompt for call in self.model.calls)
+
+
+async def play(models: Models, workflow: Any = None, rows: Any = None, **options: Any) -> BatchResult:
+    how = BatchOptions(models=models, **options)
+    async with asyncio.timeout(60):
+        outcome = await run_batch(workflow or refine(), TOPICS if rows is None else rows, how)
+    assert models.open == 0
+    return outcome
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    opened = open_store(tmp_path / "history.sqlite3")
+    yield opened
+    opened.close()
+
+
+async def test_a_row_is_a_run_and_its_result_has_all_figures():
+    models = Models(longer, price=Price(0.0, 0.01), usage=Usage(10, 5))
+    outcome = await play(models)
+    first = outcome.rows[0]
+    assert [row.outputs for row in outcome.rows] == [{"out": name * 3} for name in "abcd"]
+    assert (first.row, first.status, first.inputs, first.score) == (1, "completed", {"text": "a"}, 3.0)
+    assert (first.iterations, first.exit_reason, first.tokens, first.is_reused) == (2, "until", 30, False)
+    assert first.cost_usd == pytest.approx(0.1)
+    assert first.error == ""
+
+
+async def test_the_summary_sets_quality_against_iterations_against_cost():
+    models = Models(longer, price=Price(0.0, 0.01), usage=Usage(10, 5))
+    outcome = await play(models, rows=[{"text": "a"}, {"text": "bb"}, {"text": "cc"}])
+    summary = outcome.summary
+    assert (summary.rows, summary.completed, summary.failed, summary.not_run) == (3, 3, 0, 0)
+    assert (summary.tokens, summary.mean_score) == (60, 3.0)
+    assert summary.cost_usd == pytest.approx(0.2)
+    groups = [(group.iterations, group.rows, group.mean_score, group.exit_reasons) for group in summary.by_iterations]
+    assert groups == [(1, 2, 3.0, {"until": 2}), (2, 1, 3.0, {"until": 1})]
+    assert [group.mean_cost_usd for group in summary.by_iterations] == pytest.approx([0.05, 0.1])
+
+
+async def test_no_more_rows_are_under_way_than_asked_for():
+    under_way = most = 0
+
+    async def answer(_call: Call) -> str:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return "long enough"
+
+    await play(Models(answer), rows=[{"text": str(number)} for number in range(12)], concurrency=3)
+    assert most == 3
+
+
+async def test_a_row_that_fails_does_not_hinder_the_others_and_is_run_again():
+    broken = True
+
+    def answer(call: Call) -> Said:
+        if broken and call.prompt == "bb":
+            return ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.", "Check the key.")
+        return longer(call)
+
+    kept, models = MemoryStore(), Models(answer)
+    outcome = await play(models, store=kept)
+    assert [row.status for row in outcome.rows] == ["completed", "failed", "completed", "completed"]
+    assert "The key is wrong" in outcome.rows[1].error
+    broken = False
+    again = await play(models, store=kept)
+    assert [(row.status, row.is_reused) for row in again.rows] == [
+        ("completed", True),
+        ("completed", False),
+        ("completed", True),
+        ("completed", True),
+    ]
+    assert models.asked["b"] == 1, "what had come to its end was not asked again"
+    assert models.asked["bb"] == 2
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
+async def test_rows_in_the_file_of_results_are_not_run_again(tmp_path: Path, name: str):
+    models = Models(longer)
+    first = await play(models, out=tmp_path / name)
+    calls = len(models.model.calls)
+    text = (tmp_path / name).read_text()
+    again = await play(models, out=tmp_path / name)
+    assert len(models.model.calls) == calls
+    assert again.summary.reused == 4
+    assert [row.outputs for row in again.rows] == [row.outputs for row in first.rows]
+    assert (tmp_path / name).read_text() == text
+
+
+async def test_rows_in_the_history_are_not_run_again(store: Store):
+    models = Models(longer)
+    first = await play(models, store=store)
+    calls = len(models.model.calls)
+    again = await play(models, store=store)
+    assert len(models.model.calls) == calls
+    figures = [(row.run_id, row.outputs, row.score, row.iterations, row.exit_reason) for row in first.rows]
+    assert [(row.run_id, row.outputs, row.score, row.iterations, row.exit_reason) for row in again.rows] == figures
+    assert {run.run_id for run in store.runs()} == {row.run_id for row in first.rows}
+
+
+async def test_a_table_that_has_grown_runs_its_new_rows_alone(tmp_path: Path):
+    models = Models(longer)
+    await play(models, rows=TOPICS[:2], out=tmp_path / "out.csv")
+    models.model.calls.clear()
+    outcome = await play(models, rows=[{"text": "new"}, *TOPICS[:2]], out=tmp_path / "out.csv")
+    assert models.asked == Counter({"new": 1})
+    assert [(row.row, row.inputs["text"], row.is_reused) for row in outcome.rows] == [
+        (1, "new", False),
+        (2, "a", True),
+        (3, "b", True),
+    ]
+
+
+async def test_equal_rows_are_run_each(store: Store):
+    models = Models("long enough")
+    outcome = await play(models, rows=[{"text": "a"}] * 3, store=store)
+    assert models.asked == Counter({"a": 3})
+    assert len({row.run_id for row in outcome.rows}) == 3
+
+
+async def test_another_name_runs_every_row_anew(store: Store):
+    models = Models("long enough")
+    await play(models, store=store)
+    outcome = await play(models, store=store, name="second")
+    assert outcome.summary.reused == 0
+    assert len(store.runs()) == 8
+
+
+async def test_stopping_keeps_what_is_done_and_the_same_batch_goes_on(store: Store, tmp_path: Path):
+    held = asyncio.Event()
+    reached = asyncio.Event()
+
+    async def answer(call: Call) -> str:
+        if call.prompt == "bb" and not held.is_set():
+            reached.set()
+            await held.wait()
+        return longer(call)
+
+    models = Models(answer)
+    how = BatchOptions(models=models, store=store, out=tmp_path / "out.csv", concurrency=1)
+    batch = Batch(refine(), TOPICS, how)
+    running = asyncio.create_task(batch.run())
+    async with asyncio.timeout(60):
+        await reached.wait()
+        batch.stop()
+        stopped = await running
+    assert batch.is_stopped
+    assert [row.status for row in stopped.rows] == ["completed", "cancelled"]
+    assert stopped.summary.not_run == 3
+    assert models.open == 0
+    held.set()
+    outcome = await play(models, store=store, out=tmp_path / "out.csv", concurrency=1)
+    assert [row.outputs["out"] for row in outcome.rows] == ["aaa", "bbb", "ccc", "ddd"]
+    assert models.asked["a"] == models.asked["b"] == 1, "finished calls are paid for once"
+
+
+async def test_a_budget_is_that_of_a_row():
+    models = Models(lambda _call: "x", price=Price(0.0, 1.0), usage=Usage(0, 10))
+    workflow = flow(entry(), llm("draft", max_tokens=10), result(), edges="text -> draft -> out")
+    outcome = await play(models, workflow, run=RunOptions(budget_usd=10.0))
+    assert [row.cost_usd for row in outcome.rows] == [10.0] * 4
+    outcome = await play(models, workflow, run=RunOptions(budget_usd=9.0))
+    assert [row.status for row in outcome.rows] == ["failed"] * 4
+    assert "budget" in outcome.rows[0].error
+
+
+async def test_a_result_called_score_is_the_score_of_a_workflow_without_loop():
+    made = transform("made", mode="expression", expression="double(size(text))")
+    workflow = flow(entry(), made, result("score"), edges="text -> made.text\nmade -> score")
+    outcome = await play(Models(""), workflow, rows=[{"text": "abc"}])
+    assert outcome.rows[0].score == 3.0
+
+
+async def test_nothing_runs_where_a_row_does_not_fit():
+    models = Models("x")
+    with pytest.raises(TableError, match=r'Row 2: The workflow has no input "txt"\.'):
+        await play(models, rows=[{"text": "a"}, {"txt": "b"}])
+    with pytest.raises(TableError, match="no rows"):
+        await play(models, rows=[])
+    assert models.model.calls == []
+
+
+async def test_a_document_with_errors_is_refused():
+    with pytest.raises(DocumentError):
+        await play(Models("x"), flow(entry(), llm("draft", "{{"), result(), edges="text -> draft -> out"))
+
+
+async def test_a_file_that_can_no_longer_be_written_ends_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import os
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    models = Models("long enough")
+    batch = Batch(refine(), TOPICS, BatchOptions(models=models, out=tmp_path / "out.jsonl", concurrency=2))
+    before = os.fsync
+    monkeypatch.setattr("engine.batch.results_file.os.fsync", lambda descriptor: (before, full(descriptor)))
+    monkeypatch.setattr("engine.batch.results_file.replace_file", lambda *_: None)
+    (tmp_path / "out.jsonl").touch()
+    async with asyncio.timeout(60):
+        with pytest.raises(TableError, match="No space left on device"):
+            await batch.run()
+    assert models.open == 0

@@ -1,0 +1,151 @@
+"""Rows on executors: what travels there, and what happens when a worker of a real Dask cluster is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import BatchOptions, EngineError, RunOptions, open_store, run_batch
+from engine.batch.dask import dask_executor
+from engine.batch.remote import run_row
+from engine.store.memory import MemoryStore
+from tests.engine.semantics.documents import around, llm
+
+KEY = "sk-secret-of-the-caller-0123456789"
+
+
+def workflow() -> Any:
+    return around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
+
+
+def script(folder: Path, **reply: Any) -> str:
+    file = folder / "replies.json"
+    file.write_text(json.dumps({"default": {"text": "good", **reply}}), encoding="utf-8")
+    return f"scripted:{file}"
+
+
+class Recording(ThreadPoolExecutor):
+    """Runs what it is given, and keeps it."""
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=2)
+        self.given: list[tuple[Any, ...]] = []
+        self.gave: list[Any] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.given.append((fn, *args, *kwargs.values()))
+        future = super().submit(fn, *args, **kwargs)
+        future.add_done_callback(lambda done: self.gave.append(done.result()))
+        return future
+
+
+async def play(executor: Executor, model: str, rows: int = 3, **options: Any) -> Any:
+    inputs = [{"text": f"row {number}"} for number in range(rows)]
+    how = BatchOptions(run=RunOptions(model=model), executor=executor, **options)
+    async with asyncio.timeout(120):
+        return await run_batch(workflow(), inputs, how)
+
+
+async def test_only_json_travels_and_no_key_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Recording() as executor:
+        outcome = await play(executor, script(tmp_path))
+    assert [row.status for row in outcome.rows] == ["completed"] * 3
+    assert all(function is run_row and isinstance(task, str) for function, task in executor.given)
+    tasks = [json.loads(task) for _, task in executor.given]
+    assert {tuple(sorted(task)) for task in tasks} == {
+        ("allow_private_addresses", "document", "folder", "inputs", "options", "run_id", "source")
+    }
+    assert all(isinstance(text, str) and json.loads(text)["format"] == "loopwright.run" for text in executor.gave)
+    assert KEY not in "".join(task for _, task in executor.given) + "".join(executor.gave)
+
+
+async def test_rows_that_come_back_stand_in_the_history_and_are_not_run_again(tmp_path: Path):
+    store, model = MemoryStore(), script(tmp_path)
+    with Recording() as executor:
+        first = await play(executor, model, store=store)
+        again = await play(executor, model, store=store)
+    assert len(executor.given) == 3
+    assert again.summary.reused == 3
+    assert {run.run_id for run in store.runs()} == {row.run_id for row in first.rows}
+    assert [(row.outputs, row.iterations) for row in again.rows] == [({"out": "good"}, 2)] * 3
+
+
+async def test_here_and_elsewhere_come_to_the_same(tmp_path: Path):
+    model = script(tmp_path)
+    with Recording() as executor:
+        elsewhere = await play(executor, model)
+    inputs = [{"text": f"row {number}"} for number in range(3)]
+    here = await run_batch(workflow(), inputs, BatchOptions(run=RunOptions(model=model)))
+    assert elsewhere.batch == here.batch
+    figures = [(row.run_id, row.outputs, row.iterations, row.exit_reason, row.tokens) for row in here.rows]
+    assert [(row.run_id, row.outputs, row.iterations, row.exit_reason, row.tokens) for row in elsewhere.rows] == figures
+
+
+async def test_a_model_that_the_worker_does_not_have_is_told():
+    with Recording() as executor:
+        outcome = await play(executor, "scripted:none.json", rows=1)
+    assert outcome.rows[0].status == "failed"
+    assert "none.json" in outcome.rows[0].error
+
+
+async def test_an_executor_that_fails_is_a_failed_row():
+    class Broken(Recording):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_exception(RuntimeError("secret details"))
+            return future
+
+    with Broken() as executor:
+        outcome = await play(executor, "fake/model", rows=1)
+    assert outcome.rows[0].error.startswith("The row got lost on its worker (RuntimeError).")
+
+
+def test_an_address_without_a_scheduler_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("engine.batch.dask._CONNECT_S", 1)
+    with (
+        pytest.raises(EngineError, match='There is no Dask scheduler at "tcp://127'),
+        dask_executor("tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_a_killed_worker_of_a_dask_cluster_loses_no_row(tmp_path: Path):
+    store, model = open_store(tmp_path / "history.sqlite3"), script(tmp_path, delay_s=0.2)
+    killed: list[int] = []
+
+    def kill_a_worker(_result: Any) -> None:
+        """Once a row has ended, kill a process that is at work on another one."""
+        if killed:
+            return
+        client = executor._client
+        at_work = [address for address, tasks in client.processing().items() if tasks]
+        if at_work:
+            (pid,) = client.run(os.getpid, workers=at_work[:1]).values()
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    async def main() -> Any:
+        how = BatchOptions(run=RunOptions(model=model), executor=executor, store=store, concurrency=2)
+        inputs = [{"text": f"row {number}"} for number in range(6)]
+        async with asyncio.timeout(120):
+            return await run_batch(workflow(), inputs, how, on_row=kill_a_worker)
+
+    try:
+        with dask_executor(workers=2) as executor:
+            outcome = asyncio.run(main())
+        assert killed, "a worker was at work when it was killed"
+        assert [row.status for row in outcome.rows] == ["completed"] * 6
+        assert [row.outputs for row in outcome.rows] == [{"out": "good"}] * 6
+        assert sorted(run.run_id for run in store.runs()) == sorted(row.run_id for row in outcome.rows)
+    finally:
+        store.close()

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.engine.cli.kit import Program, echo, refine, write
+from tests.engine.cli.test_process import FOR_EVER, started, wait_for
+
+
+def table(folder: Path, *rows: str) -> Path:
+    file = folder / "t.csv"
+    file.write_text("task\n" + "".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def scripted(folder: Path, content: object) -> str:
+    return f"scripted:{write(folder, content, 'script.json')}"
+
+
+def results(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_a_row_is_a_run_with_its_figures(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, {"default": "Good.", "price": {"input_usd_per_million_tokens": 0,
+                                                              "output_usd_per_million_tokens": 1e6}})  # fmt: skip
+    ended = program(
+        "batch", write(tmp_path, refine(2)), table(tmp_path, "a", "b"), "-o", tmp_path / "out.csv", "-m", model
+    )
+    assert ended.code == 0
+    assert "2 of 2 rows completed." in ended.out
+    assert "iterations  rows  mean score  mean cost  stopped by" in ended.out
+    assert "max_iterations 2" in ended.out
+    assert sorted(line.split(",")[0] for line in ended.err.splitlines()) == ["row 1: completed", "row 2: completed"]
+    rows = results(tmp_path / "out.csv")
+    assert [(row["row"], row["input.task"], row["output.answer"], row["iterations"]) for row in rows] == [
+        ("1", "a", "Good.", "2"),
+        ("2", "b", "Good.", "2"),
+    ]
+    assert float(rows[0]["cost_usd"]) > 0
+    assert program("runs", "show", rows[0]["run_id"]).code == 0
+
+
+def test_the_summary_is_an_object_too(program: Program, tmp_path: Path):
+    model = scripted(tmp_path, {"default": "Good."})
+    arguments = ("batch", write(tmp_path, refine(2)), table(tmp_path, "a", "b"), "-m", model, "--json")
+    ended = program(*arguments)
+    assert (ended.code, ended.err) == (0, "")
+    summary = ended.json["summary"]
+    assert (summary["rows"], summary["completed"], summary["reused"], summary["cost_usd"]) == (2, 2, 0, 0.0)
+    assert summary["by_iterations"][0]["exit_reasons"] == {"max_iterations": 2}
+    assert program(*arguments).json["summary"]["reused"] == 2
+
+
+def test_rows_that_failed_are_told(program: Program, tmp_path: Path):
+    error = {"error": {"kind": "authentication", "message": "The key is wrong."}}
+    model = scripted(tmp_path, {"rules": [{"pattern": "bad", "reply": error}], "default": "Good."})
+    ended = program("batch", write(tmp_path, refine(1)), table(tmp_path, "good", "bad"), "-m", model, "--no-store")
+    assert ended.code == 1
+    assert "1 of 2 rows completed, 1 failed." in ended.out
+    assert "Row 2 failed: " in ended.err
+    assert "The key is wrong." in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--column", "job=task"), 'The workflow has no input "job".'),
+        (("--column", "nonsense"), '"nonsense" gives no input a column.'),
+        (("--executor", "spark"), 'There is no executor "spark".'),
+        (("-m", "scripted:none.json"), "none.json"),
+    ],
+)
+def test_wrong_use_is_a_sentence(program: Program, tmp_path: Path, arguments: tuple[str, ...], said: str):
+    ended = program("batch", write(tmp_path, refine(1)), table(tmp_path, "a"), "--no-store", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_wrong_columns_are_a_sentence(program: Program, tmp_path: Path):
+    ended = program("batch", write(tmp_path, echo()), table(tmp_path, "a"), "--no-store")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == 't.csv: There is no column for the input "value". Its columns are: task.\n'
+    ended = program("batch", write(tmp_path, echo()), table(tmp_path, "a"), "--no-store", "--column", "value=task")
+    assert (ended.code, ended.err.startswith("row 1: completed")) == (0, True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_batch_that_was_broken_off_goes_on_by_the_same_command(program: Program, tmp_path: Path, how: signal.Signals):
+    stuck = {"pattern": "stuck", "reply": {"text": "never", "delay_s": FOR_EVER}}
+    model = scripted(tmp_path, {"rules": [stuck], "default": "Good."})
+    out = tmp_path / "out.csv"
+    rows = table(tmp_path, "easy", "stuck", "last")
+    arguments = ("batch", str(write(tmp_path, refine(1))), str(rows), "-o", str(out), "-m", model, "--concurrency", "1")
+    with started(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as running:
+        wait_for(running.stderr, b"row 1: completed")
+        running.send_signal(how)
+        _, err = running.communicate(timeout=30)
+    assert running.returncode == (130 if how is signal.SIGINT else -signal.SIGKILL)
+    assert (b"Stopped. Start the same command again to go on." in err) == (how is signal.SIGINT)
+    assert [row["input.task"] for row in results(out)] == ["easy"]
+    first = results(out)[0]
+    write(tmp_path, {"default": "Good."}, "script.json")
+    ended = program(*arguments, "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.json["summary"]["completed"], ended.json["summary"]["reused"]) == (3, 1)
+    assert [row["input.task"] for row in results(out)] == ["easy", "stuck", "last"]
+    assert results(out)[0] == first
+    listed = json.loads(program("runs", "--json").out)["runs"]
+    assert sorted(run["run_id"] for run in listed) == sorted(row["run_id"] for row in results(out))

@@ -1,0 +1,132 @@
+"""An agent and people: tools that need a yes, and questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from engine import Workflow
+from engine.nodes.context import Answer
+from engine.runner.events import NodeToolCalled, NodeWaiting
+from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
+from tests.engine.semantics.documents import entry, flow, result
+from tests.engine.semantics.kit import Played, begin, finish
+from tests.engine.semantics.models import Answer as Said
+
+__all__ = ["tools_fixture"]
+
+ADD = ("add", {"a": 15, "b": 27})
+
+
+def alone(**config: Any) -> Workflow:
+    return flow(entry(), agent(**config), result(), edges="text -> agent -> out")
+
+
+async def talk(workflow: Workflow, says: Said, answers: Sequence[Answer]) -> Played:
+    """Run a workflow to its end, giving these answers to its questions, in order."""
+    run, models = begin(workflow, says)
+    remaining = list(answers)
+    async for event in run.events():
+        if isinstance(event, NodeWaiting):
+            run.answer(event.path, remaining.pop(0))
+    assert remaining == [], "nobody asked"
+    return await finish(run, models)
+
+
+async def test_a_tool_that_needs_a_yes_is_called_after_it(tools: Tools) -> None:
+    says = script(wants(ADD), "42")
+
+    played = await talk(alone(tools=["add"], require_approval=["add"]), says, [Answer("approve")])
+
+    (asked,) = played.of(NodeWaiting)
+    assert (asked.node_type, asked.kind, asked.choices) == ("agent", "approval", ("approve", "reject"))
+    assert asked.message == 'May the tool "add" be called with these arguments?'
+    assert asked.value == {"a": 15, "b": 27}
+    assert tools.called == [("add", {"a": 15, "b": 27})]
+    assert played.out == "42"
+
+
+async def test_who_says_yes_may_change_the_arguments(tools: Tools) -> None:
+    says = script(wants(ADD), "done")
+
+    played = await talk(alone(tools=["add"], require_approval=["add"]), says, [Answer("approve", {"a": 1, "b": 2})])
+
+    assert tools.called == [("add", {"a": 1, "b": 2})]
+    assert results(played.model.calls[1]) == ["3.0"]
+
+
+@pytest.mark.parametrize(("comment", "told"), [("Too dear.", " Too dear."), ("", "")])
+async def test_a_no_and_its_reason_reach_the_model(tools: Tools, comment: str, told: str) -> None:
+    says = script(wants(ADD, ("break", {"a": 1})), "I do without.")
+
+    played = await talk(
+        alone(tools=["add", "break"], require_approval=["add"]), says, [Answer("reject", None, comment)]
+    )
+
+    assert [name for name, _ in tools.called] == ["break"]
+    assert results(played.model.calls[1])[0] == (
+        f"Error: A person refused this call.{told} Do without it, or do it differently."
+    )
+    assert played.of(NodeToolCalled)[0].error.startswith("A person refused this call.")
+    assert played.out == "I do without."
+
+
+async def test_tools_that_need_no_yes_and_those_that_are_not_there_ask_nobody(tools: Tools) -> None:
+    says = script(wants(("break", {"a": 1}), ("gone", {}), ("add", "{")), "done")
+
+    played = await talk(alone(tools=["add", "break"], require_approval=["add"]), says, [])
+
+    assert played.of(NodeWaiting) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Answer("", "blue"), "blue"),
+        (Answer("", None, "blue"), "blue"),
+        (Answer("", "blue", "I think"), "blue\nI think"),
+        (Answer(), "(nothing)"),
+    ],
+)
+async def test_a_question_is_put_to_a_person_and_the_answer_to_the_model(answer: Answer, told: str) -> None:
+    says = script(wants(("ask_person", {"question": "Which colour?"})), "done")
+
+    played = await talk(alone(tools=["ask_person"]), says, [answer])
+
+    (asked,) = played.of(NodeWaiting)
+    assert (asked.kind, asked.message, asked.choices) == ("question", "Which colour?", ())
+    assert results(played.model.calls[1]) == [told]
+
+
+async def test_an_agent_that_may_not_ask_asks_nobody() -> None:
+    says = script(wants(("ask_person", {"question": "Which colour?"})), "done")
+
+    played = await talk(alone(), says, [])
+
+    assert results(played.model.calls[1]) == ['Error: There is no tool "ask_person". The tools are: finish.']
+
+
+async def test_a_person_who_never_answers_keeps_nobody_else_waiting_and_the_run_can_be_stopped() -> None:
+    workflow = flow(
+        entry(),
+        agent(tools=["ask_person"]),
+        agent("other"),
+        result(),
+        result("second"),
+        edges="text -> agent -> out\ntext -> other -> second",
+        settings={"max_concurrency": 1},
+    )
+    says = script(wants(("ask_person", {"question": "Which?"})), "never")
+    run, models = begin(workflow, lambda call: says(call) if call.node == "agent" else "here")
+
+    async for event in run.events():
+        if event.path == "second" and event.type == "node.completed":
+            break
+    run.cancel()
+    played = await asyncio.wait_for(finish(run, models), 30)
+
+    assert played.result.status == "cancelled"
+    assert played.result.outputs == {"second": "here"}

@@ -1,0 +1,64 @@
+"""An MCP server as it should not be: greets as it should, and then does what its first argument says."""
+
+import json
+import sys
+import time
+
+BEHAVIOUR = sys.argv[1]
+TOOL = {"name": "work", "description": "Works.", "inputSchema": {"type": "object", "properties": {}}}
+
+
+def say(text):
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def answer(request, result):
+    say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+
+
+def refuse(request):
+    error = {"code": -32601, "message": "no such method"}
+    say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+
+
+def greet(request):
+    version = request["params"]["protocolVersion"]
+    info = {"name": "raw", "version": "1"}
+    answer(request, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+
+
+def work(request):
+    if BEHAVIOUR == "flood":
+        for _ in range(100):
+            sys.stdout.write("x" * 1_000_000)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    elif BEHAVIOUR == "huge":
+        answer(request, {"content": [{"type": "text", "text": "x" * 2_000_000}]})
+    elif BEHAVIOUR == "rubbish":
+        say("this is no message\n{}\n[1, 2]\nnull")
+        answer(request, {"content": "no list of blocks"})
+    elif BEHAVIOUR == "chatty":
+        say("Starting up ...")
+        answer(
+            request,
+            {"content": [{"type": "text", "text": "done"}, {"type": "image", "data": "eA==", "mimeType": "image/png"}]},
+        )
+    elif BEHAVIOUR == "hang":
+        time.sleep(600)
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    method = request["method"]
+    if method == "initialize" and BEHAVIOUR != "deaf":
+        greet(request)
+    elif method == "tools/list":
+        answer(request, {"tools": [TOOL]})
+    elif method == "tools/call":
+        work(request)
+    elif BEHAVIOUR != "deaf":
+        refuse(request)

@@ -1,0 +1,116 @@
+"""What servers offer: parameters from schemas of every kind, and the file in which lists are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from engine.cli.node_facts import fields
+from engine.nodes.registry import builtin_registry
+from engine.tools.mcp.listing import ListedTool, Listing, read_listings, served_tools, write_listings
+from engine.tools.mcp.parameters import UnusableSchemaError, parameters_of
+from engine.tools.mcp.settings import McpServer
+from engine.tools.registry import set_tools
+
+LOOP = {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}, "properties": {"a": {"$ref": "#/$defs/A"}}}
+
+
+def of(properties: dict[str, Any], *required: str) -> Any:
+    return parameters_of({"type": "object", "properties": properties, "required": list(required)})
+
+
+def test_what_was_not_given_is_left_to_the_server() -> None:
+    model = of({"path": {"type": "string"}, "lines": {"type": "integer", "default": 10}}, "path")
+    assert model.model_validate({"path": "a.txt"}).arguments() == {"path": "a.txt"}
+    assert model.model_validate({"path": "a.txt", "lines": 3}).arguments() == {"path": "a.txt", "lines": 3}
+    with pytest.raises(ValidationError):
+        model.model_validate({"lines": 3})
+    with pytest.raises(ValidationError):
+        model.model_validate({"path": "a.txt", "other": 1})
+    with pytest.raises(ValidationError):
+        model.model_validate({"path": "a.txt", "lines": "many"})
+
+
+def test_names_that_only_the_server_knows_are_given_back_to_it() -> None:
+    model = of({"schema": {"type": "object"}, "_meta": {}, "max-results": {"type": "number"}, "served_names": {}})
+    assert list(model.model_fields) == ["schema_", "meta", "max-results", "served_names_"]
+    given = {"schema_": {"a": 1}, "meta": None, "max-results": 3, "served_names_": "x"}
+    assert model.model_validate(given).arguments() == {
+        "schema": {"a": 1},
+        "_meta": None,
+        "max-results": 3.0,
+        "served_names": "x",
+    }
+
+
+def test_a_parameter_without_a_usable_name_is_left_out_or_makes_the_tool_unusable() -> None:
+    assert list(of({"a.b": {}, "c": {}}).model_fields) == ["c"]
+    with pytest.raises(UnusableSchemaError, match=r"no port can have the name of its parameter 'a\.b'"):
+        of({"a.b": {}}, "a.b")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"properties": None},
+        {"properties": {"a": True}},
+        {"properties": {"a": {"type": ["string", "null"], "title": 3, "description": None}}},
+        {"properties": {"a": {"$ref": "#/$defs/Missing"}}},
+        {"properties": {"a": {"$ref": "https://example.org/schema"}}},
+        {"properties": {"a": {"type": "elephant"}}, "required": "a"},
+        LOOP,
+    ],
+)
+def test_any_schema_has_ports_and_facts(schema: dict[str, Any]) -> None:
+    _has_ports_and_facts(schema)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=10,
+)
+keywords = st.sampled_from(["type", "title", "description", "default", "anyOf", "$ref", "enum", "items"])
+
+
+declared = st.dictionaries(keywords, json_values, max_size=4) | json_values
+
+
+@given(st.dictionaries(st.text(max_size=6), declared, max_size=4))
+@settings(deadline=None, max_examples=60)
+def test_a_hostile_schema_does_no_harm(properties: dict[str, Any]) -> None:
+    _has_ports_and_facts({"properties": properties, "required": list(properties)})
+
+
+def _has_ports_and_facts(schema: dict[str, Any]) -> None:
+    listing = Listing(fingerprint="", tools=(ListedTool(name="tool", input_schema=schema),))
+    spec = builtin_registry().find("tool")
+    assert spec is not None
+    try:
+        set_tools("sample", served_tools("sample", McpServer(command="x"), listing))
+        config = spec.config.model_validate({"tool": "sample/tool"})
+        ports = spec.inputs(config)
+        for tool in served_tools("sample", McpServer(command="x"), listing):
+            assert [port.name for port in ports] == list(tool.parameters.model_fields)
+            assert [one.name for one in fields(tool.parameters)][: len(ports)] == [port.name for port in ports]
+            assert list(spec.check(config)) == []
+    finally:
+        set_tools("sample", ())
+
+
+def test_lists_are_kept_and_a_file_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "mcp-tools.json"
+    assert read_listings(path) == {}
+    tool = ListedTool(name="read", title="Read", description="Reads ä.", input_schema={"type": "object"})
+    listings = {"files": Listing(fingerprint="abc", tools=(tool,), left_out=("One is missing.",))}
+    write_listings(path, listings)
+    assert read_listings(path) == listings
+    assert [file.name for file in path.parent.iterdir()] == ["mcp-tools.json"]
+    path.write_text('{"servers": 3}')
+    assert read_listings(path) == {}

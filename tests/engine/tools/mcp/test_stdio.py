@@ -1,0 +1,177 @@
+"""MCP servers that are real child processes: good ones, and such as die, hang, flood and babble."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.tools.base import AnyTool, ToolContext, ToolError
+from engine.tools.mcp import connection
+from engine.tools.mcp.listing import Listing, ask_server, served_tools
+from engine.tools.mcp.settings import McpServer
+
+pytest.importorskip("mcp")
+HERE = Path(__file__).parent
+
+
+def sdk(**more: Any) -> McpServer:
+    return McpServer(command=sys.executable, args=[str(HERE / "sdk_server.py")], **more)
+
+
+def raw(behaviour: str, **more: Any) -> McpServer:
+    return McpServer(command=sys.executable, args=[str(HERE / "raw_server.py"), behaviour], **more)
+
+
+_listings: dict[str, Listing] = {}
+
+
+async def tools_of(server: McpServer) -> dict[str, AnyTool]:
+    """The tools of a server by name; one that is started in the same way is asked only once."""
+    how = server.summary
+    if how not in _listings:
+        _listings[how] = await ask_server("sample", server)
+    return {tool.name: tool for tool in served_tools("sample", server, _listings[how])}
+
+
+@asynccontextmanager
+async def context() -> AsyncGenerator[ToolContext]:
+    """What the tools of one run are given, closed at its end."""
+    made = ToolContext()
+    yield made
+    await made.sessions.close()
+
+
+async def call(tool: AnyTool, given: ToolContext, **arguments: Any) -> Any:
+    return await tool.run(tool.parameters.model_validate(arguments), given)
+
+
+async def gone(process: int) -> None:
+    async with asyncio.timeout(10):
+        while _is_alive(process):  # noqa: ASYNC110 - it may be no child of this process any more
+            await asyncio.sleep(0)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_the_tools_of_a_server_are_listed_with_their_parameters() -> None:
+    tools = await tools_of(sdk())
+    assert list(tools) == [
+        f"sample/{name}" for name in ["add", "describe", "environment", "fail", "process", "much", "die"]
+    ]
+    add = tools["sample/add"]
+    assert (add.title, add.help, add.output_type) == ("Add numbers (sample)", "Adds two numbers.", "any")
+    assert set(add.parameters.model_fields) == {"a", "b"}
+    schema = add.parameters.model_json_schema()
+    assert schema["required"] == ["a"]
+    assert schema["properties"]["b"]["default"] == 1
+
+
+async def test_calls_give_values_and_share_one_process_until_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody")
+    tools = await tools_of(sdk(env={"API_TOKEN": "Bearer ${LOOPWRIGHT_TEST_TOKEN}"}))
+    async with context() as given:
+        assert await call(tools["sample/add"], given, a=41) == 42
+        assert await call(tools["sample/add"], given, a="40", b=2) == 42
+        assert await call(tools["sample/describe"], given, subject={"a": "b"}) == {"subject": {"a": "b"}, "tags": None}
+        assert await call(tools["sample/environment"], given, name="OPENAI_API_KEY") == "(not set)"
+        assert await call(tools["sample/environment"], given, name="API_TOKEN") == "Bearer s3cret-token"
+        processes = set(await asyncio.gather(*(call(tools["sample/process"], given) for _ in range(5))))
+        assert len(processes) == 1
+        assert processes != {os.getpid()}
+    await gone(processes.pop())
+
+
+async def test_a_tool_may_fail_and_a_server_that_died_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
+    tools = await tools_of(sdk(env={"API_TOKEN": "${LOOPWRIGHT_TEST_TOKEN}"}))
+    async with context() as given:
+        with pytest.raises(ToolError, match=r'The tool "sample/fail" failed: .*the reason'):
+            await call(tools["sample/fail"], given, reason="the reason")
+        with pytest.raises(ToolError, match='"sample/much" gave more than 1,000,000 bytes'):
+            await call(tools["sample/much"], given, count=1_500_000)
+        with pytest.raises(ToolError, match=r'broke off during the call of "die"\.') as caught:
+            await call(tools["sample/die"], given)
+        assert caught.value.retryable
+        assert "out of memory" in str(caught.value)
+        assert "s3cret-token" not in str(caught.value)
+        assert await call(tools["sample/add"], given, a=1) == 2
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        (
+            "flood",
+            'The MCP server "sample" broke off during the call of "work": it sent a message of more than 8,000,000',
+        ),
+        ("huge", 'The tool "sample/work" gave more than 1,000,000 bytes'),
+        ("rubbish", 'The MCP server "sample" refused the call of "work"'),
+        ("hang", 'The MCP server "sample" did not answer "work" within 0.5 s'),
+    ],
+)
+async def test_a_server_that_misbehaves_is_an_error_that_says_how(behaviour: str, message: str) -> None:
+    await tools_of(raw(behaviour))
+    (tool,) = (await tools_of(raw(behaviour, timeout_s=0.5 if behaviour == "hang" else 60))).values()
+    async with context() as given:
+        with pytest.raises(ToolError) as caught:
+            await call(tool, given)
+        assert str(caught.value).startswith(message)
+
+
+async def test_what_strays_into_its_output_and_what_is_no_text_do_no_harm() -> None:
+    (tool,) = (await tools_of(raw("chatty"))).values()
+    async with context() as given:
+        assert await call(tool, given) == "done\n[image, image/png, 4 characters of Base64]"
+
+
+async def test_a_server_that_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_CONNECT_S", 0.3)
+    with pytest.raises(ToolError, match=r'The MCP server "sample" did not greet within 0\.3 s'):
+        await ask_server("sample", raw("deaf"))
+
+
+async def test_a_program_that_is_no_server_is_an_error_that_shows_what_it_said() -> None:
+    server = McpServer(command=sys.executable, args=["-c", "import sys; sys.exit('this is no server')"])
+    with pytest.raises(ToolError, match=r'The MCP server "sample" broke off during connecting.*this is no server'):
+        await ask_server("sample", server)
+
+
+async def test_a_program_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(ToolError, match='"sample" cannot be started: there is no program "no-such-program"'):
+        await ask_server("sample", McpServer(command="no-such-program"))
+
+
+async def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_TOKEN", raising=False)
+    with pytest.raises(ToolError, match="needs the environment variable NO_SUCH_TOKEN, which is not set"):
+        await ask_server("sample", sdk(env={"TOKEN": "${NO_SUCH_TOKEN}"}))
+
+
+async def test_stopping_in_mid_call_ends_the_process_with_the_run(tmp_path: Path) -> None:
+    (tool,) = (await tools_of(raw("hang"))).values()
+    async with context() as given:
+        task = asyncio.create_task(call(tool, given))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert [one for one in asyncio.all_tasks() if "MCP" in one.get_name()] == []
+
+
+async def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(ToolError, match=r'need the package mcp.*pip install "loopwright\[mcp\]"'):
+        await ask_server("sample", sdk())
