@@ -106,6 +106,9 @@ class RegionView:
     def _label(self, loop: str, workflow: Workflow) -> None:
         node = workflow.nodes_by_id.get(loop)
         item = self.items[loop]
+        spec = self._session.registry.find(node.type) if node is not None else None
+        if spec is not None:
+            item.label.icon = spec.icon
         title = self._cards[loop].facts.title if node is not None else loop
         item.label.show_facts(replace(item.label.facts, title=title))
 

@@ -18,7 +18,7 @@ CATEGORY_TITLES: Final = {
     Category.LOGIC: "Logic",
     Category.TOOLS: "Tools",
 }
-TITLES: Final = {"loop": "Loop and Exit", "iterator": "Iterator and Aggregator"}
+TITLES: Final = {"loop": "Loop and Exit"}
 """Types that bring another with them, and how they are offered."""
 ONLY_WHEN_SOUGHT: Final = frozenset({"exit", "aggregator"})
 """Types that come with another, and are rarely wanted alone."""
