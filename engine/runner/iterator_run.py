@@ -27,10 +27,10 @@ from engine.runner.level import Level, LoopExit
 from engine.runner.loop_iteration import PREVIEW_LENGTH
 from engine.runner.node import converted
 from engine.runner.records import IterationRecord, record_json
+from engine.runner.repeated import ALL_ITEMS, warnings_of
 from engine.runner.scheduler import DEAD, GraphRun
 from engine.values import Value, to_text
 
-ALL_ITEMS: Final = "all_items"
 FAILED: Final = "failed"
 NO_RESULT: Final = "no_result"
 
@@ -92,10 +92,9 @@ class IteratorRun:
             return passed_through(raw if isinstance(raw, list) else [])
         await self._work_on(self._items(given))
         outputs = outputs_of([_json(self._records[index]) for index in sorted(self._records)])
-        warnings: list[str] = []
-        tell_failures(warnings, self._path, outputs)
-        self._level.core.warnings.extend(warnings)
-        self._tell_completed(ALL_ITEMS, tuple(warning.partition(": ")[2] for warning in warnings))
+        warnings = _warnings(outputs)
+        self._level.core.warnings += [f"{self._path}: {warning}" for warning in warnings]
+        self._tell_completed(ALL_ITEMS, warnings)
         return outputs
 
     def _reason_to_pass(self, given: Value) -> str | None:
@@ -151,6 +150,8 @@ class IteratorRun:
         ended = {index: event for index, event in told.items() if event is not None}
         replay.charge_iterations(self._path, {index: Account(self._path, self._account) for index in ended})
         self._records = {index: _record(event) for index, event in ended.items()}
+        for index in ended:
+            self._level.core.warnings += warnings_of(replay.loop_ends(f"{self._path}[{index}]"))
         if self.exit is not None and replay.iterations_left() & {f"{self._path}[{index}]" for index in ended}:
             self.exit.is_wanted = True
 
@@ -237,12 +238,12 @@ def passed_through(items: Iterable[Value]) -> Outputs:
     return {"iterations": [_json(record) for record in records], "count": 0, "failures": []}
 
 
-def tell_failures(warnings: list[str], path: str, outputs: Outputs) -> None:
-    """Put items that failed and were passed over among the warnings."""
-    failures = outputs.get("failures")
-    if isinstance(failures, list) and failures:
-        count = outputs["count"]
-        warnings.append(f"{path}: {len(failures)} of {count} item{'' if count == 1 else 's'} failed.")
+def _warnings(outputs: Outputs) -> tuple[str, ...]:
+    """What is said of items that failed and were passed over."""
+    failures, count = outputs["failures"], outputs["count"]
+    if not isinstance(failures, list) or not failures:
+        return ()
+    return (f"{len(failures)} of {count} item{'' if count == 1 else 's'} failed.",)
 
 
 def _json(record: IterationRecord) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from engine.errors import EngineError
-from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import Outputs
 from engine.plan.graph import NodePlan
 from engine.runner.account import Account
-from engine.runner.loop_run import LoopRun, tell_flagged
+from engine.runner.loop_run import LoopRun
 from engine.runner.node import outputs_on_error
-from engine.runner.repeated import run_told
+from engine.runner.repeated import run_told, warnings_of
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
@@ -29,9 +28,7 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
     known = replay.outputs(path) if replay is not None else None
     if replay is not None and known is not None:
         replay.charge(path, level.account)
-        for end in replay.loop_ends(path):
-            config = _config_of(node, end.path[len(path) :])
-            tell_flagged(level.core.warnings, end.path, config, end.exit_reason, end.iterations_run)
+        level.core.warnings += warnings_of(replay.loop_ends(path))
         return _given(around, node, known)
     account = Account(path, level.account, node.config.budget_usd)
 
@@ -45,15 +42,6 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
         return outputs
 
     return _given(around, node, await run_told(level, node, inputs, account, attempt, stand_in))
-
-
-def _config_of(loop: NodePlan, inside: str) -> LoopConfig:
-    """The settings of a loop, or of one in it: `inside` is the rest of its path (`[2].inner`), empty for the loop."""
-    for step in inside.split(".")[1:]:
-        name = step.partition("[")[0]
-        assert loop.loop is not None, "only loops have loops in them"
-        loop = next(node for node in loop.loop.body.nodes if node.id == name)
-    return loop.config
 
 
 def _given(around: GraphRun, node: NodePlan, outputs: Outputs) -> Outputs:

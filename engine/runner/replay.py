@@ -173,9 +173,10 @@ class Replay:
         """The iterations (`each[2]`) in which a node, one in no loop inside them, had ended the loop around."""
         return {path.rpartition(".")[0] for path in self._exited}
 
-    def loop_ends(self, loop: str) -> list[LoopCompleted]:
-        """How the loop and those in it had ended, in the order in which they had."""
-        return [end for path, end in self._ends.items() if path == loop or path.startswith(f"{loop}[")]
+    def loop_ends(self, place: str) -> list[LoopCompleted]:
+        """How a loop and those in it, or those in an iteration, had ended, in the order in which they had."""
+        inside = (f"{place}[", f"{place}.")
+        return [end for path, end in self._ends.items() if path == place or path.startswith(inside)]
 
     def edited_start(self, loop: str, index: int, value: Value) -> Value:
         """What that iteration starts from: what a person gave for it, else the value."""

@@ -62,6 +62,11 @@ def exit_reason_words(exit_reason: str) -> str:
     return " and ".join(_REASONS.get(one, one) for one in exit_reason.split("+"))
 
 
+def count_came_first(iterations: int) -> str:
+    """What is said of a loop that ended by its count although another condition was asked for."""
+    return f"It did not stop by itself within {iterations} iterations."
+
+
 def stop_sentence(exit_reason: str, iterations_run: int, total: int | None) -> str:
     """Say why a loop stopped (`Stopped after 3 of 3: the count was reached.`).
 
