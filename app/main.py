@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -64,7 +65,9 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     warm_up = WarmUp(window, engine)
     window.show()
     window.history.access.open()
-    QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, lambda: _open(window, files))
+    # Documents are opened after what they may need has been added.
+    begin = partial(window.additions.begin, lambda: _open(window, files))
+    QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, begin)
     QTimer.singleShot(IDLE_MS, window, warm_up.begin)
     code = application.exec()
     guard.uninstall()

@@ -18,3 +18,19 @@ def no_history_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> Ite
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOOPWRIGHT_STORE", str(tmp_path_factory.mktemp("history") / "history.sqlite3"))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_approvals_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test approves a workflow for whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOOPWRIGHT_APPROVED", str(tmp_path_factory.mktemp("approved") / "approved.json"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_extensions_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test sees the MCP servers and plugins of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOOPWRIGHT_EXTENSIONS", str(tmp_path_factory.mktemp("extensions") / "extensions.json"))
+        yield

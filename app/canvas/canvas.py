@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from app.canvas.actions import enable, make_actions
-from app.canvas.controls import Hint, ZoomControls
+from app.canvas.controls import Beginning, Hint, ZoomControls
 from app.canvas.document_view import DocumentView
 from app.canvas.editing import Editing
 from app.canvas.finding import matching, nearest
@@ -81,6 +81,8 @@ class Canvas(QWidget):
         self.controls = ZoomControls(self.viewer, self.actions_by_name, self)
         self.fitting = Fitting(self.view, self.viewer, self.controls, self.minimap)
         self.hint = Hint(self)
+        self.beginning = Beginning(self)
+        self.beginning.setVisible(not session.workflow.nodes)
         self.setFocusProxy(self.viewer)
         self._is_selecting = False
         self._connect_signals()
@@ -233,6 +235,7 @@ class Canvas(QWidget):
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
         with self._selecting():
             touched = self.view.patch(old, new)
+        self.beginning.setVisible(not new.nodes)
         self.run_view.show(touched)
         self._enable_actions()
 
@@ -268,10 +271,14 @@ class Canvas(QWidget):
             self._is_selecting = False
 
     def _restyle(self) -> None:
+        was_fitted = self.fitting.is_fitted
         self.viewer.apply_zoom()
         self.viewer.repaint_ground()
         self.view.restyle()
         self.fitting.place_corners(self.size())
+        self.beginning.stand_in_the_middle()
+        if was_fitted:
+            self.fitting.fit_again()
 
     def _say(self, text: str, place: QPoint) -> None:
         self.hint.say(text, self.viewer.mapTo(self, place))
@@ -302,6 +309,9 @@ class Canvas(QWidget):
         return True
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep what lies over the view in its corners."""
+        """Keep what lies over the view in its place, and a document that was fitted fitted."""
         super().resizeEvent(event)
         self.fitting.place_corners(self.size())
+        self.beginning.stand_in_the_middle()
+        if self.fitting.is_fitted:
+            self.fitting.fit_again()

@@ -1,4 +1,4 @@
-"""The zoom buttons in the lower left corner, and what is said beside the mouse."""
+"""What lies over the view: the zoom buttons, what is said beside the mouse, and how to begin on empty ground."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 HINT_WIDTH: Final = 280
 HINT_OFFSET: Final = QPoint(16, 20)
+HOW_TO_BEGIN: Final = "Drag a node here, press Tab to add one, or open a template."
 
 
 class ZoomControls(QFrame):
@@ -81,3 +82,20 @@ class Hint(PlainLabel):
         self.move(min(place.x(), room.width() - self.width() - 8), min(place.y(), room.height() - self.height() - 8))
         self.show()
         self.raise_()
+
+
+class Beginning(PlainLabel):
+    """What to do first, in the middle of a canvas with nothing on it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(HOW_TO_BEGIN, parent, look="dim", wrap=True)
+        self.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+
+    def stand_in_the_middle(self) -> None:
+        """Take the middle of the parent, on one line where there is room."""
+        room = self.parentWidget().rect()
+        one_line = self.fontMetrics().horizontalAdvance(HOW_TO_BEGIN) + 2 * UNIT
+        width = max(min(one_line, room.width() - 8 * UNIT), UNIT)
+        self.resize(width, self.heightForWidth(width))
+        self.move((room.width() - self.width()) // 2, (room.height() - self.height()) // 2)

@@ -59,13 +59,19 @@ class Editing(QObject):
         return self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
 
     def add_node(self, node_type: str, place: QPointF | None = None) -> str | None:
-        """Add a node, and with a loop its exit; on an edge, into it. Gives its id, None where it is not possible."""
+        """Add a node, and with a loop its exit; on an edge, into it. Gives its id, None where it is not possible.
+
+        Args:
+            node_type: The type, or `tool:NAME` for a tool node that calls that tool.
+            place: Where; None for the free middle.
+        """
+        node_type, _, tool = node_type.partition(":")
         spec = self._session.registry.find(node_type)
         if spec is None:
             self._session.refused.emit(f"There is no node type “{node_type[:60]}”. Choose one from the palette.")
             return None
         where = place if place is not None else self._free_middle()
-        added = operations.add(self._session.workflow, spec, (where.x(), where.y()))
+        added = operations.add(self._session.workflow, spec, (where.x(), where.y()), tool=tool)
         pipe = self._viewer.pipe_at(where) if place is not None else None
         pieces = self._gestures.pieces_into(pipe, added) if pipe is not None else None
         if not self._session.do(operations.add_step(spec, added, *(pieces or ()))):

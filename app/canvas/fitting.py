@@ -26,6 +26,8 @@ class Fitting:
     def __init__(self, view: DocumentView, viewer: CanvasViewer, controls: ZoomControls, minimap: Minimap) -> None:
         self._view, self._viewer = view, viewer
         self._controls, self._minimap = controls, minimap
+        self._fitted: tuple[float, float, float] | None = None
+        self._fit_again = self.fit_all
 
     def place_corners(self, size: QSize) -> None:
         """Put buttons and map into the lower corners of a canvas of that size."""
@@ -40,10 +42,32 @@ class Fitting:
     def fit_all(self) -> None:
         """Show the whole document; the map stands back then."""
         self._viewer.show_rect(self._view.content_rect, self._covers(has_map=False))
+        self._fitted, self._fit_again = self._standing, self.fit_all
 
     def first_look(self) -> None:
         """Show the whole document; the start of one that is too large to be read as a whole."""
         self.fit_all()
+        self._look_at_start()
+        self._fitted, self._fit_again = self._standing, self.first_look
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the document was fitted, and nobody has moved or zoomed the view since."""
+        return self._fitted is not None and self._fitted == self._standing
+
+    def fit_again(self) -> None:
+        """Fit the document as it was fitted last."""
+        self._fit_again()
+
+    @property
+    def _standing(self) -> tuple[float, float, float] | None:
+        """Where the view stands, whatever its size; None for an empty document, which cannot be fitted."""
+        if not self._view.nodes:
+            return None
+        corner = self._viewer.mapToScene(0, 0)
+        return (self._viewer.transform().m11(), corner.x(), corner.y())
+
+    def _look_at_start(self) -> None:
         if self._viewer.zoom < LEAST_FIRST:
             rect, cards = self._view.content_rect, self._view.nodes.values()
             middles = (card.card_rect.center() for card in cards)

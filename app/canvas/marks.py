@@ -36,7 +36,7 @@ class RunMarks:
         state: NodeState | None = execution.state
         if state is NodeState.WAITING and self._picture.is_over:
             state = None
-        note = _seconds(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
+        note = short_seconds(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
         if node.type in PAIR_BY_START and state is NodeState.RUNNING:
             loop = self._picture.loop(node.id, self._chosen)
             note = f"{max(self._shown(node.id), 0) + 1} / {loop.total}" if loop.total else ""
@@ -144,9 +144,11 @@ def dollars(cost: float | None) -> str:
     return f"${cost:.2f}" if cost >= 1 else f"${cost:.3f}" if cost >= 0.001 else "< $0.001"
 
 
-def _seconds(duration: float | None) -> str:
-    if duration is None:
+def short_seconds(duration: float | None) -> str:
+    """A duration in few characters, for a pill over a title: `3.2 s`, `1:59 min`, `2:05 h`; empty for next to none."""
+    if duration is None or duration < 0.05:
         return ""
-    if duration < 0.05:
-        return ""
-    return f"{duration:.1f} s" if duration < 60 else f"{int(duration // 60)} min {int(duration % 60)} s"
+    if duration < 59.95:
+        return f"{duration:.1f} s"
+    minutes, rest = divmod(int(duration), 60)
+    return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"

@@ -61,7 +61,7 @@ class Minimap(QWidget):
     def stand_back(self) -> None:
         """Be seen only where there is room and something to tell; under the mouse or with the keyboard, stay."""
         seen = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
-        tells = not seen.contains(self._shown)
+        tells = bool(self._view.nodes) and not seen.contains(self._shown)
         in_use = not self.isHidden() and (self.hasFocus() or self.underMouse())
         self.setVisible(self.has_room and (tells or in_use))
 

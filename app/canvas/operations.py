@@ -21,6 +21,7 @@ from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, Port
 from engine.plan.structure import Structure
+from engine.tools.registry import all_tools
 from engine.values import Value
 
 Place = tuple[float, float]
@@ -79,10 +80,12 @@ class Added:
     last: str
 
 
-def add(workflow: Workflow, spec: AnySpec, place: Place) -> Added:
-    """Add a node of a type; a loop brings its exit, an iterator its aggregator."""
+def add(workflow: Workflow, spec: AnySpec, place: Place, *, tool: str = "") -> Added:
+    """Add a node of a type; a loop or iterator brings its end, a tool node may call a tool from the start."""
     taken = set(workflow.nodes_by_id)
-    node = _new_node(spec.title, spec.type, {}, taken)
+    known = all_tools().get(tool)
+    title = spec.title if known is None else known.title.partition(" (")[0]
+    node = _new_node(title, spec.type, {"tool": tool} if tool else {}, taken)
     operations: list[Operation] = [AddNode(node)]
     places = {node.id: place}
     last = node.id

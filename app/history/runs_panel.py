@@ -58,6 +58,7 @@ class RunsPanel(QWidget):
         self._totals: Totals | None = None
         self._round = 0
         self._is_reading_more = False
+        self._sought = ""
         self.errands = Errands(access, asker, self)
         self.model = RunsModel(self)
         self.notice = HintBar("", "warning", self)
@@ -107,6 +108,14 @@ class RunsPanel(QWidget):
                 self._show(*found)
 
         self._access.ask(work, answered, self._fail, worker=self._worker)
+
+    def seek(self, run_id: str) -> None:
+        """Select a run and give it the keyboard, with all filters off, as soon as it is listed."""
+        self._sought = run_id
+        self.text.clear()
+        for box in (self.status, self.since):
+            box.setCurrentIndex(0)
+        self.reload()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Read the list, and look for news as long as it is seen."""
@@ -234,10 +243,20 @@ class RunsPanel(QWidget):
         self.view.expandAll()
         self.view.select(selected)
         self.view.verticalScrollBar().setValue(place)
+        self._find_sought()
         self._show_totals(news.totals)
         self._show_empty()
         self._show_possible()
         self.listed.emit()
+
+    def _find_sought(self) -> None:
+        index = self.model.index_of(self._sought)
+        if index.isValid():
+            self.view.setVisible(True)  # it was not, where this is the first run
+            self.view.select([self._sought])
+            self.view.scrollTo(index)
+            self.view.setFocus()
+            self._sought = ""
 
     def _show_totals(self, totals: Totals) -> None:
         self._totals = totals

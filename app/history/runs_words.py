@@ -12,6 +12,7 @@ from engine.store.base import RunStatus, RunSummary, Totals
 STATUS_WORDS: Final = {
     RunStatus.RUNNING: "Running",
     RunStatus.PAUSED: "Paused",
+    RunStatus.WAITING: "Waiting for you",
     RunStatus.INTERRUPTED: "Interrupted",
     RunStatus.COMPLETED: "Done",
     RunStatus.FAILED: "Failed",
@@ -20,6 +21,7 @@ STATUS_WORDS: Final = {
 STATUS_ICONS: Final = {
     RunStatus.RUNNING: ("mdi6.progress-clock", "accent"),
     RunStatus.PAUSED: ("mdi6.pause-circle-outline", "warning"),
+    RunStatus.WAITING: ("mdi6.account-clock-outline", "warning"),
     RunStatus.INTERRUPTED: ("mdi6.flash-alert-outline", "warning"),
     RunStatus.COMPLETED: ("mdi6.check-circle-outline", "good"),
     RunStatus.FAILED: ("mdi6.alert-circle-outline", "bad"),
@@ -27,6 +29,9 @@ STATUS_ICONS: Final = {
 }
 """Icon and colour of each state, by the names of QtAwesome and of `Theme`."""
 
+_MAY_GO_ON: Final = frozenset(
+    {RunStatus.INTERRUPTED, RunStatus.WAITING, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.PAUSED}
+)
 _REASONS: Final = {
     "max_iterations": "count reached",
     "evaluator_done": "evaluator chose done",
@@ -137,4 +142,4 @@ def reason_words(exit_reason: str) -> str:
 
 def may_resume(summary: RunSummary) -> bool:
     """Whether a run did not come to its end and could go on."""
-    return summary.status in {RunStatus.INTERRUPTED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.PAUSED}
+    return summary.status in _MAY_GO_ON

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWi
 
 from app.theme.style import mark
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel
+from app.theme.widgets import ElidedLabel
 
 
 class PastBar(QFrame):
@@ -16,16 +16,18 @@ class PastBar(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._title = PlainLabel("", wrap=True)
-        self._differences = ElidedLabel("", look="dim small")
-        self._differences.hide()
+        self._title = ElidedLabel("")
+        self._more = ElidedLabel("", look="dim small")
+        self._more.hide()
+        self._origin = ""
+        self._differences = ""
         self._buttons = QHBoxLayout()
         self._buttons.setSpacing(2 * UNIT)
         self._by_title: dict[str, QPushButton] = {}
         words = QVBoxLayout()
         words.setSpacing(0)
         words.addWidget(self._title)
-        words.addWidget(self._differences)
+        words.addWidget(self._more)
         row = QHBoxLayout(self)
         row.setContentsMargins(3 * UNIT, UNIT, 2 * UNIT, UNIT)
         row.setSpacing(2 * UNIT)
@@ -35,25 +37,31 @@ class PastBar(QFrame):
 
     @property
     def text(self) -> str:
-        """What it says, without the differences."""
-        return self._title.text()
+        """What run it says that this is."""
+        return self._title.full_text
+
+    @property
+    def origin(self) -> str:
+        """What it says of where the run comes from; empty where it is no fork."""
+        return self._origin
 
     @property
     def differences(self) -> str:
         """What it says of the differences; empty where there are none."""
-        return self._differences.full_text
+        return self._differences
 
-    def say(self, text: str) -> None:
-        """Say what run this is."""
-        self._title.setText(text)
-        self.setAccessibleName(text)
+    def say(self, text: str, origin: str = "") -> None:
+        """Say what run this is, and below it where it comes from."""
+        self._title.set_full_text(text)
+        self._origin = origin
+        self._show_more()
 
     def show_differences(self, lines: list[str]) -> None:
         """Say how the document has changed since; nothing where it has not, as far as is known."""
         count = len(lines)
         words = f"{count} difference{'' if count == 1 else 's'} from today's document: {' '.join(lines)}"
-        self._differences.set_full_text(words if lines else "")
-        self._differences.setVisible(bool(lines))
+        self._differences = words if lines else ""
+        self._show_more()
 
     def add_button(self, title: str, pressed: Callable[[], object]) -> QPushButton:
         """Add a button for something that can be done."""
@@ -67,3 +75,9 @@ class PastBar(QFrame):
     def offer(self, title: str, *, can: bool) -> None:
         """Show a button, or not."""
         self._by_title[title].setVisible(can)
+
+    def _show_more(self) -> None:
+        more = " · ".join(part for part in (self._origin, self._differences) if part)
+        self._more.set_full_text(more)
+        self._more.setVisible(bool(more))
+        self.setAccessibleName(" · ".join(part for part in (self.text, more) if part))

@@ -183,3 +183,6 @@ def _note_status(run: StoredRun) -> None:
     if run.summary.status is RunStatus.INTERRUPTED and not run.picture.is_over:
         run.picture.status = "interrupted"
         run.picture.error = run.picture.error or "The program ended while it was at work."
+    elif run.summary.status is RunStatus.WAITING:
+        run.picture.status = "interrupted"
+        run.picture.error = "It waits for your answer. Resume it to be asked."

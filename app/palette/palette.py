@@ -150,6 +150,10 @@ class Palette(QWidget):
             self.list.setCurrentIndex(first)
             self.list.setFocus(Qt.FocusReason.TabFocusReason)
 
+    def refresh(self) -> None:
+        """List anew what there is: a server or a plugin has come or gone."""
+        self._show(self.filter.text())
+
     def _show(self, typed: str) -> None:
         self._model.show_rows(rows(self._registry, self._templates, typed))
         is_empty = self._model.rowCount() == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -11,6 +11,7 @@ from app.gallery.templates import Template
 from app.palette.matching import fit
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, Category
+from engine.tools.registry import all_tools, builtin_tools
 
 CATEGORY_TITLES: Final = {
     Category.IO: "In and out",
@@ -23,6 +24,9 @@ TITLES: Final = {"loop": "Loop and Exit"}
 ONLY_WHEN_SOUGHT: Final = frozenset({"exit", "aggregator"})
 """Types that come with another, and are rarely wanted alone."""
 TEMPLATE_ICON: Final = "mdi6.file-tree-outline"
+TOOL_ICON: Final = "mdi6.toolbox-outline"
+LONGEST_HELP: Final = 200
+"""Servers describe their tools for models, at any length."""
 
 
 class RowKind(StrEnum):
@@ -40,7 +44,7 @@ class Row:
     Attributes:
         kind: What it is.
         title: Its name.
-        key: Name of the node type, or path of the template; empty for a header.
+        key: Name of the node type, `tool:NAME` of a tool, or path of the template; empty for a header.
         help: One line on what it does.
         icon: Name of its icon.
         category: The category whose colour it has.
@@ -56,7 +60,7 @@ class Row:
 
 def rows(registry: Registry, templates: Iterable[Template], typed: str = "") -> list[Row]:
     """What to list: everything in its order under headers, or, where something is typed, what fits it, best first."""
-    nodes = [_node_row(spec) for spec in registry]
+    nodes = [*(_node_row(spec) for spec in registry), *_tool_rows()]
     offered = [_template_row(template) for template in templates]
     if typed.strip():
         scored = [(fit(typed, (row.title, row.key), row.help), row) for row in nodes]
@@ -76,6 +80,16 @@ def _under(title: str, members: list[Row]) -> list[Row]:
 def _node_row(spec: AnySpec) -> Row:
     title = TITLES.get(spec.type, spec.title)
     return Row(RowKind.NODE, title, spec.type, spec.help, spec.icon, spec.category)
+
+
+def _tool_rows() -> Iterator[Row]:
+    """A row for each tool of a server or a plugin; the built-in ones are chosen in the tool node."""
+    built_in = builtin_tools()
+    for tool in all_tools().values():
+        if tool.name not in built_in:
+            text = " ".join(tool.help.split())
+            text = text if len(text) <= LONGEST_HELP else f"{text[: LONGEST_HELP - 1].rstrip()}…"
+            yield Row(RowKind.NODE, tool.title, f"tool:{tool.name}", text, TOOL_ICON, Category.TOOLS)
 
 
 def _template_row(template: Template) -> Row:

@@ -1,4 +1,4 @@
-"""The settings of the program: models and keys, runs, the history, looks. What is changed counts at once."""
+"""The settings: models, runs, history, tools, plugins, looks. What is changed counts at once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.additions import Additions
 from app.bridge import EngineThread
 from app.history.store_access import StoreAccess
 from app.settings.default_model import DefaultModel
 from app.settings.form import PreferencesForm
 from app.settings.history_space import HistorySpace
 from app.settings.looks import follow_looks
+from app.settings.mcp_section import McpSection
 from app.settings.parts import Section, push_button
+from app.settings.plugins_section import PluginsSection
 from app.settings.preferences import Preferences
 from app.settings.providers_section import ProvidersSection
 from app.settings.servers_section import ServersSection
@@ -43,6 +46,8 @@ PAGES: Final = {
     "models": ("Models", "mdi6.creation"),
     "runs": ("Runs", "mdi6.play"),
     "history": ("History", "mdi6.history"),
+    "tools": ("Tools", "mdi6.toolbox-outline"),
+    "plugins": ("Plugins", "mdi6.puzzle-outline"),
     "looks": ("Looks", "mdi6.palette"),
 }
 
@@ -54,6 +59,7 @@ class SettingsDialog(QDialog):
         preferences: What is changed.
         engine: Where models are called and keys looked for.
         history: The way to the history; None where there is none to be told of.
+        additions: The MCP servers and plugins of the program; None for its own look at them.
     """
 
     def __init__(
@@ -63,11 +69,16 @@ class SettingsDialog(QDialog):
         parent: QWidget | None = None,
         *,
         history: StoreAccess | None = None,
+        additions: Additions | None = None,
     ) -> None:
         super().__init__(parent)
         self._preferences = preferences
         self._history = history
+        self._additions = additions or Additions(engine, self)
         self.space: HistorySpace | None = None
+        self.mcp: McpSection | None = None
+        self.plugins: PluginsSection | None = None
+        self._made = {"models"}
         self.setWindowTitle("Settings")
         follow_looks(preferences)
         self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
@@ -96,7 +107,7 @@ class SettingsDialog(QDialog):
         self.navigation.setCurrentRow(0)
 
     def show_page(self, name: str) -> None:
-        """Open the dialog at `models`, `runs`, `history` or `looks`, in front of the others."""
+        """Open the dialog at a page of `PAGES`, in front of the others."""
         self.navigation.setCurrentRow(list(PAGES).index(name))
         self.show()
         self.raise_()
@@ -116,20 +127,29 @@ class SettingsDialog(QDialog):
 
     def _turn_to(self, index: int) -> None:
         name = list(PAGES)[index]
-        if name != "models" and name not in self.forms:
-            self.forms[name] = PreferencesForm(self._preferences, name)
+        if name not in self._made:
+            self._made.add(name)
             empty = self.pages.widget(index)
-            self.pages.insertWidget(index, _page(PAGES[name][0], self.forms[name], *self._more(name)))
+            self.pages.insertWidget(index, _page(PAGES[name][0], *self._parts(name)))
             self.pages.removeWidget(empty)
             empty.deleteLater()
         self.pages.setCurrentIndex(index)
 
-    def _more(self, name: str) -> list[QWidget]:
-        """What a page has beside its form."""
+    def _parts(self, name: str) -> list[QWidget]:
+        """What a page is made of."""
+        if name == "tools":
+            self.mcp = McpSection(self._additions)
+            words = "Other programs that serve tools. One is started only when a run calls it, or when you ask it."
+            return [Section("MCP servers", words, self.mcp)]
+        if name == "plugins":
+            self.plugins = PluginsSection(self._additions)
+            words = "Packages that add nodes, tools, models and more. A plugin is code: enable only what you trust."
+            return [Section("Installed plugins", words, self.plugins)]
+        self.forms[name] = PreferencesForm(self._preferences, name)
         if name != "history" or self._history is None:
-            return []
+            return [self.forms[name]]
         self.space = HistorySpace(self._history, self._preferences)
-        return [Section("Space on the disk", "What is deleted gives its space back.", self.space)]
+        return [self.forms[name], Section("Space on the disk", "What is deleted gives its space back.", self.space)]
 
     def _models_page(self) -> QWidget:
         return _page(

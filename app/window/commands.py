@@ -67,6 +67,7 @@ class Commands(QObject):
             "previous_tab": partial(window.tabs.step, -1),
             "run": self._with(runs.run),
             "run_with": self._with(runs.run_with),
+            "run_batch": self._with(runs.run_batch),
             "stop": self._with(runs.stop),
             "pause": self._with(runs.toggle_pause),
             "step_node": self._with(runs.step_node),
@@ -127,7 +128,9 @@ class Commands(QObject):
 
         if self.settings is None:
             window = self._window
-            self.settings = SettingsDialog(window.preferences, window.engine, window, history=window.history.access)
+            self.settings = SettingsDialog(
+                window.preferences, window.engine, window, history=window.history.access, additions=window.additions
+            )
         self.settings.show()
         self.settings.raise_()
         self.settings.activateWindow()
@@ -218,6 +221,7 @@ def _possible(session: Session | None) -> dict[str, bool]:
         "redo": session is not None and session.redo_title is not None,
         "run": may_run and not running,
         "run_with": may_run and not running,
+        "run_batch": may_run,
         "stop": running,
         "pause": running,
         "step_node": may_run or running,

@@ -41,6 +41,7 @@ class Document(QWidget):
         remains: The file in which a crash left work on this document; None for most.
         uses_remains: Whether a person took that work up.
         may_use_folder: Whether its runs may use its folder, as answered last.
+        may_run_code: Whether its runs may run code, as answered last.
     """
 
     fresh_run_wanted = Signal()
@@ -61,6 +62,7 @@ class Document(QWidget):
         self.remains: Path | None = None
         self.uses_remains = False
         self.may_use_folder = False
+        self.may_run_code = False
         self.bars = Bars(self)
         # The canvas is a part of its own with its own methods; see its module.
         self.canvas: Any = parts.canvas(session)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
@@ -37,6 +37,9 @@ from engine.store.resume import ForkPlan, fork, resume, resume_with
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
+
+KEPT: Final = "kept"
+"""The matter of the message that a run is not kept any more."""
 
 
 class History(QObject):
@@ -138,9 +141,17 @@ class History(QObject):
         session.run_started.connect(lambda: self._listen(document))
         session.run_ended.connect(lambda: self.note_end(document))
 
+    def show_in_list(self, run_id: str) -> None:
+        """Show a run among all that are kept."""
+        self._window.drawer.unfold("runs")
+        self.panel.seek(run_id)
+
     def note_end(self, document: Document) -> None:
-        """A run has ended: lists and pages show it, and what is too much goes."""
+        """A run has ended: lists, pages and the status line show it, and what is too much goes."""
         self.access.changed.emit()
+        run_id, status = document.session.run_id, self._window.status
+        if run_id and not document.bars.text(KEPT):
+            self.access.ask(lambda store: store.find(run_id).run_id, status.note_kept)
         page = self.pages.get(document.session.run_id)
         if page is not None:
             self._ask(lambda store: store.find(page.session.run_id), page.show_summary)
@@ -160,7 +171,7 @@ class History(QObject):
         self.access.ask(lambda store: store.retain(most_runs=most_runs, most_bytes=most_bytes))
 
     def _listen(self, document: Document) -> None:
-        document.bars.drop("kept")
+        document.bars.drop(KEPT)
         if document.session.run is None:
             return
 
@@ -168,7 +179,7 @@ class History(QObject):
             lost = next((event for event in events if isinstance(event, RunNotKept)), None)
             if lost is not None:
                 text = f"From here on this run is not kept. {lost.error} {lost.remedy}"
-                document.bars.say("kept", text.strip(), "warning")
+                document.bars.say(KEPT, text.strip(), "warning")
 
         document.session.run.events.connect(look)
 
@@ -252,7 +263,6 @@ class History(QObject):
         page = HistoryPage(document, session, self.access)
         page.copy_wanted.connect(lambda: self._window.documents.open_copy(session.workflow))
         page.resume_wanted.connect(self.resume)
-        page.fork_wanted.connect(lambda: self.fork_from(document, document.iterations.detail.place))
         page.compare_wanted.connect(lambda parent, place: self._compare_fork(page, parent, place))
         return page
 
@@ -272,13 +282,15 @@ class History(QObject):
 
     def _look_for_broken(self) -> None:
         """Offer to show a run that the last session left unfinished."""
-        which = RunFilter(statuses=frozenset({RunStatus.INTERRUPTED}))
+        which = RunFilter(statuses=frozenset({RunStatus.INTERRUPTED, RunStatus.WAITING}))
 
         def answered(found: tuple[list[RunSummary], list[RunSummary]]) -> None:
             newest, broken = found
             # Only what was last at work: older ones have been seen, and stand in the list.
             if newest and broken and newest[0].run_id == broken[0].run_id:
-                text = f"The run “{title_of(broken[0])}” was interrupted. It can go on where it broke off."
+                waits = broken[0].status is RunStatus.WAITING
+                how = "waits for your answer" if waits else "was interrupted"
+                text = f"The run “{title_of(broken[0])}” {how}. It can go on where it broke off."
                 run_id = broken[0].run_id
                 self._window.notices.say("broken", text, "info", [("Show it", lambda: self.open_run(run_id))])
 

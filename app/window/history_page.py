@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.history.resume_question import document_today
 from app.history.runs_differences import differences
-from app.history.runs_words import STATUS_WORDS, fork_words, may_resume, moment, place_words, short_id
+from app.history.runs_words import STATUS_WORDS, capital, fork_words, may_resume, place_words, short_id
 from app.history.store_access import StoreAccess
 from app.history.store_bar import PastBar
 from app.history.store_session import StoredSession
@@ -18,7 +18,7 @@ from app.worker import Worker
 from engine.document.model import Workflow
 from engine.store.base import RunSummary
 
-COPY, FORK, RESUME, COMPARE = "Open as new document", "Fork from here…", "Resume", "Compare with its parent"
+COPY, RESUME, COMPARE = "Open as new document", "Resume", "Compare with its parent"
 
 
 class HistoryPage(QObject):
@@ -32,13 +32,11 @@ class HistoryPage(QObject):
     Signals:
         copy_wanted: A person wants the document as it ran as a document of its own.
         resume_wanted: A person wants the run to go on; what lists say of it.
-        fork_wanted: A person wants to fork from what is looked at.
         compare_wanted: A person wants to compare the fork with its parent; the parent's id, and the place.
     """
 
     copy_wanted = Signal()
     resume_wanted = Signal(object)
-    fork_wanted = Signal()
     compare_wanted = Signal(str, str)
 
     def __init__(self, document: Document, session: StoredSession, access: StoreAccess) -> None:
@@ -52,7 +50,6 @@ class HistoryPage(QObject):
         self.bar = PastBar(document)
         self.bar.add_button(COMPARE, lambda: self.compare_wanted.emit(*self._parent))
         self.bar.add_button(RESUME, lambda: self.resume_wanted.emit(self.summary))
-        self.bar.add_button(FORK, self.fork_wanted.emit)
         self.bar.add_button(COPY, self.copy_wanted.emit)
         document.put_on_top(self.bar)
         self._offer()
@@ -61,12 +58,10 @@ class HistoryPage(QObject):
         """Say what run this is, and how it stands."""
         self.summary = summary
         self._parent = (summary.parent, summary.forked_at)
-        origin = fork_words(summary)
-        parts = [
-            f"Run {short_id(summary.run_id)} of {moment(summary.started)}, as it ran",
-            STATUS_WORDS[summary.status],
-        ]
-        self.bar.say(" · ".join([*parts, *([origin] if origin else [])]))
+        # When it was stands in the tab.
+        self.bar.say(
+            f"Run {short_id(summary.run_id)}, as it ran · {STATUS_WORDS[summary.status]}", capital(fork_words(summary))
+        )
         self._offer()
 
     def show_fork(self, parent: str, at: str) -> None:
@@ -100,7 +95,6 @@ class HistoryPage(QObject):
         is_live = self.session.run is not None
         self.bar.offer(COMPARE, can=bool(self._parent[0]))
         self.bar.offer(RESUME, can=not is_live and self.summary is not None and may_resume(self.summary))
-        self.bar.offer(FORK, can=self.session.picture is not None)
 
 
 def open_document(summary: RunSummary, documents: Sequence[Document]) -> Workflow | None:

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
+from app.additions import Additions
 from app.bridge import EngineThread
 from app.gallery.gallery import Gallery
 from app.palette.palette import Palette
@@ -95,6 +96,8 @@ class MainWindow(QMainWindow):
         if self.gallery.cards:  # so that Enter opens the first template
             self.gallery.setFocusProxy(self.gallery.cards[0].button)
         self.palette_panel = Palette(builtin_registry())
+        self.additions = Additions(engine, self)
+        self.additions.changed.connect(self.palette_panel.refresh)
         self.tabs = Tabs(self.gallery)
         self.inspectors = QStackedWidget()
         self.drawer = Drawer()
@@ -168,6 +171,8 @@ class MainWindow(QMainWindow):
         self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status.problems_clicked.connect(lambda: self.drawer.toggle("problems"))
         self.status.question_clicked.connect(self._show_question)
+        self.status.kept_clicked.connect(self.history.show_in_list)
+        self.runs.run_wanted.connect(self.history.open_run)
         self.runs.problems_in_the_way.connect(lambda _document: self.drawer.unfold("problems"))
         self.drawer.unfolded.connect(lambda _name: self.commands.refresh())
         self.preferences.changed.connect(self._follow_preferences)

@@ -43,10 +43,17 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RunWish:
-    """What a person has answered: the values of the inputs, and whether the run may use the document's folder."""
+    """What a person has answered: the values of the inputs, and what the run may do on this machine.
+
+    Attributes:
+        inputs: By name.
+        may_use_folder: Whether tools may use the document's folder.
+        may_run_code: Whether tools may run code.
+    """
 
     inputs: dict[str, Value]
     may_use_folder: bool
+    may_run_code: bool
 
 
 def known_values(declared: list[Declared], last: Mapping[str, Value]) -> dict[str, Value] | None:
@@ -201,6 +208,8 @@ class RunDialog(QDialog):
         last: The values of the last run.
         folder: The folder of the document; None where it has none.
         asker: Asks for files.
+        may_use_folder: Whether tools may use that folder, as answered last.
+        may_run_code: Whether tools may run code, as answered last; None where the document has no such tool.
 
     Signals:
         wanted: Run with this.
@@ -216,6 +225,7 @@ class RunDialog(QDialog):
         asker: Asker,
         *,
         may_use_folder: bool = False,
+        may_run_code: bool | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -229,6 +239,11 @@ class RunDialog(QDialog):
         self.folder.setChecked(may_use_folder and folder is not None)
         self.folder.setEnabled(folder is not None)
         self.folder.setToolTip(str(folder) if folder is not None else "Save the document first: it has no folder yet.")
+        self.code = QCheckBox(self)
+        self.code.setText("Tools may run code and commands on this machine")
+        self.code.setChecked(bool(may_run_code))
+        self.code.setVisible(may_run_code is not None)
+        self.code.setToolTip("Allow it only if you trust the workflow: code can do whatever you can do.")
         self.run = QPushButton("Run", self)
         self.run.setProperty("primary", True)
         self.run.setDefault(True)
@@ -263,7 +278,11 @@ class RunDialog(QDialog):
         column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
         column.setSpacing(4 * UNIT)
         column.addWidget(area, 1)
-        column.addWidget(self.folder)
+        boxes = QVBoxLayout()
+        boxes.setSpacing(2 * UNIT)
+        boxes.addWidget(self.folder)
+        boxes.addWidget(self.code)
+        column.addLayout(boxes)
         column.addLayout(buttons)
         if self.fields:
             self.fields[0].setFocus()
@@ -275,5 +294,5 @@ class RunDialog(QDialog):
             faulty[0].setFocus()
             return
         values = {field.declared.name: field.value() for field in self.fields}
-        self.wanted.emit(RunWish(values, self.folder.isChecked()))
+        self.wanted.emit(RunWish(values, self.folder.isChecked(), self.code.isChecked()))
         self.accept()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
@@ -11,14 +13,20 @@ from app.bridge import EngineThread, LiveRun
 from app.history.store_access import StoreAccess
 from app.settings.preferences import Preferences
 from app.window.choosers import Asker, ask
+from app.window.consent import Consent
 from app.window.document import Document
 from app.window.run_dialog import RunDialog, RunWish, known_values
+from app.window.run_facts import runs_code
 from app.window.run_options import run_options
 from engine.document.problems import has_errors
+from engine.models.catalogue import Models
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
 from engine.runner.declared import declared_inputs
 from engine.values import Value
+
+if TYPE_CHECKING:
+    from engine.batch.batch import BatchOptions
 
 _Role = QMessageBox.ButtonRole
 
@@ -35,9 +43,11 @@ class Runs(QObject):
 
     Signals:
         problems_in_the_way: A document has errors and cannot run; they should be shown.
+        run_wanted: A person wants to see a run that is kept; its id.
     """
 
     problems_in_the_way = Signal(object)
+    run_wanted = Signal(str)
 
     def __init__(
         self, window: QWidget, engine: EngineThread, preferences: Preferences, asker: Asker, history: StoreAccess
@@ -48,16 +58,17 @@ class Runs(QObject):
         self._engine = engine
         self._preferences = preferences
         self._asker = asker
+        self._consent = Consent(window)
 
     def run(self, document: Document) -> None:
-        """Run a document; its inputs are asked for only where a value is missing."""
+        """Run a document; a person is asked only where a value is missing, or leave to run code."""
         self._run(document, lambda: None, paused=False)
 
     def _run(self, document: Document, then: Callable[[], object], *, paused: bool) -> None:
         if not self._may_start(document):
             return
         values = known_values(declared_inputs(document.session.workflow), document.session.last_inputs)
-        if values is None:
+        if values is None or (runs_code(document.session.workflow) and not document.may_run_code):
             self._ask(document, then, paused=paused)
         else:
             self._start(document, values, then, paused=paused)
@@ -75,15 +86,41 @@ class Runs(QObject):
             session.path.parent if session.path is not None else None,
             self._asker,
             may_use_folder=document.may_use_folder,
+            may_run_code=document.may_run_code if runs_code(session.workflow) else None,
             parent=self._window,
         )
 
         def start(wish: RunWish) -> None:
             document.may_use_folder = wish.may_use_folder
+            document.may_run_code = wish.may_run_code
             self._start(document, wish.inputs, then, paused=paused)
 
         dialog.wanted.connect(start)
         dialog.open()
+
+    def run_batch(self, document: Document) -> None:
+        """Show the window in which a document is run for each row of a table."""
+        document.session.seal()
+        self._consent.before_run(document.session, lambda: self._show_batch(document))
+
+    def _show_batch(self, document: Document) -> None:
+        from app.batch.batch_window import BatchWindow
+        from engine.batch.batch import BatchOptions
+
+        workflow, path = document.session.workflow, document.session.path
+
+        def options() -> BatchOptions:
+            folder = path.parent if path is not None and document.may_use_folder else None
+            source = "" if path is None else str(path)
+            run = run_options(workflow, self._engine, self._preferences, folder, None, source)
+            run = replace(run, allow_code=document.may_run_code)
+            return BatchOptions(run=run, store=self._history.store, models=lambda: run.models or Models())
+
+        folder = None if path is None else path.parent
+        window = BatchWindow(self._engine, workflow, options, self._asker, folder, self._window)
+        window.open_wanted.connect(self.run_wanted)
+        window.run_ended.connect(self._history.changed)
+        window.show()
 
     def toggle_pause(self, document: Document) -> None:
         """Pause a run, or let it go on."""
@@ -142,11 +179,12 @@ class Runs(QObject):
             source = str(session.path) if session.path is not None else ""
             store = self._history.store
             options = run_options(session.workflow, self._engine, self._preferences, folder, store, source)
+            options = replace(options, allow_code=document.may_run_code)
             session.start_run(values, options, paused=paused)
             then()
 
         # Right after the program's start, the history may still be on its way.
-        self._history.when_settled(start)
+        self._consent.before_run(session, lambda: self._history.when_settled(start))
 
 
 def ask_about_runs(

@@ -1,13 +1,15 @@
-"""The line at the bottom: what the run does, why something was refused, and how many problems there are."""
+"""The line at the bottom: what the run does, where it is kept, why something was refused, and how many problems."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QEasingCurve, QPropertyAnimation, Qt, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
 
+from app.history.runs_words import short_id
 from app.session import Session
 from app.theme.style import mark
 from app.theme.tokens import UNIT
@@ -26,10 +28,12 @@ class StatusLine(QWidget):
     Signals:
         problems_clicked: A person wants to see the problems.
         question_clicked: A person wants to see what the run waits for.
+        kept_clicked: A person wants to see the run that is kept; its id.
     """
 
     problems_clicked = Signal()
     question_clicked = Signal()
+    kept_clicked = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,15 +56,12 @@ class StatusLine(QWidget):
         self._shown.setSingleShot(True)
         self._shown.setInterval(SHOWN_MS)
         self._shown.timeout.connect(self._fading.start)
-        self.problems = QPushButton("No problems", self)
-        self.problems.setProperty("quiet", True)
-        self.problems.setProperty("small", True)
-        self.problems.clicked.connect(self.problems_clicked)
-        self.question = QPushButton("", self)
-        self.question.setProperty("quiet", True)
-        self.question.setProperty("small", True)
+        self._kept: set[str] = set()
+        self.kept = self._button("", lambda: self.kept_clicked.emit(self._session.run_id if self._session else ""))
+        self.kept.hide()
+        self.problems = self._button("No problems", self.problems_clicked.emit)
+        self.question = self._button("", self.question_clicked.emit)
         self.question.setProperty("tone", "warning")
-        self.question.clicked.connect(self.question_clicked)
         self.question.hide()
         self._ticking = QTimer(self)
         self._ticking.setInterval(TICK_MS)
@@ -70,8 +71,16 @@ class StatusLine(QWidget):
         row.setSpacing(4 * UNIT)
         row.addWidget(self.state, 2)
         row.addWidget(self.refusal, 3)
+        row.addWidget(self.kept)
         row.addWidget(self.question)
         row.addWidget(self.problems)
+
+    def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setProperty("quiet", True)
+        button.setProperty("small", True)
+        button.clicked.connect(lambda _checked=False: pressed())
+        return button
 
     def show_session(self, session: Session | None) -> None:
         """Follow another document; None for none."""
@@ -90,6 +99,11 @@ class StatusLine(QWidget):
         self._effect.setOpacity(1.0)
         self.refusal.set_full_text(text)
         self._shown.start()
+
+    def note_kept(self, run_id: str) -> None:
+        """A run has ended and is kept."""
+        self._kept.add(run_id)
+        self._show_kept()
 
     def count(self, errors: int, warnings: int) -> None:
         """Say how many problems there are."""
@@ -113,8 +127,19 @@ class StatusLine(QWidget):
             self.question.setAccessibleName(f"{text}; go there" if text else "")
             self.question.setVisible(bool(text))
 
+    def _show_kept(self) -> None:
+        """Say under which id the run that is shown is kept, once it is over; a run of the past says so itself."""
+        session = self._session
+        is_kept = session is not None and session.run is None and not session.is_past and session.run_id in self._kept
+        self.kept.setVisible(is_kept)
+        if is_kept and session is not None:
+            self.kept.setText(f"Kept as run {short_id(session.run_id)}")
+            self.kept.setAccessibleName(f"{self.kept.text()}; show it among the runs")
+            self.kept.setToolTip("Show it among the runs")
+
     def _show_state(self) -> None:
         self._show_question()
+        self._show_kept()
         session = self._session
         self.problems.setVisible(session is not None)
         if session is None or session.picture is None or session.run_workflow is None:

@@ -21,6 +21,7 @@ from engine.cli.common_options import (
     SourceName,
     finite,
 )
+from engine.cli.consent import Allow
 from engine.cli.history import StorePath
 from engine.errors import EngineError
 
@@ -69,6 +70,7 @@ def batch_command(
     allow_unknown_price: AllowUnknownPrice = False,
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
+    allow: Allow = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the summary as one JSON object.")] = False,
     store: StorePath = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not keep the runs in the history.")] = False,
@@ -82,6 +84,7 @@ def batch_command(
     """
     from engine import Batch, BatchOptions, RunOptions, inputs_of_table, read_table
     from engine.cli.batch_view import BatchView
+    from engine.cli.consent import ask_consent
     from engine.cli.history import models_with
     from engine.cli.run_command import open_history, refuse_broken
     from engine.cli.sources import open_source
@@ -99,6 +102,8 @@ def batch_command(
     )
     refuse_broken(source.workflow, file, options)
     inputs = inputs_of_table(source.workflow, read_table(table), _columns(columns or ()), ignore_others=ignore_others)
+    if not source.is_template:
+        ask_consent(source.workflow, allow=allow)
     kept = None if no_store else open_history(store)
     view = BatchView(len(inputs), is_quiet=as_json)
     try:

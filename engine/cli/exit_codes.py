@@ -12,4 +12,6 @@ class ExitCode(IntEnum):
     FAILED = 1
     REFUSED = 2
     """Wrong use, or a document, an input or a model name with which nothing can be started."""
+    WAITING = 3
+    """The run waits for a person; it is kept, and goes on with their answer."""
     INTERRUPTED = 130

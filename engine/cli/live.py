@@ -67,9 +67,18 @@ class LiveView:
         if line:
             self._screen.line(line)
 
+    def step_back(self) -> None:
+        """Wipe the picture away."""
+        self._live.stop()
+
+    def step_forward(self) -> None:
+        """Draw it again."""
+        self._live.start()
+
     async def _tick(self) -> None:
         while True:
-            self._live.refresh()
+            if self._live.is_started:
+                self._live.refresh()
             await asyncio.sleep(_REFRESH_S)
 
 

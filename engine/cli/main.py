@@ -12,15 +12,20 @@ from typing import Annotated
 import typer
 
 from engine import __version__
+from engine.cli.added import add_extensions
 from engine.cli.batch_command import batch_command
 from engine.cli.exit_codes import ExitCode
+from engine.cli.export_command import export_command
 from engine.cli.graph_command import graph_command
+from engine.cli.import_command import import_command
 from engine.cli.models_command import models_app
 from engine.cli.nodes_command import nodes_command
 from engine.cli.output import err, give_up_stdout, prepare_streams
+from engine.cli.plugins_command import plugins_command
 from engine.cli.run_command import run_command
 from engine.cli.runs_command import runs_app
 from engine.cli.templates_command import templates_command
+from engine.cli.tools_command import tools_command
 from engine.cli.validate_command import validate_command
 from engine.errors import EngineError
 
@@ -33,7 +38,11 @@ app.command("batch")(batch_command)
 app.add_typer(runs_app, name="runs")
 app.command("validate")(validate_command)
 app.command("graph")(graph_command)
+app.command("import")(import_command)
+app.command("export")(export_command)
 app.command("nodes")(nodes_command)
+app.command("tools")(tools_command)
+app.command("plugins")(plugins_command)
 app.command("templates")(templates_command)
 app.add_typer(models_app, name="models")
 
@@ -41,6 +50,9 @@ app.add_typer(models_app, name="models")
 @app.callback(invoke_without_command=True)
 def program(
     context: typer.Context,
+    plugin: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Load this installed plugin for this call. Repeatable.")
+    ] = None,
     version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
 ) -> None:
     """Run workflows in which a language model improves its own work.
@@ -55,6 +67,8 @@ def program(
     if context.invoked_subcommand is None:
         # Rich writes the help itself and gives back nothing.
         sys.stdout.write(context.get_help())
+    else:
+        add_extensions(plugin or ())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -48,6 +48,14 @@ class Screen:
 
         self.console.print(Text(harmless(text), style=style), soft_wrap=True)
 
+    def piece(self, text: str) -> None:
+        """Write a text, made harmless, and stay on its line."""
+        from rich.text import Text
+
+        from engine.document.wording import harmless
+
+        self.console.print(Text(harmless(text)), end="", soft_wrap=True)
+
     def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
         """Write texts, made harmless, each in its style, and a newline."""
         from rich.text import Text

@@ -20,10 +20,12 @@ from engine.runner.events import (
     NodeSkipped,
     NodeStarted,
     NodeStreaming,
+    NodeWaiting,
     RunNotKept,
     RunResumed,
     RunStarted,
 )
+from engine.runner.questions import CLOSING
 from engine.values import to_text
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -69,6 +71,7 @@ class Progress:
         document: The document that runs; None where it is not known.
         iterations: Those that each loop has ended, by its full path; items in the order in which they ended.
         iterators: The full paths of those loops that are iterators.
+        questions: What waits for a person, by path.
         is_kept: Whether the history has all of it, should the run be kept at all.
     """
 
@@ -83,15 +86,19 @@ class Progress:
     document: Workflow | None = None
     iterations: dict[str, list[LoopIterationCompleted]] = field(default_factory=dict[str, list[LoopIterationCompleted]])
     iterators: set[str] = field(default_factory=set[str])
+    questions: dict[str, NodeWaiting] = field(default_factory=dict[str, NodeWaiting])
     is_kept: bool = True
 
     def take(self, event: AnyEvent) -> None:
         """Go on by one event."""
+        self._ask(event)
         match event:
             case RunStarted():
                 self.workflow, self.models, self.started = event.workflow, event.models, event.time
             case RunResumed():
+                # What was at work or waited when the run broke off begins anew, or asks anew.
                 self.started = event.time
+                self.at_work.clear()
             case NodeStarted():
                 self._begin(event.path, event.node_type)
             case NodeStreaming():
@@ -116,6 +123,14 @@ class Progress:
             self.iterators.add(path)
         if node_type not in PAIR_BY_START:  # a loop has its bar
             self.at_work[path] = NodeAtWork(node_type)
+
+    def _ask(self, event: AnyEvent) -> None:
+        if isinstance(event, NodeWaiting):
+            self.questions[event.path] = event
+        elif isinstance(event, CLOSING):
+            self.questions.pop(event.path, None)
+        elif isinstance(event, RunResumed):
+            self.questions.clear()
 
     def _say(self, path: str, words: str, *, joined: bool) -> None:
         node = self.at_work.get(path)

@@ -23,6 +23,7 @@ from engine.cli.common_options import (
     ResultJson,
     SourceName,
 )
+from engine.cli.consent import Allow
 from engine.cli.history import StorePath
 from engine.errors import EngineError
 
@@ -51,6 +52,7 @@ def run_command(
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
     allow_code: AllowCode = False,
+    allow: Allow = False,
     events: EventLines = False,
     as_json: ResultJson = False,
     store: StorePath = None,
@@ -69,6 +71,7 @@ def run_command(
     form = Form(events, as_json)
     kept: Store | None = None
     try:
+        from engine.cli.consent import ask_consent
         from engine.cli.history import models_with
         from engine.cli.inputs import parse_inputs
         from engine.cli.sources import open_source
@@ -87,6 +90,8 @@ def run_command(
         )
         refuse_broken(source.workflow, file, options)
         inputs = parse_inputs(source.workflow, given or ())
+        if not source.is_template:
+            ask_consent(source.workflow, allow=allow)
         kept = None if no_store else open_history(store)
         models = models_with(store, kept)
 
@@ -95,7 +100,7 @@ def run_command(
                 models.get(model)
             return start(source.workflow, inputs, replace(options, models=models, store=kept))
 
-        result, is_kept = asyncio.run(watch(begin, models, form))
+        watched = asyncio.run(watch(begin, models, form))
     except EngineError as error:
         if as_json:
             from engine.cli.output import write_json
@@ -106,7 +111,7 @@ def run_command(
     finally:
         if kept is not None:
             kept.close()
-    return tell(result, form, is_kept=is_kept and kept is not None)
+    return tell(watched, form, is_kept=kept is not None)
 
 
 def open_history(path: Path | None) -> Store | None:

@@ -9,6 +9,7 @@ import typer
 
 from engine.cli.exit_codes import ExitCode
 from engine.cli.history import StorePath, history, moment, summary_json, when
+from engine.cli.runs_answer import runs_answer
 from engine.cli.runs_diff import runs_diff
 from engine.cli.runs_exchange import runs_export, runs_import
 from engine.cli.runs_go_on import runs_fork, runs_resume
@@ -22,6 +23,7 @@ runs_app = typer.Typer()
 runs_app.command("show")(runs_show)
 runs_app.command("diff")(runs_diff)
 runs_app.command("resume")(runs_resume)
+runs_app.command("answer")(runs_answer)
 runs_app.command("fork")(runs_fork)
 runs_app.command("export")(runs_export)
 runs_app.command("import")(runs_import)
@@ -38,7 +40,7 @@ def runs_command(
     ] = "",
     status: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATUS", help="Only those that are running, paused, interrupted, and so on. Repeatable."),
+        typer.Option(metavar="STATUS", help="Only those running, waiting, interrupted, and so on. Repeatable."),
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only those begun since: 2026-11-28, or 7d for seven days ago.")

@@ -20,6 +20,7 @@ from engine.cli.common_options import (
     ModelName,
     ResultJson,
 )
+from engine.cli.consent import Allow
 from engine.cli.history import RunName, StorePath, can_ask, history, models_with
 from engine.errors import EngineError
 
@@ -50,6 +51,7 @@ def runs_resume(
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
     allow_code: AllowCode = False,
+    allow: Allow = False,
     events: EventLines = False,
     as_json: ResultJson = False,
     store: StorePath = None,
@@ -61,6 +63,7 @@ def runs_resume(
     Example: loopwright runs resume ab12 --budget-usd 1.00
     """
     from engine import RunOptions
+    from engine.cli.consent import ask_consent
     from engine.store.resume import resume, resume_with
 
     with history(context, store) as kept:
@@ -75,13 +78,15 @@ def runs_resume(
             allow_code=allow_code,
         )
 
+        source, workflow = _opened(document) if document is not None else ("", ran(kept, run_id))
+        ask_consent(workflow, allow=allow)
+
         def begin(given: RunOptions) -> Run:
             if document is None:
                 return resume(kept, run_id, given, retry_in_flight=retry_in_flight)
-            source, workflow = _opened(document)
             return resume_with(kept, run_id, workflow, _with_source(given, source))
 
-        return _Going(kept, options, model, events, as_json).on(begin)
+        return Going(kept, options, model, events, as_json).on(begin)
 
 
 def runs_fork(
@@ -114,6 +119,7 @@ def runs_fork(
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
     allow_code: AllowCode = False,
+    allow: Allow = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it starts.")] = False,
     events: EventLines = False,
     as_json: ResultJson = False,
@@ -126,6 +132,7 @@ def runs_fork(
     Example: loopwright runs fork ab12 --at loop[2] --set draft.temperature=0.2
     """
     from engine import RunOptions
+    from engine.cli.consent import ask_consent
     from engine.cli.inputs import text_or_file
     from engine.cli.settings_option import read_settings
     from engine.store.resume import Changes, fork, plan_fork
@@ -134,7 +141,7 @@ def runs_fork(
         run_id = kept.find(run).run_id
         source, other = _opened(document) if document is not None else ("", None)
         changes = Changes(
-            settings=read_settings(settings or (), other or _ran(kept, run_id)),
+            settings=read_settings(settings or (), other or ran(kept, run_id)),
             value=None if value is None else text_or_file(value, "--value"),
             has_value=value is not None,
             model=model,
@@ -142,6 +149,8 @@ def runs_fork(
             document=other,
         )
         plan = plan_fork(kept, run_id, at, changes)
+        ask_consent(other or ran(kept, run_id), allow=allow)
+        ask_consent(plan.workflow, allow=True)  # the person has made the changes just now
         _announce(plan)
         if not yes and can_ask():
             typer.confirm("Start it?", abort=True, err=True, default=True)
@@ -153,12 +162,12 @@ def runs_fork(
             allow_private_addresses=allow_private_addresses,
             allow_code=allow_code,
         )
-        going = _Going(kept, _with_source(options, source), model, events, as_json)
+        going = Going(kept, _with_source(options, source), model, events, as_json)
         return going.on(lambda given: fork(kept, plan, given))
 
 
 @dataclass(frozen=True, slots=True)
-class _Going:
+class Going:
     """How a run goes on: where it is kept, with which options and model, and how it is told."""
 
     store: Store
@@ -186,7 +195,7 @@ class _Going:
             return begin(replace(self.options, models=models))
 
         try:
-            result, is_kept = asyncio.run(watch(begun, models, form))
+            watched = asyncio.run(watch(begun, models, form))
         except EngineError as error:
             if self.as_json:
                 from engine.cli.output import write_json
@@ -194,7 +203,7 @@ class _Going:
 
                 write_json(refusal_to_json(error))
             raise
-        return tell(result, form, is_kept=is_kept)
+        return tell(watched, form)
 
 
 def _opened(document: str) -> tuple[str, Workflow]:
@@ -210,7 +219,8 @@ def _with_source(options: RunOptions, source: str) -> RunOptions:
     return replace(options, source=source)
 
 
-def _ran(store: Store, run_id: str) -> Workflow:
+def ran(store: Store, run_id: str) -> Workflow:
+    """The document as a run ran it."""
     from engine.document.files import loads
 
     return loads(store.document(run_id), source=f"run {run_id}")

@@ -21,6 +21,7 @@ from engine.runner.events import (
     NodeCompleted,
     NodeFailed,
     NodeRetrying,
+    NodeWaiting,
     RunNotKept,
     RunStarted,
 )
@@ -49,6 +50,14 @@ class View(Protocol):
         """Show one event; `OSError` means that nobody can see it any more."""
         ...
 
+    def step_back(self) -> None:
+        """Leave the terminal to whoever asks a person."""
+        ...
+
+    def step_forward(self) -> None:
+        """Have it again."""
+        ...
+
 
 class QuietView:
     """Shows nothing."""
@@ -61,6 +70,12 @@ class QuietView:
 
     def take(self, event: AnyEvent) -> None:
         """Show nothing."""
+
+    def step_back(self) -> None:
+        """There is nothing to take away."""
+
+    def step_forward(self) -> None:
+        """There is nothing to bring back."""
 
 
 class EventView(QuietView):
@@ -110,6 +125,8 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
             lines = _told(event.path, (f"failed: {event.error}",))
         case NodeRetrying():
             lines = _told(event.path, (f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}",))
+        case NodeWaiting():
+            lines = _told(event.path, (f"waits for an answer: {one_line(event.message, PREVIEW_CHARACTERS)}",))
         case RunNotKept():
             lines = [f"The run is not kept from here on: {event.error} {event.remedy}".rstrip()]
         case BudgetWarning():

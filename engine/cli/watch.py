@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.cli.exit_codes import ExitCode
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine.cli.progress import Progress
     from engine.cli.views import NoteOf, View
     from engine.models.catalogue import Models
+    from engine.runner.events import NodeWaiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +34,37 @@ class Form:
         return self.events or self.as_json
 
 
-async def watch(begin: Callable[[], Run], models: Models, form: Form) -> tuple[RunResult, bool]:
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A run that was watched.
+
+    Attributes:
+        result: What it came to; its status is `running` where it was put aside to wait for a person.
+        is_kept: Whether the history has all of it, should the run have been begun to be kept.
+        questions: What it waits for, by path.
+    """
+
+    result: RunResult
+    is_kept: bool
+    questions: dict[str, NodeWaiting] = field(default_factory=dict[str, "NodeWaiting"])
+
+
+async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched:
     """Begin a run and show it until it has ended. Ctrl+C stops it in good order.
 
-    What a run that goes on had told before is taken into account, and not shown once more.
+    What a run that goes on had told before is taken into account, and not shown once more. Where it asks, a person at
+    the terminal answers; without one it is put aside as soon as nothing else is left to do.
 
     Args:
         begin: Begins it; called in the event loop.
         models: Its models, closed at the end.
         form: How it is told.
 
-    Returns:
-        What it came to, and whether all of it was kept, should it have been begun to be.
-
     Raises:
         EngineError: It cannot be begun.
     """
+    from engine.cli.attending import Attendant
+    from engine.cli.history import can_ask
     from engine.cli.interrupt import Interrupts
     from engine.cli.progress import Progress
 
@@ -59,29 +75,33 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> tuple[R
         run = begin()
         progress.document = run.workflow
         loop = asyncio.get_running_loop()
+        attendant = Attendant(run, progress, view, has_person=can_ask())
         with Interrupts(lambda: loop.call_soon_threadsafe(run.cancel)):
             try:
                 async with view:
-                    async for event in run.events():
-                        progress.take(event)
-                        if event.time >= begun:
-                            view.take(event)
+                    try:
+                        async for event in run.events():
+                            progress.take(event)
+                            if event.time >= begun:
+                                attendant.take(event)
+                    finally:
+                        attendant.close()
             finally:
                 # Does nothing to a run that has ended; one that nobody can watch any more is stopped.
                 run.cancel()
                 result = await run.result()
-        return result, progress.is_kept
+        return Watched(result, progress.is_kept, progress.questions)
     finally:
         await models.close()
 
 
-def tell(result: RunResult, form: Form, *, is_kept: bool) -> int:
+def tell(watched: Watched, form: Form, *, is_kept: bool = True) -> int:
     """Report what a run has come to.
 
     Args:
-        result: What it has come to.
+        watched: The run.
         form: How it is told.
-        is_kept: Whether the history has it, so that its id is worth telling.
+        is_kept: Whether the history was to have it.
 
     Returns:
         The exit code.
@@ -89,6 +109,9 @@ def tell(result: RunResult, form: Form, *, is_kept: bool) -> int:
     from engine.cli.output import err, write_json
     from engine.cli.report import write_failure, write_report
 
+    result, is_kept = watched.result, watched.is_kept and is_kept
+    if result.status == "running":
+        return _tell_waiting(watched, form, is_kept=is_kept)
     if form.as_json:
         write_json(result.to_json())
     if not form.for_machines:
@@ -103,6 +126,31 @@ def tell(result: RunResult, form: Form, *, is_kept: bool) -> int:
     if result.status == "cancelled":
         err().line("The run was cancelled.")
     return {"completed": ExitCode.DONE, "cancelled": ExitCode.INTERRUPTED}.get(result.status, ExitCode.FAILED)
+
+
+def _tell_waiting(watched: Watched, form: Form, *, is_kept: bool) -> int:
+    """Say what a run waits for that was put aside, and how to answer."""
+    from engine.cli.asking import how_to_answer, question_lines
+    from engine.cli.output import err, write_json
+
+    run_id, questions = watched.result.run_id, watched.questions
+    if form.as_json:
+        asked = {path: question.to_json() for path, question in questions.items()}
+        write_json({**watched.result.to_json(), "status": "waiting", "waiting": asked})
+    screen = err()
+    if not is_kept:
+        screen.line(
+            f"The run waits for an answer at {', '.join(questions)}, and is not kept: nobody can give one later. "
+            "Run it on a terminal, or let it be kept.",
+            style="red",
+        )
+        return ExitCode.FAILED
+    for question in questions.values():
+        for number, line in enumerate(question_lines(question)):
+            screen.line(line, style="" if number else "bold")
+        screen.line(how_to_answer(run_id, question))
+    screen.line(f"The run {run_id} waits for {'an answer' if len(questions) == 1 else 'answers'}; nothing is lost.")
+    return ExitCode.WAITING
 
 
 def _notes(models: Models) -> NoteOf:

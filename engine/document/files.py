@@ -66,13 +66,21 @@ def load(path: str | os.PathLike[str]) -> Workflow:
     Raises:
         DocumentError: There is no such file, it cannot be read, or it is no document that can be opened.
     """
+    return loads(read_file(path), source=os.fspath(path))
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of an ordinary file that is no larger than a document may be.
+
+    Raises:
+        DocumentError: There is no such file, or it cannot be read.
+    """
     name = shown(os.fspath(path))
     try:
-        content = _read(Path(path), name)
+        return _read(Path(path), name)
     except (OSError, ValueError) as error:
         message = f"{name}: The file cannot be opened: {_reason(error)}."
         raise DocumentError(message, "Check the path and the permissions of the file.") from error
-    return loads(content, source=name)
 
 
 def save(workflow: Workflow, path: str | os.PathLike[str]) -> None:

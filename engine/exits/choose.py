@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from engine.exits.added import Added
 from engine.exits.base import EndedIteration, ExitCondition
 from engine.exits.evaluator import Evaluator
 from engine.exits.every import Every
@@ -58,6 +59,8 @@ def _listed(one: ListedCondition) -> ExitCondition:  # noqa: PLR0911 - one line 
             return SpentBudget(one.budget_usd)
         case "time":
             return SpentTime(one.seconds)
+        case "plugin":
+            return Added(one.plugin_condition, one.plugin_settings)
     assert_never(one.condition)
 
 

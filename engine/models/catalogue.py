@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.models.added import added_prefixes, split_added
 from engine.models.base import Model, ModelError, ModelErrorKind
 from engine.models.keys import Keys, KeyStoreError
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX, check_model_name
@@ -94,7 +95,7 @@ class Models:
             ModelError: No model can have that name (`NOT_FOUND`), or a script or a recorded run cannot be read.
         """
         check_model_name(name)
-        if name == EMBEDDED_MODEL or name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)):
+        if name == EMBEDDED_MODEL or name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)) or split_added(name):
             api_base = None
         key = (name, api_base)
         if key not in self._models:
@@ -117,6 +118,9 @@ class Models:
             return ScriptedModel(Path(name.removeprefix(SCRIPTED_PREFIX)))
         if name.startswith(RECORDED_PREFIX):
             return self._make_recorded(name.removeprefix(RECORDED_PREFIX))
+        added = split_added(name)
+        if added is not None:
+            return _make_added(*added)
         from engine.models.litellm_adapter import LiteLLMModel
 
         return LiteLLMModel(name, api_base=api_base, keys=self.keys)
@@ -129,6 +133,20 @@ class Models:
                 "Give the models a history, as `loopwright run` does.",
             )
         return self._recorded(run)
+
+
+def _make_added(prefix: str, name: str) -> Model:
+    """Let a plugin make its model; whatever it raises becomes a sentence."""
+    try:
+        return added_prefixes()[prefix](name)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            ModelErrorKind.UNAVAILABLE,
+            f"The plugin that adds models {prefix}:… could not make {name[:100]!r} ({type(error).__name__}).",
+            "Report it to whoever makes the plugin.",
+        ) from error
 
 
 class _SharedEmbedded:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 
+from engine.models.added import split_added
 from engine.models.base import ModelError, ModelErrorKind
 
 EMBEDDED_MODEL = "embedded:smollm2-135m"
@@ -73,6 +74,8 @@ def check_model_name(name: str) -> None:
         raise ModelError(ModelErrorKind.NOT_FOUND, "The name of the model is empty.", _HOW_TO_WRITE)
     prefix, colon, rest = name.partition(":")
     if name == EMBEDDED_MODEL or (prefix + colon in {SCRIPTED_PREFIX, RECORDED_PREFIX} and rest):
+        return
+    if split_added(name) is not None:
         return
     prefix, slash, model = name.partition("/")
     if slash and model and prefix in LITELLM_PREFIXES:

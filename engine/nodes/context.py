@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol
+from typing import Any, Final, Generic, Literal, Protocol
 
 from engine.expr import Scope
 from engine.models.base import Message, Reply, Request, ToolDefinition, Usage
@@ -18,10 +18,16 @@ from engine.values import Value
 QuestionKind = Literal["approval", "question"]
 """What a person is asked for: to approve a value, or to answer a question."""
 
+APPROVE: Final = "approve"
+REJECT: Final = "reject"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person answered: one of the choices (or none), the value as they left it, and a comment."""
+    """What a person answered: one of the choices (or none), the value as they left it, and a comment.
+
+    A value of null leaves it as it was.
+    """
 
     choice: str = ""
     value: Value = None

@@ -48,7 +48,7 @@ def _check(config: InputConfig) -> list[FieldProblem]:
 
 async def _run(context: NodeContext[InputConfig]) -> Outputs:
     # The run has made the value fit the declared type before it began; a JSON text read twice would be another value.
-    return {"value": context.services.parameter(context.config.name or context.path)}
+    return {"value": context.services.parameter(context.config.name or context.path.rpartition(".")[2])}
 
 
 SPEC = NodeSpec(

@@ -107,7 +107,8 @@ class _Verdict:
     scores: dict[str, float]
 
 
-def _schema(config: JudgeConfig) -> dict[str, Any]:
+def judge_schema(config: JudgeConfig) -> dict[str, Any]:
+    """What a judge's verdict is to look like."""
     score = {"type": "number", "minimum": 0, "maximum": HIGHEST_SCORE}
     properties: dict[str, Any] = {"reason": {"type": "string"}}
     required = ["reason", "done"]
@@ -161,7 +162,7 @@ async def _run(context: NodeContext[JudgeConfig]) -> Outputs:
     config, prepared = context.config, context.prepared
     assert isinstance(prepared, Template)
     criteria = prepared.render(context.scope).strip()
-    schema, messages = _schema(config), judge_question(config, criteria, to_text(context.inputs["output"]))
+    schema, messages = judge_schema(config), judge_question(config, criteria, to_text(context.inputs["output"]))
     verdicts: list[_Verdict] = []
     for _ in range(config.runs):
         try:

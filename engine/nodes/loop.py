@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.document.problems import Severity
+from engine.document.wording import shown
+from engine.errors import EngineError
+from engine.nodes.added_conditions import added_conditions
 from engine.nodes.judge import judge_text
 from engine.nodes.loop_config import ITERATION_NAMES, MAX_ITERATIONS_CAP, LoopConfig, asks_for_more_than_the_count
+from engine.nodes.loop_exits import ListedCondition
 from engine.nodes.spec import (
     Category,
     FieldProblem,
@@ -113,6 +117,29 @@ def _listed_problems(config: LoopConfig) -> Iterator[FieldProblem]:
             )
         if one.condition == "until" and not one.until.strip():
             yield FieldProblem("no-expression", f"{field}.until", "The expression is missing.", "Write it.")
+        if one.condition == "plugin":
+            yield from _added_problems(one, field)
+
+
+def _added_problems(one: ListedCondition, field: str) -> Iterator[FieldProblem]:
+    added = added_conditions().get(one.plugin_condition)
+    if added is None:
+        known = ", ".join(added_conditions()) or "none, for no plugin that is enabled adds one"
+        message = f'There is no exit condition "{shown(one.plugin_condition)}".'
+        remedy = f"Enable the plugin that adds it. There are: {known}."
+        yield FieldProblem("unknown-condition", f"{field}.plugin_condition", message, remedy)
+        return
+    try:
+        added.make(one.plugin_settings)
+    except EngineError as error:
+        yield FieldProblem("bad-condition-settings", f"{field}.plugin_settings", error.message, error.remedy)
+    except Exception as error:  # whatever a plugin raises
+        yield FieldProblem(
+            "plugin-failed",
+            f"{field}.plugin_settings",
+            f'The exit condition "{added.name}" of a plugin failed: {type(error).__name__}.',
+            "Report it to whoever makes the plugin.",
+        )
 
 
 def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldProblem | None:

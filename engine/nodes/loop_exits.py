@@ -7,7 +7,16 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 ConditionName = Literal[
-    "evaluator", "judge", "until", "stable_output", "plateau", "oscillation", "max_iterations", "budget", "time"
+    "evaluator",
+    "judge",
+    "until",
+    "stable_output",
+    "plateau",
+    "oscillation",
+    "max_iterations",
+    "budget",
+    "time",
+    "plugin",
 ]
 NO_CONVERGENCE: Final = frozenset({"max_iterations", "budget", "time"})
 """Conditions that end a loop without its having got anywhere by itself."""
@@ -29,7 +38,7 @@ class ListedCondition(BaseModel):
             "until: an expression is true. stable_output: the result stops changing. "
             "plateau: the best score has not risen for a while. "
             "oscillation: the result comes back to an earlier one. max_iterations: so many iterations were made. "
-            "budget: so much was spent. time: so much time has passed."
+            "budget: so much was spent. time: so much time has passed. plugin: a condition that a plugin adds."
         ),
     )
     until: str = Field(
@@ -85,4 +94,16 @@ class ListedCondition(BaseModel):
         title="Seconds",
         description="The loop stops after the iteration in which this much time has passed.",
         json_schema_extra=_shown("time"),
+    )
+    plugin_condition: str = Field(
+        default="",
+        title="The plugin's condition",
+        description="Its name, as the plugin calls it.",
+        json_schema_extra=_shown("plugin"),
+    )
+    plugin_settings: dict[str, Any] = Field(
+        default_factory=dict[str, Any],
+        title="Its settings",
+        description="A JSON object, as the plugin describes it.",
+        json_schema_extra={"widget": "json", **_shown("plugin")},
     )

@@ -1,7 +1,7 @@
 """Which node types there are.
 
 The built-in types are listed here and nowhere else. Loading a plugin executes it, so nothing is loaded because a
-document was opened: types from elsewhere are added by whoever starts the program, through `Registry.with_types`.
+document was opened: types from elsewhere are added by whoever starts the program, through `Registry.add`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,20 @@ import difflib
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from engine.nodes import agent, aggregator, iterator, llm, loop, output, router, tool, transform, validator
+from engine.nodes import (
+    agent,
+    aggregator,
+    approval,
+    iterator,
+    llm,
+    loop,
+    output,
+    router,
+    subflow,
+    tool,
+    transform,
+    validator,
+)
 from engine.nodes import exit as exit_node
 from engine.nodes import input as input_node
 from engine.nodes.spec import AnySpec
@@ -34,13 +47,25 @@ class Registry:
         """A registry with further types; one of the same name takes the place of the old one."""
         return Registry([*self._specs.values(), *specs])
 
+    def add(self, specs: Iterable[AnySpec]) -> None:
+        """Add types, as a plugin does when the program starts: all of them, or none.
+
+        Raises:
+            ValueError: There is one of that name.
+        """
+        added = {spec.type: spec for spec in specs}
+        taken = next((name for name, spec in added.items() if self._specs.get(name, spec) is not spec), None)
+        if taken is not None:
+            raise ValueError(f"there is a node type {taken!r} already")
+        self._specs |= added
+
     def __iter__(self) -> Iterator[AnySpec]:
         return iter(self._specs.values())
 
 
 @cache
 def builtin_registry() -> Registry:
-    """The node types that come with the program."""
-    plain = (input_node, output, llm, agent, router, transform, validator, tool)
-    modules = (*plain, loop, exit_node, iterator, aggregator)
+    """The node types that come with the program, and those that enabled plugins have added to it."""
+    plain = (input_node, output, llm, agent, router, transform, validator, approval, tool)
+    modules = (*plain, loop, exit_node, iterator, aggregator, subflow)
     return Registry(module.SPEC for module in modules)

@@ -196,7 +196,9 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
     names = [branch.name for branch in config.branches]
     messages = router_question(config, criteria.render(context.scope), to_text(context.inputs["input"]))
     try:
-        return await ask(context, config, messages, _schema(names), partial(read_verdict, names=names), "verdict")
+        return await ask(
+            context, config, messages, verdict_schema(names), partial(read_verdict, names=names), "verdict"
+        )
     except UnreadableReplyError as error:
         failure = str(error)
     fallback = fallback_branch(names)
@@ -218,7 +220,8 @@ def fallback_branch(names: Sequence[str]) -> str | None:
     return others[0] if DONE in names and len(others) == 1 else None
 
 
-def _schema(names: Sequence[str]) -> dict[str, Value]:
+def verdict_schema(names: Sequence[str]) -> dict[str, Value]:
+    """What a model's verdict is to look like."""
     return {
         "type": "object",
         "properties": {

@@ -7,7 +7,7 @@ an iteration. With an iterator and its aggregator it is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from engine.document.ids import make_id
 from engine.document.model import Workflow
@@ -21,7 +21,7 @@ from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
 from engine.nodes.registry import Registry
-from engine.nodes.spec import PortType
+from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.check import check_structure
 from engine.plan.edges import Link
 from engine.plan.graph import (
@@ -32,6 +32,7 @@ from engine.plan.graph import (
     IteratorPlan,
     LoopPlan,
     NodePlan,
+    PartPlan,
     Plan,
 )
 from engine.plan.graphs import Graph, make_graph
@@ -55,15 +56,25 @@ def build(
         raise DocumentError(
             f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
-    resolved = structure.resolution.nodes.values()
-    choices = (node.spec.model(node.config) for node in resolved if node.node.enabled)
     return Plan(
         graph=_Level(structure, None, max_iterations_cap).build(),
-        models=tuple(dict.fromkeys(choice for choice in choices if choice is not None)),
-        parameters={
-            node.config.name or node.id: node.config for node in resolved if isinstance(node.config, InputConfig)
-        },
+        models=tuple(dict.fromkeys(_models(structure))),
+        parameters=_parameters(structure),
     )
+
+
+def _models(structure: Structure) -> Iterator[ModelChoice]:
+    for node in structure.resolution.nodes.values():
+        choice = node.spec.model(node.config) if node.node.enabled else None
+        if choice is not None:
+            yield choice
+        if node.id in structure.parts and node.node.enabled:
+            yield from _models(structure.parts[node.id])
+
+
+def _parameters(structure: Structure) -> dict[str, InputConfig]:
+    resolved = structure.resolution.nodes.values()
+    return {node.config.name or node.id: node.config for node in resolved if isinstance(node.config, InputConfig)}
 
 
 class _Level:
@@ -174,6 +185,7 @@ class _Level:
             exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
             tells_iteration=self._tells_iteration(resolved),
             result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
+            part=self._part(resolved.id),
         )
 
     def _inputs(self, resolved: Resolved) -> tuple[InputPlan, ...]:
@@ -217,6 +229,10 @@ class _Level:
             expression=compile_expression(config.expression) if config.source == "expression" else None,
             condition=compile_expression(config.condition) if config.condition.strip() else None,
         )
+
+    def _part(self, node: str) -> PartPlan | None:
+        inner = self.structure.parts.get(node)
+        return None if inner is None else PartPlan(_Level(inner, None, self.cap).build(), _parameters(inner))
 
     def _tells_iteration(self, resolved: Resolved) -> bool:
         """Whether this is the first model node of a body whose loop tells it about the iteration."""

@@ -18,6 +18,7 @@ from engine.nodes.registry import Registry
 from engine.plan.config_words import config_faults
 from engine.plan.exit_loop import exit_loop_problems
 from engine.plan.names import name_problems
+from engine.plan.parts import told_of_part
 from engine.plan.structure import Structure, analyse
 
 
@@ -45,6 +46,7 @@ def check_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERA
         *exit_loop_problems(structure),
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
+        *_part_problems(structure, max_iterations_cap),
     ]
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}
     return sorted(problems, key=lambda problem: position.get(problem.node or "", -1))
@@ -118,3 +120,12 @@ def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
         fault = range_problem(resolved.config.max_iterations, cap)
         if fault is not None:
             yield Problem(fault.code, fault.message, fault.remedy, fault.severity, node=resolved.id, field=fault.field)
+
+
+def _part_problems(structure: Structure, cap: int) -> Iterator[Problem]:
+    """What is wrong with the workflows in subflows, told at the subflow."""
+    for node_id, inner in structure.parts.items():
+        subflow = structure.resolution.nodes[node_id]
+        for problem in check_structure(inner, max_iterations_cap=cap):
+            if problem.code != "no-output":
+                yield told_of_part(subflow, problem)

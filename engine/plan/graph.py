@@ -61,6 +61,7 @@ class NodePlan:
         exit_of: For an exit or an aggregator, the position of its loop or iterator.
         tells_iteration: Whether it is told about its iteration.
         result_name: For an output, what the workflow's result is called.
+        part: For a subflow, what it runs.
     """
 
     position: int
@@ -80,12 +81,18 @@ class NodePlan:
     tells_iteration: bool = False
     result_name: str | None = None
     iterator: IteratorPlan | None = None
+    part: PartPlan | None = None
 
     @property
     def body(self) -> GraphPlan | None:
-        """What a loop or an iterator runs again and again; None for any other node."""
-        repeated = self.loop or self.iterator
-        return None if repeated is None else repeated.body
+        """The graph inside it: what a loop or an iterator runs again and again, what a subflow runs; None elsewhere."""
+        inside = self.loop or self.iterator or self.part
+        return inside.body if inside is not None else None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether its body runs again and again: what it is has iterations."""
+        return self.loop is not None or self.iterator is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,6 +164,19 @@ class IteratorPlan:
     aggregator: int
     expression: Expression | None
     condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartPlan:
+    """A subflow and the workflow in it.
+
+    Attributes:
+        body: The workflow.
+        parameters: The settings of its inputs, by name.
+    """
+
+    body: GraphPlan
+    parameters: dict[str, InputConfig]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,7 @@ from engine.plan.bodies import Body, body_problems, find_body, parents
 from engine.plan.edges import Link, links
 from engine.plan.graphs import Graph, find_cycle, make_graph, ordered
 from engine.plan.pairing import pair
+from engine.plan.parts import inner_workflows
 from engine.plan.resolve import Resolution, resolve
 
 
@@ -33,6 +34,7 @@ class Structure:
         evaluators: For each loop, the one router that controls it, where there is one.
         feedback_ends: For each loop, the ends of its router branches that lead nowhere, in the document's order.
         problems: All that was found wrong on the way.
+        parts: The workflow in each subflow, taken apart, by the subflow's id.
     """
 
     workflow: Workflow
@@ -44,6 +46,7 @@ class Structure:
     evaluators: dict[str, str] = field(default_factory=dict[str, str])
     feedback_ends: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     problems: list[Problem] = field(default_factory=list[Problem])
+    parts: dict[str, Structure] = field(default_factory=dict[str, "Structure"])
 
     @cached_property
     def links_from(self) -> dict[str, list[Link]]:
@@ -76,8 +79,18 @@ def _grouped(found: list[Link], key: Callable[[Link], str]) -> dict[str, list[Li
 
 
 def analyse(workflow: Workflow, registry: Registry | None = None) -> Structure:
-    """Take a document apart; never fails, whatever the document."""
-    resolution = resolve(workflow, registry or builtin_registry())
+    """Take a document apart, the workflows in its subflows too; never fails, whatever the document."""
+    known = registry or builtin_registry()
+    structure = _taken_apart(workflow, known)
+    before = len(structure.resolution.problems)
+    for node_id, inner in inner_workflows(structure.resolution, known).items():
+        structure.parts[node_id] = analyse(inner, known)
+    structure.problems.extend(structure.resolution.problems[before:])
+    return structure
+
+
+def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
+    resolution = resolve(workflow, registry)
     found, problems = links(workflow, resolution)
     problems = [*resolution.problems, *problems]
     graph = make_graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))

@@ -79,7 +79,7 @@ class Beginning:
 
 
 def strategies_of(graph: GraphPlan) -> tuple[str, ...]:
-    """The turn strategies of a graph's agents, those of its loops with them, each once."""
+    """The turn strategies of a graph's agents, those of its loops and subflows with them, each once."""
     found: list[str] = []
     for node in graph.nodes:
         if isinstance(node.config, AgentConfig) and node.enabled:

@@ -50,6 +50,7 @@ class EventBus:
         self.run_id = run_id
         self.log: list[AnyEvent] = list(past)
         self.closed = False
+        self._is_hushed = False
         self._fold = fold
         self._waiting: list[asyncio.Future[None]] = []
         self._callbacks: list[_CallbackThread] = []
@@ -80,6 +81,8 @@ class EventBus:
 
     def emit(self, event_type: Callable[..., AnyEvent], path: str, *fields: Any) -> None:
         """Tell an event; `fields` are those that its type has beside the common ones, in their order."""
+        if self._is_hushed:
+            return
         event = event_type(self.run_id, self._next, time.time(), path, *fields)
         self._next += 1
         self.log.append(event)
@@ -91,6 +94,10 @@ class EventBus:
             if self._written > self._kept:
                 return
         self._tell(len(self.log))
+
+    def hush(self) -> None:
+        """Tell nothing from now on."""
+        self._is_hushed = True
 
     async def flush(self) -> None:
         """Wait until all that was written is safe, or nothing more is kept."""

@@ -86,6 +86,14 @@ class Slots:
         self._free += 1
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What waits for a person: where the answer is put, and what they may choose between (empty: no choice)."""
+
+    answer: asyncio.Future[Answer]
+    choices: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Core:
     """What all levels of one run share.
@@ -126,7 +134,7 @@ class Core:
     steps: int = 0
     replay: Replay | None = None
     cache: RunCache | None = None
-    questions: dict[str, asyncio.Future[Answer]] = field(default_factory=dict[str, "asyncio.Future[Answer]"])
+    questions: dict[str, Question] = field(default_factory=dict[str, Question])
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])
 

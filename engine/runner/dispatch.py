@@ -8,6 +8,7 @@ from engine.runner.iterator import run_aggregator, run_iterator
 from engine.runner.loop import run_loop
 from engine.runner.node import bypass, run_leaf, skip
 from engine.runner.scheduler import DEAD, GraphRun
+from engine.runner.subflow import run_subflow
 from engine.values import Value
 
 
@@ -26,12 +27,12 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
     inputs = _inputs(run, node)
     if inputs is None:
         return skip(run.level, node, "Nothing live reached it.")
-    if node.loop is not None:
-        return await run_loop(run, node, inputs)
-    if node.iterator is not None:
-        return await run_iterator(run, node, inputs)
+    if node.is_repeated:
+        return await (run_loop if node.loop is not None else run_iterator)(run, node, inputs)
     if not node.enabled:
         return bypass(run.level, node, inputs)
+    if node.part is not None:
+        return await run_subflow(run.level, node, node.part, inputs)
     return await run_leaf(run.level, node, inputs)
 
 

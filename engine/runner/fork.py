@@ -21,6 +21,7 @@ from engine.runner.events import (
     LoopIterationStarted,
     NodeAnswered,
     NodeCompleted,
+    NodeRetrying,
     NodeSkipped,
     NodeStarted,
     NodeWaiting,
@@ -54,9 +55,9 @@ class ForkPoint:
         for node, step, wanted, after in zip(self.nodes, steps, self.place.steps, self.after, strict=False):
             if step.node != wanted.node:
                 return step.node not in after
-            if wanted.index is None:
+            if wanted is self.place.last and wanted.index is None:
                 return self.keeps_node
-            if step.index != wanted.index:
+            if wanted.index is not None and step.index != wanted.index:
                 return step.index is not None and (node.iterator is not None or step.index < wanted.index)
         return False
 
@@ -88,13 +89,14 @@ def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> 
         if node is None:
             ids = ", ".join(node.id for node in graph.nodes)
             raise PlaceError(f'There is no node "{step.node}" at that place ({place}).', f"There are: {ids}.")
-        if step.index is not None and node.body is None:
+        if step.index is not None and not node.is_repeated:
             raise PlaceError(f'"{step.node}" is no loop, and has no iterations ({place}).', f"Write {step.node}.")
         nodes.append(node)
         graphs.append(graph)
         judged = frozenset({judge.id}) if judge is not None and judge is not node else frozenset[str]()
         after.append(_led_to(graph, node) | judged)
-        graph, judge = node.body or graph, None if node.loop is None else node.loop.judge
+        if node.body is not None:
+            graph, judge = node.body, node.loop.judge if node.loop is not None else None
     return ForkPoint(place, tuple(nodes), tuple(graphs), tuple(after), keeps_node)
 
 
@@ -150,11 +152,15 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
                     del found[key]
                 for index in [key for key in found if key[1] == path and key[0].startswith("iteration")]:
                     del found[index]
+                ended = {place for place in ended if not place.startswith(f"{path}[")}
             begun.add(path)
             found[f"iteration started {event.index}", path] = event
         elif isinstance(event, LoopIterationCompleted):
             ended.add(f"{path}[{event.index}]")
             found[f"iteration completed {event.index}", path] = event
+        elif isinstance(event, NodeRetrying):  # a subflow that is attempted anew
+            for key in [key for key in found if key[1].startswith(f"{path}.")]:
+                del found[key]
         elif isinstance(event, (NodeStarted, NodeCompleted, NodeSkipped, LoopCompleted, NodeWaiting, NodeAnswered)):
             found.pop((event.type, path), None)
             found[event.type, path] = event
@@ -175,9 +181,9 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
 
 
 def _lies_in_what_is_over(path: str, finished: set[str], ended: set[str]) -> bool:
-    """Whether an iteration around has ended, or a loop around has come to its end although what is in it failed."""
+    """Whether an iteration around has ended, or what is around has come to its end although what is in it failed."""
     while path := path.rpartition(".")[0]:
-        if path in ended or path.rpartition("[")[0] in finished:
+        if path in ended or path in finished or path.rpartition("[")[0] in finished:
             return True
     return False
 
@@ -202,9 +208,10 @@ def _is_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None
     judge: NodePlan | None = None
     for number, step in enumerate(steps):
         node = _find(graph, judge, step.node)
-        if node is None or (step.index is not None and node.body is None):
+        if node is None or (step.index is not None and not node.is_repeated):
             return False
-        graph, judge = node.body or graph, None if node.loop is None else node.loop.judge
+        if node.body is not None:
+            graph, judge = node.body, node.loop.judge if node.loop is not None else None
         if number == len(steps) - 1 and node_type is not None:
             return node.spec.type == node_type
     return True

@@ -19,7 +19,7 @@ from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.plan.config_words import config_faults
 from engine.runner.account import Account, estimate, reply_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
-from engine.runner.core import BoundModel, Core
+from engine.runner.core import BoundModel, Core, Question
 from engine.runner.events import (
     BudgetWarning,
     NodeAnswered,
@@ -61,9 +61,11 @@ class Level:
         memory: What the loop's model nodes remember; None where they remember nothing.
         names: Groups of values that texts may name here and nowhere else.
         exit: Ends the innermost loop around; None outside loops.
+        parameters: The values of the inputs of the workflow that this is a level of.
+        outputs: Its named results so far.
     """
 
-    __slots__ = ("account", "core", "exit", "frame", "memory", "names", "note", "prefix")
+    __slots__ = ("account", "core", "exit", "frame", "memory", "names", "note", "outputs", "parameters", "prefix")
 
     def __init__(
         self,
@@ -76,6 +78,8 @@ class Level:
         memory: LoopMemory | None = None,
         names: Mapping[str, Value | Namespace] | None = None,
         exit: LoopExit | None = None,  # noqa: A002 - a part of every loop
+        parameters: Mapping[str, Value] | None = None,
+        outputs: dict[str, Value] | None = None,
     ) -> None:
         self.core = core
         self.account = account
@@ -85,6 +89,8 @@ class Level:
         self.memory = memory
         self.names = names
         self.exit = exit
+        self.parameters = core.parameters if parameters is None else parameters
+        self.outputs = core.outputs if outputs is None else outputs
 
     def scope(self, names: Mapping[str, Value], state: StateView | None = None) -> dict[str, Value | Namespace]:
         """What texts may name on this level beside `names`; the state is the present one where none is given."""
@@ -97,7 +103,7 @@ class Level:
 
     def parameter(self, name: str) -> Value:
         """The value given to the run for that input."""
-        return self.core.parameters[name]
+        return self.parameters[name]
 
     def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Awaitable[Reply]:
         """Make one model call, within the budget of every level. One that was paid for before is not made again.
@@ -284,10 +290,10 @@ class Level:
         if known is not None:
             return known
         core.bus.emit(NodeWaiting, context.path, context.node_type, kind, message, value, choices)
-        question = core.questions[context.path] = asyncio.get_running_loop().create_future()
+        question = core.questions[context.path] = Question(asyncio.get_running_loop().create_future(), choices)
         core.slots.give_back()
         try:
-            answer = await question
+            answer = await question.answer
             if not core.slots.take_now():
                 await core.slots.wait()
         except BaseException:

@@ -84,7 +84,7 @@ def _taken_up(level: Level, node: NodePlan, outputs: Outputs, calls: Sequence[Mo
     if level.memory is not None:
         level.memory.note(node.id, calls, node.spec.recorded(outputs))
     if node.result_name is not None:
-        level.core.outputs[node.result_name] = outputs["value"]
+        level.outputs[node.result_name] = outputs["value"]
     return outputs
 
 

@@ -62,7 +62,11 @@ def check_note(graph: GraphPlan, note: Note) -> None:
     for number, step in enumerate(steps):
         node = next((node for node in nodes if node.id == step.node), None)
         is_last = number == len(steps) - 1
-        if node is None or (step.index is None) != is_last or (not is_last and node.body is None):
+        if (
+            node is None
+            or (step.index is None) != (is_last or node.part is not None)
+            or (not is_last and node.body is None)
+        ):
             raise NoteError(f'There is no node "{shown(note.to, 60)}".', _remedy(graph))
         if is_last and node.spec.model(node.config) is None:
             raise NoteError(f'"{node.title}" calls no model, and so receives no notes.', _remedy(graph))

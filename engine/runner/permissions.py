@@ -42,5 +42,5 @@ def _code(graph: GraphPlan) -> Iterator[tuple[str, str]]:
     for node in graph.nodes:
         if node.enabled:
             yield from ((node.id, name) for name in tools_of(node.config) if name in known and known[name].runs_code)
-        if node.loop is not None:
-            yield from _code(node.loop.body)
+        if node.body is not None:
+            yield from _code(node.body)

@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A node or an iteration in a run; every step but the last is an iteration."""
+    """A node or an iteration in a run; every step but the last is an iteration, or a subflow that it lies in."""
 
     steps: tuple[Step, ...]
 
@@ -44,7 +44,7 @@ class Place:
 
     @property
     def level(self) -> str:
-        """The iteration that it lies in; empty outside loops."""
+        """The iteration or subflow that it lies in; empty for the outermost level."""
         return str(Place(self.steps[:-1]))
 
     def iterations(self) -> Iterator[tuple[str, int]]:
@@ -53,7 +53,7 @@ class Place:
         for step in self.steps:
             if step.index is not None:
                 yield f"{around}{step.node}", step.index
-                around += f"{step}."
+            around += f"{step}."
 
 
 def parse_place(text: str) -> Place:
@@ -65,7 +65,7 @@ def parse_place(text: str) -> Place:
     steps: list[Step] = []
     for part in text.strip().split("."):
         match = _STEP.fullmatch(part)
-        if match is None or (steps and steps[-1].index is None):
+        if match is None:
             raise PlaceError(
                 f"{shown(text)} is no place in a run.",
                 "Write an iteration as loop[2], a node in it as loop[2].draft; iterations count from 0 there.",

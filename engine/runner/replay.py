@@ -69,6 +69,7 @@ class Replay:
         self._charged: set[str] = set()
         self._progress: dict[str, Progress] = {}
         self._exited: set[str] = set()
+        self._softened: set[str] = set()
         self._iterations: dict[str, dict[int, LoopIterationCompleted]] = {}
         self._begun: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
@@ -189,7 +190,17 @@ class Replay:
         self._wanted.pop(loop, None)
         if begun is None:
             return
-        inside = f"{loop}["
+        self._take_back_inside(loop, f"{loop}[")
+
+    def take_back_part(self, subflow: str) -> None:
+        """Forget everything in a subflow that is attempted anew; what it cost stays spent."""
+        self._take_back_inside(subflow, f"{subflow}.")
+
+    def had_error(self, path: str) -> bool:
+        """Whether the node had come to its end although it failed, because its settings say so."""
+        return path in self._softened
+
+    def _take_back_inside(self, owner: str, inside: str) -> None:
         kept: tuple[dict[str, Any], ...] = (
             self._finished,
             self._finished_calls,
@@ -202,16 +213,14 @@ class Replay:
             self.unknown_calls,
         )
         self.state.take_back(inside)
-        total = Spent()
         for path in self._owing(inside):
             owed = self._owed(path)
             if owed is not None:
-                total.add(owed.usage, owed.cost_usd)
+                self._spent.setdefault(owner, Spent()).add(owed.usage, owed.cost_usd)
         for by_path in kept:
             for path in [path for path in by_path if path.startswith(inside)]:
                 del by_path[path]
         self._exited = {path for path in self._exited if not path.startswith(inside)}
-        self._spent.setdefault(loop, Spent()).add(total.usage, total.cost_usd)
 
     def _owing(self, inside: str) -> set[str]:
         """The nodes whose paths begin like this and of which something may not have been counted yet."""
@@ -277,6 +286,7 @@ class Replay:
         self._of(event.path).fail(goes_on=event.goes_on)
         if event.goes_on:
             return
+        self.take_back_part(event.path)
         # The attempt is over: its calls are not taken up again, but were paid for.
         for call in self._calls.pop(event.path, ()):
             self._unended.setdefault(event.path, Spent()).add(call.reply.usage, call.cost_usd)
@@ -291,6 +301,8 @@ class Replay:
         self.state.take(event.path, event.output_key, event.outputs)
         if event.exits_loop:
             self._exited.add(event.path)
+        if event.error:
+            self._softened.add(event.path)
         if event.calls:
             self._finished_calls[event.path] = event.calls
         if event.node_type in PAIR_BY_START:

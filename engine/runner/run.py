@@ -30,6 +30,7 @@ from engine.runner.failure import NodeFailure
 from engine.runner.level import Level, post_note
 from engine.runner.notes import Note
 from engine.runner.options import RunOptions
+from engine.runner.questions import check_choice
 from engine.runner.replay import Replay
 from engine.runner.result import RunResult
 from engine.runner.scheduler import GraphRun
@@ -140,6 +141,14 @@ class Run:
         ):  # a task that is cancelled before its first step would not get to tell that it was
             self._task.cancel()
 
+    def put_aside(self) -> None:
+        """Stop at once and tell nothing of it: the history has the run as it stands, to be taken up another day.
+
+        The result's status stays `running`.
+        """
+        self._bus.hush()
+        self.cancel()
+
     def pause(self) -> None:
         """Let nodes at work finish, and start no more."""
         if not self._bus.closed:
@@ -163,12 +172,13 @@ class Run:
         """Answer a node that waits for a person.
 
         Raises:
-            EngineError: No node waits at that path.
+            EngineError: No node waits at that path, or the answer is none of those to choose between.
         """
         question = self._core.questions.get(path)
-        if question is None or question.done():
+        if question is None or question.answer.done():
             raise EngineError(f'Nothing waits for an answer at "{path}".', "Look whether it has been answered already.")
-        question.set_result(answer)
+        check_choice(path, answer.choice, question.choices)
+        question.answer.set_result(answer)
 
     def post_note(self, to: str, text: str) -> None:
         """Post a note to a node: its next model call receives it, as a message that is marked as a note.

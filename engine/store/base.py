@@ -22,10 +22,14 @@ class StoreError(EngineError):
 
 
 class RunStatus(StrEnum):
-    """How a run stands. A run that has not ended and whose process is gone is `interrupted`."""
+    """How a run stands. A run that has not ended and whose process is gone is `interrupted`.
+
+    One that waits for a person's answer is `waiting`, whether or not a process is there to take it.
+    """
 
     RUNNING = "running"
     PAUSED = "paused"
+    WAITING = "waiting"
     INTERRUPTED = "interrupted"
     COMPLETED = "completed"
     FAILED = "failed"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.runner import events
 from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
+from engine.runner.questions import CLOSING
 from engine.store.base import RunStatus, RunSummary
 
 
@@ -18,6 +19,7 @@ class RunFold:
 
     Attributes:
         state: How the run stands by its own account: it cannot tell that its process is gone.
+        asking: The paths at which a person is asked. Not kept: a run that is taken up again asks anew.
     """
 
     workflow: str = ""
@@ -31,6 +33,7 @@ class RunFold:
     cost_usd: float | None = 0.0
     models: tuple[str, ...] = ()
     error: str = ""
+    asking: set[str] = field(default_factory=set[str])
 
     def take(self, event: AnyEvent) -> None:
         """Take up the next event."""
@@ -38,6 +41,10 @@ class RunFold:
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
+        if isinstance(event, CLOSING):
+            self.asking.discard(event.path)
+            if self.state is RunStatus.WAITING and not self.asking:
+                self.state = RunStatus.RUNNING
 
     def summary(self, head: RunHead, *, is_held: bool, pinned: bool, size: int) -> RunSummary:
         """The run as lists show it.
@@ -70,7 +77,9 @@ class RunFold:
 
 
 UNDER_WAY: Final = frozenset({RunStatus.RUNNING, RunStatus.PAUSED})
-"""States of a run that has not come to an end."""
+"""How a run stands on which a process is surely at work."""
+OPEN: Final = UNDER_WAY | {RunStatus.WAITING}
+"""States of a run that has not come to an end, and that goes on or waits for somebody."""
 
 
 def status(state: RunStatus, *, is_held: bool) -> RunStatus:
@@ -99,12 +108,18 @@ def _loop_completed(fold: RunFold, event: events.LoopCompleted) -> None:
         fold.exit_reason = event.exit_reason
 
 
+def _waiting(fold: RunFold, event: events.NodeWaiting) -> None:
+    fold.asking.add(event.path)
+    if fold.state is RunStatus.RUNNING:
+        fold.state = RunStatus.WAITING
+
+
 def _paused(fold: RunFold, _event: events.RunPaused) -> None:
     fold.state = RunStatus.PAUSED
 
 
 def _resumed(fold: RunFold, _event: events.RunResumed) -> None:
-    fold.state = RunStatus.RUNNING
+    fold.state = RunStatus.WAITING if fold.asking else RunStatus.RUNNING
     fold.duration_s = None
     fold.error = ""
 
@@ -138,6 +153,7 @@ _HANDLERS: Final[dict[type[AnyEvent], Callable[[RunFold, Any], None]]] = {
     events.NodeFailed: _node_ended,
     events.LoopIterationCompleted: _iteration_completed,
     events.LoopCompleted: _loop_completed,
+    events.NodeWaiting: _waiting,
     events.RunPaused: _paused,
     events.RunResumed: _resumed,
     events.RunCompleted: _completed,

@@ -16,7 +16,7 @@ from engine.runner.events import AnyEvent, RunStarted
 from engine.runner.journal import RunHead
 from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
 from engine.store.codec import encode_fields
-from engine.store.fold import UNDER_WAY, RunFold
+from engine.store.fold import OPEN, RunFold
 from engine.store.preview import cut_event
 from engine.store.words import begun_before, chosen, closed, held_elsewhere, level_of, no_such_run, still_under_way
 
@@ -49,6 +49,7 @@ class MemoryStore:
             run = self._run(run_id)
             if run.journals:
                 raise held_elsewhere(run_id)
+            run.fold.asking.clear()
             return MemoryJournal(run, self._lock)
 
     def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
@@ -125,7 +126,7 @@ class MemoryStore:
     def delete(self, run_ids: Collection[str]) -> None:
         """Delete runs."""
         with self._lock:
-            busy = [run_id for run_id in run_ids if self._run(run_id).summary().status in UNDER_WAY]
+            busy = [run_id for run_id in run_ids if self._run(run_id).is_under_way]
             if busy:
                 raise still_under_way(busy)
             for run_id in set(run_ids):
@@ -138,7 +139,7 @@ class MemoryStore:
             oldest = [
                 summary
                 for summary in reversed(self._matching(EVERY_RUN))
-                if not summary.pinned and summary.status not in UNDER_WAY
+                if not summary.pinned and summary.status not in OPEN
             ]
             deleted = 0
             for summary in oldest:
@@ -235,6 +236,11 @@ class _KeptRun:
         self.pinned = False
         self.size = len(head.document)
         self.journals = 0
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody is at work on it."""
+        return self.journals > 0 and self.fold.state in OPEN
 
     def take(self, event: AnyEvent) -> None:
         self.log.append(event)

@@ -266,6 +266,11 @@ def _time(tested: _Tested, condition: ListedCondition) -> str:
     return "time unknown" if passed is None else f"time {_against(passed, condition.seconds, seconds)}"
 
 
+def _added(tested: _Tested, name: str) -> str:
+    value = tested.last.tested.get(name)
+    return name if value is None else f"{name} {_shown(value)}"
+
+
 def _against(figure: float, limit: float, write: Callable[[float], str]) -> str:
     return f"{write(figure)} {'≥' if figure >= limit else '<'} {write(limit)}"
 
@@ -291,6 +296,7 @@ _LOOKED_AT: Final[dict[str, _Words]] = {
     "max_iterations": lambda tested, one: f"iteration {tested.last.index + 1} of {one.count}",
     "budget": _spent,
     "time": _time,
+    "plugin": lambda tested, one: _added(tested, one.plugin_condition),
 }
 _CONDITIONS: Final = {
     "evaluator_done": "evaluator",

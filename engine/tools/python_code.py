@@ -9,14 +9,14 @@ from pathlib import Path
 from pydantic import Field
 
 from engine.tools.base import Tool, ToolContext
-from engine.tools.parameters import Text
-from engine.tools.run_program import ProgramParameters, check_allowed, run_program
+from engine.tools.parameters import Parameters, Text
+from engine.tools.run_program import Input, TimeLimit, check_allowed, run_program
 from engine.values import Value
 
 _NAME = "python"
 
 
-class PythonParameters(ProgramParameters):
+class PythonParameters(Parameters):
     """What `python` is asked."""
 
     code: Text = Field(
@@ -25,6 +25,8 @@ class PythonParameters(ProgramParameters):
         min_length=1,
         max_length=100_000,
     )
+    input: Input = ""
+    timeout_s: TimeLimit = 30.0
 
 
 async def python(parameters: PythonParameters, context: ToolContext) -> Value:

@@ -7,12 +7,12 @@ import contextlib
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Protocol
 
 from pydantic import Field
 
 from engine.tools.base import ToolContext, ToolError
-from engine.tools.parameters import Parameters, Text
+from engine.tools.parameters import Text
 from engine.tools.processes import end_process, has_exited, small_environment, start_process
 from engine.values import Value
 
@@ -22,22 +22,36 @@ MAX_OUTPUT_BYTES: Final = 1_000_000
 _CHUNK: Final = 65_536
 
 
-class ProgramParameters(Parameters):
-    """What every tool that runs a program is asked."""
+Input = Annotated[
+    Text,
+    Field(title="Input", description="A text that it can read from its standard input.", max_length=10_000_000),
+]
+"""What a program may read; a parameter of every tool that runs one."""
 
-    input: Text = Field(
-        default="",
-        title="Input",
-        description="A text that it can read from its standard input.",
-        max_length=10_000_000,
-    )
-    timeout_s: float = Field(
-        default=30.0,
+TimeLimit = Annotated[
+    float,
+    Field(
         title="Time limit in seconds",
         description="It is ended then, with everything that it started.",
         gt=0,
         le=3600,
-    )
+    ),
+]
+"""How long it may take; a parameter of every tool that runs one."""
+
+
+class Given(Protocol):
+    """What of a tool's parameters matters here."""
+
+    @property
+    def input(self) -> str:
+        """What it may read."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """How long it may take."""
+        ...
 
 
 class TooMuchOutputError(Exception):
@@ -57,15 +71,13 @@ def check_allowed(name: str, context: ToolContext) -> None:
         )
 
 
-async def run_program(
-    name: str, arguments: Sequence[str], parameters: ProgramParameters, context: ToolContext
-) -> Value:
+async def run_program(name: str, arguments: Sequence[str], given: Given, context: ToolContext) -> Value:
     """Run a program: `{exit_code, stdout, stderr}`.
 
     Args:
         name: The tool, for its errors.
         arguments: The program and its arguments.
-        parameters: Its input and its time limit.
+        given: Its input and its time limit.
         context: Says in which folder; without one it is a new one that is deleted afterwards.
 
     Raises:
@@ -78,11 +90,11 @@ async def run_program(
             reason = error.strerror or type(error).__name__
             raise ToolError(f"{arguments[0]} cannot be started: {reason}.", "Look whether it is installed.") from error
         try:
-            async with asyncio.timeout(parameters.timeout_s):
-                return await _outcome(process, parameters.input)
+            async with asyncio.timeout(given.timeout_s):
+                return await _outcome(process, given.input)
         except TimeoutError as error:
             raise ToolError(
-                f'The tool "{name}" took longer than {parameters.timeout_s:g} s, and was stopped.',
+                f'The tool "{name}" took longer than {given.timeout_s:g} s, and was stopped.',
                 "Raise its time limit, or let it do less.",
             ) from error
         except TooMuchOutputError as error:

@@ -8,15 +8,15 @@ from typing import Final
 from pydantic import Field
 
 from engine.tools.base import Tool, ToolContext
-from engine.tools.parameters import Text
-from engine.tools.run_program import ProgramParameters, check_allowed, run_program
+from engine.tools.parameters import Parameters, Text
+from engine.tools.run_program import Input, TimeLimit, check_allowed, run_program
 from engine.values import Value
 
 _NAME: Final = "shell"
 _SHELL: Final = ("/bin/sh", "-c") if os.name == "posix" else (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/s", "/c")
 
 
-class ShellParameters(ProgramParameters):
+class ShellParameters(Parameters):
     """What `shell` is asked."""
 
     command: Text = Field(
@@ -25,6 +25,8 @@ class ShellParameters(ProgramParameters):
         min_length=1,
         max_length=30_000,
     )
+    input: Input = ""
+    timeout_s: TimeLimit = 30.0
 
 
 async def shell(parameters: ShellParameters, context: ToolContext) -> Value:

@@ -22,16 +22,13 @@ from engine.nodes.agent_tools import (
     tool_definition,
     unknown_tool,
 )
-from engine.nodes.context import NodeContext, ToolOutcome
+from engine.nodes.context import APPROVE, REJECT, NodeContext, ToolOutcome
 from engine.nodes.schema import SchemaError, compile_schema
 from engine.tools.base import ToolError
 from engine.values import Value, to_text
 
 _LONGEST_RESULT: Final = 50_000
 """Characters of a result that the model is told."""
-
-APPROVE: Final = "approve"
-REJECT: Final = "reject"
 
 
 class Toolbox:

@@ -9,7 +9,7 @@ from typing import Final
 from engine.models.base import Reply
 from engine.runner.journal import RunHead
 from engine.store.codec import encode_reply
-from engine.store.fold import UNDER_WAY, RunFold
+from engine.store.fold import OPEN, RunFold
 from engine.store.sqlite.blob_writer import BlobWriter
 from engine.store.sqlite.deletion import delete_run
 from engine.store.sqlite.journal import RunWriter
@@ -102,7 +102,7 @@ def delete(connection: sqlite3.Connection, run_id: str) -> None:
     if row is None:
         return
     run, holder, state = row
-    if state in UNDER_WAY and holder is not None and holder in live_owners(connection):
+    if state in OPEN and holder is not None and holder in live_owners(connection):
         raise still_under_way([run_id])
     delete_run(connection, run)
 

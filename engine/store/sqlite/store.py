@@ -19,7 +19,7 @@ from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
 from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
 from engine.store.codec import decode_reply
-from engine.store.fold import UNDER_WAY
+from engine.store.fold import OPEN, UNDER_WAY
 from engine.store.sqlite import changes, queries
 from engine.store.sqlite.blob_reader import BlobReader
 from engine.store.sqlite.deletion import bytes_in_use, delete_run, give_space_back, rewrite
@@ -174,7 +174,7 @@ class SqliteStore:
         deleted = 0
         with self._readers.reading() as connection:
             summaries = queries.find_runs(connection, EVERY_RUN, -1, 0)
-        oldest = [summary for summary in reversed(summaries) if not summary.pinned and summary.status not in UNDER_WAY]
+        oldest = [summary for summary in reversed(summaries) if not summary.pinned and summary.status not in OPEN]
         if most_runs is not None and len(summaries) > most_runs:
             too_many = oldest[: len(summaries) - most_runs]
             self._delete(summary.run_id for summary in too_many)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.canvas.card import words_of
@@ -167,3 +168,65 @@ def test_cards_of_a_template_stand_clear_of_each_other_of_edges_and_of_the_way_b
         for line, way in lines.items():
             points = (way.pointAtPercent(at / 200) for at in range(201))
             assert not any(inside.contains(point) for point in points), f"{line} runs behind {name}"
+
+
+def test_a_fitted_document_is_fitted_again_when_the_view_becomes_lower(hand: Hand) -> None:
+    hand.canvas.fit_all()
+    hand.canvas.resize(1200, 260)
+    QApplication.processEvents()
+    assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+    smaller = hand.canvas.viewer.zoom
+    hand.canvas.resize(1200, 800)
+    QApplication.processEvents()
+    assert hand.canvas.viewer.zoom > smaller
+
+
+@pytest.mark.parametrize("move", ["zoom", "pan"])
+def test_a_view_that_somebody_moved_stays_where_it_is(move: str, hand: Hand) -> None:
+    hand.canvas.fit_all()
+    if move == "zoom":
+        hand.canvas.zoom_to(0.7)
+    else:
+        hand.canvas.viewer.look_at(hand.canvas.viewer.centre + QPointF(30, 0))
+    zoom, corner = hand.canvas.viewer.zoom, hand.canvas.viewer.mapToScene(0, 0)
+    hand.canvas.resize(1200, 260)
+    QApplication.processEvents()
+    assert (hand.canvas.viewer.zoom, hand.canvas.viewer.mapToScene(0, 0)) == (zoom, corner)
+
+
+def test_an_empty_canvas_says_how_to_begin(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(Workflow())
+    beginning = hand.canvas.beginning
+    assert beginning.isVisible()
+    assert beginning.text() == "Drag a node here, press Tab to add one, or open a template."
+    assert (beginning.geometry().center() - hand.canvas.rect().center()).manhattanLength() <= 2
+    hand.canvas.add_node("llm")
+    assert not beginning.isVisible()
+    hand.session.undo()
+    assert beginning.isVisible()
+
+
+def test_the_beginning_fits_a_narrow_canvas(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(Workflow())
+    hand.canvas.resize(260, 400)
+    QApplication.processEvents()
+    beginning = hand.canvas.beginning
+    assert hand.canvas.rect().contains(beginning.geometry())
+    assert beginning.height() >= beginning.heightForWidth(beginning.width())
+
+
+def test_a_fitted_document_is_fitted_again_with_larger_texts(hand: Hand) -> None:
+    hand.canvas.fit_all()
+    try:
+        style().choose("dark", 1.5)
+        QApplication.processEvents()
+        assert hand.canvas.fitting.is_fitted
+        assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+    finally:
+        style().choose("dark", 1.0)
+
+
+def test_there_is_no_map_of_nothing(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(Workflow())
+    hand.canvas.minimap.redraw()
+    assert not hand.canvas.minimap.isVisible()

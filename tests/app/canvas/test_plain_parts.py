@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.canvas.arrange import align, distribute
 from app.canvas.facts import PortFacts
 from app.canvas.fits import Fits
-from app.canvas.marks import dollars, preview
+from app.canvas.marks import dollars, preview, short_seconds
 from app.canvas.places import wires_of
 from app.canvas.remarks import place_of
 from app.canvas.tidy import MARGINS, Box, Wire, tidy
@@ -224,3 +224,19 @@ def test_places_that_make_no_sense_are_none() -> None:
     places = {"a": {"x": 1, "y": 2}, "b": {"x": "1", "y": 2}, "c": {"x": 1}, "d": 5}
     document = Workflow(layout={"nodes": places})
     assert [place_of(document, key) for key in "abcd"] == [(1, 2), None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("duration", "words"),
+    [
+        (None, ""),
+        (0.01, ""),
+        (3.21, "3.2 s"),
+        (59.0, "59.0 s"),
+        (119.6, "1:59 min"),
+        (600.0, "10:00 min"),
+        (7500.0, "2:05 h"),
+    ],
+)
+def test_a_pill_has_a_short_time(duration: float | None, words: str) -> None:
+    assert short_seconds(duration) == words

@@ -244,7 +244,7 @@ def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_cl
     assert picture.nodes["loop[0].draft"].calls[0].request.messages[-1].text == "Write: the sea"
     page = window.history.pages[fork.session.run_id]
     parent = ran.session.run_id
-    qtbot.waitUntil(lambda: f"fork of {parent[:6]}, iteration 2" in page.bar.text)
+    qtbot.waitUntil(lambda: page.bar.origin == f"Fork of {parent[:6]}, iteration 2")
     press(page.bar, "Compare with its parent")
     qtbot.waitUntil(lambda: window.history.compare is not None and window.history.compare.comparison is not None)
     compared = window.history.compare

@@ -82,8 +82,8 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     written = [line.written for line in document.log.model.lines]
     assert any("The sea is wide, draft 2." in line for line in written)
     page = window.history.pages[run_id]
-    assert page.bar.text.startswith(f"Run {run_id[:6]} of today, ")
-    assert ", as it ran · Done" in page.bar.text
+    assert page.bar.text == f"Run {run_id[:6]}, as it ran · Done"
+    assert page.bar.origin == ""
     assert window.run_bar.saved.text() == "as it ran"
     with qtbot.waitSignal(session.filled, timeout=10_000):
         session.look_at("loop", 0)
@@ -169,6 +169,30 @@ def test_every_run_of_the_window_is_kept(window: MainWindow, tmp_path: Path, qtb
     (kept,) = store.runs()
     assert kept.run_id == document.session.run_id
     assert (kept.workflow, kept.status, kept.iterations) == ("Refine", RunStatus.COMPLETED, 3)
+
+
+def test_after_a_run_the_status_line_says_where_it_is_kept_and_leads_there(
+    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    keep(store, "aaaa", started=time.time() - 60, name="Other")
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = window.documents.open_copy(refine())
+    kept, panel = window.status.kept, window.history.panel
+    panel.text.setText("Other")
+    window.runs.run(document)
+    assert not kept.isVisible()
+    ended(document, qtbot)
+    run_id = document.session.run_id
+    qtbot.waitUntil(kept.isVisible, timeout=10_000)
+    assert kept.text() == f"Kept as run {run_id[:6]}"
+    kept.setFocus()
+    QTest.keyClick(kept, Qt.Key.Key_Space)
+    assert window.drawer.open_panel == "runs"
+    qtbot.waitUntil(lambda: [run.run_id for run in panel.view.selected] == [run_id], timeout=10_000)
+    assert panel.view.hasFocus()
+    assert panel.wish.is_all
+    window.documents.new()
+    assert not kept.isVisible()
 
 
 def test_a_run_pressed_while_the_history_is_being_opened_waits_for_it(

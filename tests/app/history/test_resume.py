@@ -105,7 +105,7 @@ def test_as_it_is_now_a_new_run_takes_over_what_had_come_to_its_end(
     assert (run.parent, run.forked_at, run.status) == (failed, "", RunStatus.COMPLETED)
     assert store.find(failed).status is RunStatus.FAILED
     bar = window.history.pages[run.run_id].bar
-    qtbot.waitUntil(lambda: f"fork of {failed[:6]}" in bar.text, timeout=10_000)
+    qtbot.waitUntil(lambda: bar.origin == f"Fork of {failed[:6]}", timeout=10_000)
 
 
 def test_a_document_that_does_not_run_is_refused_and_no_tab_comes(

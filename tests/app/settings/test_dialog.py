@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QLi
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.settings.dialog import SettingsDialog
+from app.settings.dialog import PAGES, SettingsDialog
 from app.settings.looks import follow_looks
 from app.settings.preferences import Preferences
 from app.theme.style import style
@@ -35,6 +35,12 @@ def test_the_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
     assert dialog.forms["runs"].isVisible()
     QTest.keyClick(dialog.navigation, Key.Key_Down)
     assert dialog.forms["history"].isVisible()
+    QTest.keyClick(dialog.navigation, Key.Key_Down)
+    assert dialog.mcp is not None
+    assert dialog.mcp.isVisible()
+    QTest.keyClick(dialog.navigation, Key.Key_Down)
+    assert dialog.plugins is not None
+    assert dialog.plugins.isVisible()
     QTest.keyClick(dialog.navigation, Key.Key_Down)
     assert dialog.forms["looks"].isVisible()
 
@@ -273,7 +279,7 @@ def test_no_page_is_wider_than_the_dialog(
     preferences.set(theme=theme, text_scale=scale)
     qtbot.waitUntil(lambda: (style().theme.name, style().scale) == (theme, scale))
     dialog.servers.fold.set_open(True)
-    for index, name in enumerate(("models", "runs", "history", "looks")):
+    for index, name in enumerate(PAGES):
         dialog.show_page(name)
         qtbot.waitExposed(dialog)
         area = dialog.pages.widget(index)

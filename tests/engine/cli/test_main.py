@@ -87,7 +87,8 @@ class TestFaults:
             raise self.error
 
         monkeypatch.delenv("LOOPWRIGHT_DEBUG", raising=False)
-        monkeypatch.setattr(main_module.app.registered_commands[3], "callback", broken)
+        nodes = next(command for command in main_module.app.registered_commands if command.name == "nodes")
+        monkeypatch.setattr(nodes, "callback", broken)
 
     error: BaseException = KeyError("sk-secret")
 

@@ -223,7 +223,7 @@ def reader(path: str) -> dict[str, Any]:
 
 def test_file_tools_may_touch_no_folder_unless_one_is_named(program: Program, tmp_path: Path):
     (tmp_path / "note.txt").write_text("hello")
-    ended = program("run", write(tmp_path, reader("note.txt")))
+    ended = program("run", write(tmp_path, reader("note.txt")), "--allow")
     assert ended.code == 1
     assert "--folder" in ended.err
     assert "hello" not in ended.out
@@ -234,13 +234,13 @@ def test_file_tools_read_the_folder_that_is_named(program: Program, tmp_path: Pa
     (tmp_path / "other" / "note.txt").write_text("there")
     (tmp_path / "note.txt").write_text("here")
     file = write(tmp_path, reader("note.txt"))
-    assert program("run", file, "--json", "--folder", tmp_path / "other").json["outputs"] == {"result": "there"}
+    assert program("run", file, "--allow", "--json", "--folder", tmp_path / "other").json["outputs"] == {"result": "there"}
 
 
 def test_code_runs_only_where_it_is_allowed(program: Program, tmp_path: Path):
     code = {"id": "code", "type": "tool", "config": {"tool": "python", "arguments": {"code": "print(6 * 7)"}}}
     file = write(tmp_path, document([code, {"id": "result", "type": "output"}], ["code.output > result.value"]))
-    refused = program("run", file)
+    refused = program("run", file, "--allow")
     assert refused.code == 2
     assert '"code" may call the tool "python", which runs code on this machine' in refused.err
     allowed = program("run", file, "--json", "--allow-code")

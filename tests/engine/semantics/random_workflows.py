@@ -73,8 +73,10 @@ class _Sketch:
         return {"output_key": name} if name else {}
 
     def piece(self, source: str, depth: int) -> str:
-        kinds = [self.model, self.agent, self.text, self.formula, self.checked, self.routed, self.tool]
-        return self.pick(kinds + ([self.looped] * 3 + [self.iterated] * 2 if depth else []))(source, depth)
+        kinds = [self.model, self.agent, self.text, self.formula, self.checked, self.approved, self.routed, self.tool]
+        return self.pick(kinds + ([*[self.looped] * 3, *[self.iterated] * 2, self.nested] if depth else []))(
+            source, depth
+        )
 
     def model(self, source: str, _depth: int) -> str:
         prompt, exits = self.template(), bool(self.in_a_body and self.pick([False, False, True]))
@@ -125,6 +127,24 @@ class _Sketch:
         self.connect(f"{node}.valid", f"{join}.input")
         self.connect(f"{node}.invalid", f"{join}.input")
         return f"{join}.output"
+
+    def approved(self, source: str, _depth: int) -> str:
+        unanswered = self.pick(["approve", "reject", "fail"])
+        node = self.add("approval", answer_within_s=1, when_unanswered=unanswered, **self.pick(_NO_VALUE))
+        join = self.add("transform", template="{{input}}")
+        self.connect(source, f"{node}.input")
+        self.connect(f"{node}.approved", f"{join}.input")
+        self.connect(f"{node}.rejected", f"{join}.input")
+        return f"{join}.output"
+
+    def nested(self, source: str, depth: int) -> str:
+        inner = _Sketch(self.draw, side_by_side=self.side_by_side)
+        text = inner.add("input", name="given", type="any")
+        inner.connect(inner.chain(f"{text}.value", depth - 1), f"{inner.add('output', name='made')}.value")
+        errors: list[dict[str, Any]] = [{}, {}, {"on_error": "branch"}, {"retries": 1, "retry_delay_s": 0}]
+        node = self.add("subflow", file="part.loop.json", workflow=inner.document({}), **self.pick(errors))
+        self.connect(source, f"{node}.given")
+        return f"{node}.made"
 
     def routed(self, source: str, depth: int) -> str:
         branches = [{"name": "left", "when": self.pick(_CONDITIONS)}, {"name": "right", "when": "else"}]
@@ -199,6 +219,10 @@ class _Sketch:
         self.in_an_item -= 1
         return f"{gather}.output"
 
+    def document(self, settings: dict[str, Any]) -> dict[str, Any]:
+        top = {"format": "loopwright.workflow", "version": 1, "name": "random", "settings": settings}
+        return {**top, "nodes": self.nodes, "edges": self.edges}
+
     def chain(self, source: str, depth: int) -> str:
         end = self.piece(source, depth)
         for _ in range(self.draw(st.integers(0, 2))):
@@ -216,15 +240,9 @@ def good_documents(draw: st.DrawFn) -> dict[str, Any]:
     end = grow(f"{text}.value", 2)
     sketch.connect(end, f"{sketch.add('output')}.value")
     budgets: list[dict[str, Any]] = [{"budget_usd": 5.0}, {"budget_tokens": 60}, {"budget_usd": 0.0}]
-    settings = draw(st.sampled_from([{}, {"max_concurrency": 1}, *([] if sketch.side_by_side else budgets)]))
-    return {
-        "format": "loopwright.workflow",
-        "version": 1,
-        "name": "random",
-        "settings": settings,
-        "nodes": sketch.nodes,
-        "edges": sketch.edges,
-    }
+    return sketch.document(
+        draw(st.sampled_from([{}, {"max_concurrency": 1}, *([] if sketch.side_by_side else budgets)]))
+    )
 
 
 _SCALARS = st.one_of(
@@ -234,7 +252,7 @@ _VALUES = st.one_of(
     _SCALARS, st.lists(_SCALARS, max_size=2), st.dictionaries(st.text(max_size=4), _SCALARS, max_size=2)
 )
 _TYPES = ["input", "output", "llm", "router", "transform", "validator", "tool", "loop", "exit", "agent"]
-_TYPES += ["iterator", "aggregator", ""]
+_TYPES += ["iterator", "aggregator", "approval", ""]
 _PORTS = ["input", "output", "value", "body", "item", "items", "done", "continue", "feedback", "error", "valid"]
 _PORTS += ["reason", "x", ""]
 

@@ -67,8 +67,8 @@ class StoreConformance:
         assert (kept.workflow, kept.models, kept.error) == (fold.workflow, fold.models, fold.error)
         assert (kept.iterations, kept.exit_reason, kept.tokens) == (fold.iterations, fold.exit_reason, fold.tokens)
         assert (kept.cost_usd, kept.duration_s) == (fold.cost_usd, fold.duration_s)
-        ended = fold.state not in {RunStatus.RUNNING, RunStatus.PAUSED}
-        assert kept.status is (fold.state if ended else RunStatus.INTERRUPTED)
+        stays = fold.state not in {RunStatus.RUNNING, RunStatus.PAUSED}
+        assert kept.status is (fold.state if stays else RunStatus.INTERRUPTED)
 
     @pytest.mark.parametrize(
         "text",

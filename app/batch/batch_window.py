@@ -1,0 +1,326 @@
+"""The window for a batch: choose a table, say which column goes where, run its rows, look at what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QProgressBar,
+    QPushButton,
+    QSpinBox,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.batch.columns_form import ColumnsForm
+from app.batch.live_batch import LiveBatch
+from app.batch.results_model import COLUMNS, ResultsModel
+from app.bridge import EngineThread
+from app.theme.tokens import UNIT
+from app.theme.widgets import ElidedLabel, HintBar, PlainLabel, inset_number
+from app.window.choosers import Asker
+from app.worker import Worker
+from engine.batch.batch import CONCURRENCY_DEFAULT, BatchOptions, BatchResult
+from engine.batch.result import BatchSummary, RowResult
+from engine.batch.rows import inputs_of_table
+from engine.batch.table import Table, read_table
+from engine.document.model import Workflow
+from engine.errors import EngineError
+from engine.models.base import Usage
+from engine.runner.declared import declared_inputs
+from engine.runner.words import money, tokens
+from engine.values import Value
+
+FILTER: Final = "CSV (*.csv);;JSON lines (*.jsonl);;All files (*)"
+_MOST_AT_ONCE: Final = 64
+_WIDTHS: Final = {0: 14, 2: 26, 4: 16, 5: 22, 6: 44, 7: 20, 8: 18}
+"""The widths of columns, in units; the others share what is left."""
+
+
+class BatchWindow(QDialog):
+    """The window.
+
+    Args:
+        engine: The engine's thread.
+        workflow: The document, as it is now.
+        options: Says how it is to be done, as the person's settings are when it starts.
+        asker: Asks for files.
+        folder: Where results go unless another place is chosen.
+
+    Signals:
+        open_wanted: A person wants to see the run of a row; its id.
+        run_ended: A batch is over, so that the history has more runs.
+    """
+
+    open_wanted = Signal(str)
+    run_ended = Signal()
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        workflow: Workflow,
+        options: Callable[[], BatchOptions],
+        asker: Asker,
+        folder: Path | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(f"Run for a table · {workflow.name or 'workflow'}")
+        self._engine, self._workflow, self._options = engine, workflow, options
+        self._asker, self._folder = asker, folder or Path.home()
+        self._worker = Worker(self)
+        self._out: Path | None = None
+        self._is_closing = False
+        self.table: Table | None = None
+        self.batch: LiveBatch | None = None
+        self.notice = HintBar("", "bad", self)
+        self.notice.hide()
+        self.source = ElidedLabel("CSV or JSON lines: a row a run, a column an input.", self, look="dim")
+        self.choose = self._button("Choose table…", self._ask_for_table)
+        self.form = ColumnsForm(declared_inputs(workflow), self)
+        self.form.changed.connect(self._show_possible)
+        self.target = ElidedLabel("in the history only", self, look="dim")
+        self.choose_target = self._button("Choose file…", self._ask_for_target)
+        self.choose_target.setAccessibleName("Choose the file for the results")
+        self.concurrency = QSpinBox(self)
+        self.concurrency.setRange(1, _MOST_AT_ONCE)
+        self.concurrency.setValue(CONCURRENCY_DEFAULT)
+        self.concurrency.setAccessibleName("Rows at once")
+        inset_number(self.concurrency)
+        self.bar = QProgressBar(self)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName("Rows that have ended")
+        self.progress = PlainLabel("", self, look="dim small")
+        self.model = ResultsModel(self)
+        self.view = self._make_view()
+        self.summary = PlainLabel("", self, wrap=True, selectable=True)
+        self.start = self._button("Run", self.run_batch)
+        self.start.setProperty("primary", True)
+        self.stop = self._button("Stop", self._stop)
+        self.open = self._button("Open run", lambda: self._open(self.view.currentIndex()))
+        self._arrange()
+        self._show_possible()
+
+    def show_table(self, path: Path) -> None:
+        """Read a table, in a thread, and offer its columns."""
+        self._worker.ask(lambda: read_table(path), lambda table: self._take_table(path, table), self._refuse)
+
+    def send_to(self, path: Path) -> None:
+        """Write results to that file, too."""
+        self._out = path
+        self.target.set_full_text(str(path))
+
+    def run_batch(self) -> None:
+        """Run the rows that are not done yet."""
+        table, columns, workflow = self.table, self.form.columns, self._workflow
+        if table is None or self.batch is not None:
+            return
+        self.notice.hide()
+        self.summary.clear()
+        self._worker.ask(
+            lambda: inputs_of_table(workflow, table, columns, ignore_others=True), self._start, self._refuse
+        )
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Rows under way are stopped first."""
+        if self.batch is None:
+            super().closeEvent(event)
+        else:
+            self.reject()
+            event.ignore()
+
+    def reject(self) -> None:
+        """Escape closes the window as its button does."""
+        if self.batch is None:
+            super().reject()
+        else:
+            self._is_closing = True
+            self._stop()
+
+    # Making it
+
+    def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setAutoDefault(False)
+        button.clicked.connect(lambda _checked=False: pressed())
+        return button
+
+    def _make_view(self) -> QTableView:
+        view = QTableView(self)
+        view.setModel(self.model)
+        view.setAccessibleName("Rows")
+        view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        view.setTabKeyNavigation(False)
+        view.setShowGrid(False)
+        view.setWordWrap(False)
+        view.verticalHeader().hide()
+        view.verticalHeader().setDefaultSectionSize(7 * UNIT)
+        header = view.horizontalHeader()
+        header.setHighlightSections(False)
+        for column in range(len(COLUMNS)):
+            if column in _WIDTHS:
+                header.resizeSection(column, _WIDTHS[column] * UNIT)
+            else:
+                header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        view.activated.connect(self._open)
+        view.selectionModel().currentChanged.connect(lambda _now, _before: self._show_possible())
+        return view
+
+    def _arrange(self) -> None:
+        form = QFormLayout()
+        form.setHorizontalSpacing(4 * UNIT)
+        form.setVerticalSpacing(3 * UNIT)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        form.addRow(PlainLabel("Table", self), _beside(self.source, self.choose))
+        form.addRow(PlainLabel("Inputs", self), self.form)
+        form.addRow(PlainLabel("Results", self), _beside(self.target, self.choose_target))
+        form.addRow(PlainLabel("Rows at once", self), _beside(self.concurrency, None))
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        buttons.addWidget(self.open)
+        buttons.addStretch(1)
+        buttons.addWidget(self.stop)
+        buttons.addWidget(self.start)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
+        column.setSpacing(3 * UNIT)
+        column.addWidget(self.notice)
+        column.addLayout(form)
+        column.addWidget(self.bar)
+        column.addWidget(self.progress)
+        column.addWidget(self.view, 1)
+        column.addWidget(self.summary)
+        column.addLayout(buttons)
+        self.resize(280 * UNIT, 180 * UNIT)
+
+    # What happens
+
+    def _ask_for_table(self) -> None:
+        self._asker.open_text(self, self.show_table)
+
+    def _ask_for_target(self) -> None:
+        self._asker.save_file(self, self._folder / "results.csv", FILTER, self.send_to)
+
+    def _take_table(self, path: Path, table: Table) -> None:
+        self.notice.hide()
+        self.table = table
+        self._folder = path.parent
+        self.source.set_full_text(f"{path.name} · {_counted(len(table.rows))}")
+        self.model.show_rows([dict(row) for row in table.rows])
+        self.bar.reset()
+        self.progress.clear()
+        self.form.show_table(table)
+
+    def _start(self, inputs: list[dict[str, Value]]) -> None:
+        chosen = self.view.currentIndex().row()
+        self.model.show_rows(inputs)
+        if chosen >= 0:
+            self.view.selectRow(chosen)
+        self.bar.setRange(0, len(inputs))
+        self.bar.setValue(0)
+        usual = self._options()
+        options = BatchOptions(
+            run=usual.run,
+            concurrency=self.concurrency.value(),
+            out=self._out,
+            store=usual.store,
+            models=usual.models,
+        )
+        self.batch = LiveBatch(self._engine, self._workflow, lambda: inputs, options, self)
+        self.batch.rows_begun.connect(self.model.begin)
+        self.batch.rows_ended.connect(self._take_rows)
+        self.batch.ended.connect(self._end)
+        self.batch.refused.connect(self._refuse)
+        self._say_progress()
+        self._show_possible()
+
+    def _take_rows(self, results: list[RowResult]) -> None:
+        self.model.take(results)
+        self.bar.setValue(self.bar.value() + len(results))
+        self._say_progress()
+        self._show_possible()
+
+    def _say_progress(self) -> None:
+        self.progress.setText(f"{self.bar.value()} of {self.bar.maximum()} rows have ended")
+
+    def _stop(self) -> None:
+        if self.batch is not None:
+            self.batch.stop()
+
+    def _end(self, result: BatchResult) -> None:
+        self.summary.setText(summary_words(result.summary))
+        self._let_go()
+        self.run_ended.emit()
+
+    def _refuse(self, error: EngineError) -> None:
+        self.notice.say(str(error), "bad")
+        self.notice.show()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self.batch is not None:
+            self.batch.deleteLater()
+            self.batch = None
+        self._show_possible()
+        if self._is_closing:
+            self.close()
+
+    def _open(self, index: QModelIndex) -> None:
+        result = self.model.result_at(index)
+        if result is not None and result.run_id:
+            self.open_wanted.emit(result.run_id)
+
+    def _show_possible(self) -> None:
+        """Switch on what can be done now."""
+        is_running = self.batch is not None
+        result = self.model.result_at(self.view.currentIndex())
+        self.start.setEnabled(not is_running and self.table is not None and not self.form.missing)
+        self.stop.setEnabled(is_running)
+        self.open.setEnabled(result is not None and bool(result.run_id))
+        for widget in (self.choose, self.form, self.choose_target, self.concurrency):
+            widget.setEnabled(not is_running)
+
+
+def summary_words(summary: BatchSummary) -> str:
+    """What a batch came to, in two lines: the counts, and quality against iterations against cost."""
+    counts = [f"{summary.completed} of {_counted(summary.rows)} completed"]
+    counts += [f"{summary.reused} of them before"] if summary.reused else []
+    counts += [f"{summary.failed} failed"] if summary.failed else []
+    counts += [f"{summary.not_run} not run"] if summary.not_run else []
+    counts += [tokens(Usage(summary.tokens, 0)), money(None if summary.is_price_unknown else summary.cost_usd)]
+    groups = [
+        f"{group.iterations} iteration{'' if group.iterations == 1 else 's'}: {_counted(group.rows)}"
+        + ("" if group.mean_score is None else f", mean score {group.mean_score:.2f}")
+        + f", {money(group.mean_cost_usd)} each"
+        for group in summary.by_iterations
+        if group.iterations
+    ]
+    return "\n".join((" · ".join(counts), *groups))
+
+
+def _counted(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
+def _beside(widget: QWidget, button: QPushButton | None) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setSpacing(2 * UNIT)
+    row.addWidget(widget, 1 if button is not None else 0)
+    if button is None:
+        row.addStretch(1)
+    else:
+        row.addWidget(button)
+    return row

@@ -1,0 +1,76 @@
+"""Which column of a table each input of a workflow takes its values from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QGridLayout, QWidget
+
+from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
+from engine.batch.table import Table
+from engine.runner.declared import Declared
+
+_DEFAULT: Final = "the workflow's own value"
+_CHOOSE: Final = "choose a column"
+
+
+class ColumnsForm(QWidget):
+    """A choice for each input.
+
+    Signals:
+        changed: Another column was chosen.
+    """
+
+    changed = Signal()
+
+    def __init__(self, declared: list[Declared], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.choices: dict[str, QComboBox] = {}
+        self._declared = declared
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(4 * UNIT)
+        grid.setVerticalSpacing(2 * UNIT)
+        grid.setColumnStretch(1, 1)
+        for place, item in enumerate(declared):
+            label = PlainLabel(item.name, self)
+            box = QComboBox(self)
+            box.setAccessibleName(f"Column for {item.name}")
+            box.setAccessibleDescription(item.description)
+            box.currentIndexChanged.connect(lambda _index: self.changed.emit())
+            label.setBuddy(box)
+            grid.addWidget(label, place, 0)
+            grid.addWidget(box, place, 1)
+            self.choices[item.name] = box
+        if not declared:
+            grid.addWidget(PlainLabel("This workflow has no inputs.", self, look="dim"), 0, 0)
+        self.show_table(None)
+
+    def show_table(self, table: Table | None) -> None:
+        """Offer the columns of a table; where one has an input's name, it is chosen."""
+        columns = () if table is None else table.columns
+        for item in self._declared:
+            box = self.choices[item.name]
+            box.blockSignals(True)
+            box.clear()
+            box.addItem(_CHOOSE if item.default is None else _DEFAULT, None)
+            for column in columns:
+                box.addItem(column, column)
+            wanted = next((column for column in columns if column.casefold() == item.name.casefold()), None)
+            box.setCurrentIndex(columns.index(wanted) + 1 if wanted is not None else 0)
+            box.setEnabled(table is not None)
+            box.blockSignals(False)
+        self.changed.emit()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """By input, the column chosen for it."""
+        chosen = ((name, box.currentData()) for name, box in self.choices.items())
+        return {name: column for name, column in chosen if column is not None}
+
+    @property
+    def missing(self) -> list[str]:
+        """The inputs that have neither a column nor a value of their own."""
+        return [item.name for item in self._declared if item.default is None and item.name not in self.columns]

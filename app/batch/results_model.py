@@ -1,0 +1,125 @@
+"""The rows of a batch as a table for the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QBrush, QColor
+
+from app.theme.style import style
+from app.theme.widgets import plain_tool_tip
+from engine.batch.result import RowResult
+from engine.document.wording import one_line
+from engine.runner.words import exit_reason_words, money, seconds
+from engine.values import Value, to_text
+
+COLUMNS: Final = ("Row", "Input", "State", "Result", "Score", "Iterations", "Why it stopped", "Cost", "Time")
+NUMBERS: Final = frozenset({0, 4, 5, 7, 8})
+STATE: Final = 2
+_SHOWN: Final = 160
+_TOLD: Final = 2000
+_WAITING: Final = "waiting"
+_Index = QModelIndex | QPersistentModelIndex
+_NO_INDEX: Final = QModelIndex()
+
+
+class ResultsModel(QAbstractTableModel):
+    """The rows of the table that is run, with what they came to."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._inputs: list[str] = []
+        self._states: list[str] = []
+        self._results: list[RowResult | None] = []
+        style().changed.connect(self._dress)
+
+    def show_rows(self, inputs: Iterable[dict[str, Value]]) -> None:
+        """Show rows of which none has begun."""
+        self.beginResetModel()
+        self._inputs = [one_line(" · ".join(to_text(value) for value in row.values()), _SHOWN) for row in inputs]
+        self._states = [_WAITING] * len(self._inputs)
+        self._results = [None] * len(self._inputs)
+        self.endResetModel()
+
+    def begin(self, numbers: Iterable[int]) -> None:
+        """These rows are under way."""
+        for number in numbers:
+            self._states[number - 1] = "running"
+            self._tell(number)
+
+    def take(self, results: Iterable[RowResult]) -> None:
+        """These rows have ended."""
+        for result in results:
+            self._states[result.row - 1] = "done before" if result.is_reused else result.status
+            self._results[result.row - 1] = result
+            self._tell(result.row)
+
+    def result_at(self, index: _Index) -> RowResult | None:
+        """What the row came to; None before its end."""
+        return self._results[index.row()] if index.isValid() else None
+
+    def rowCount(self, parent: _Index = _NO_INDEX) -> int:
+        """See Qt."""
+        return 0 if parent.isValid() else len(self._inputs)
+
+    def columnCount(self, parent: _Index = _NO_INDEX) -> int:
+        """See Qt."""
+        return 0 if parent.isValid() else len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """See Qt."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(section)
+        return COLUMNS[section] if role == Qt.ItemDataRole.DisplayRole else None
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """See Qt."""
+        row, column = index.row(), index.column()
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._text(row, column)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(column)
+        if role == Qt.ItemDataRole.ToolTipRole and (result := self._results[row]) is not None:
+            words = result.error or "\n\n".join(f"{name}: {to_text(value)}" for name, value in result.outputs.items())
+            return plain_tool_tip(words[:_TOLD])
+        if role == Qt.ItemDataRole.ForegroundRole and column == STATE:
+            theme = style().theme
+            colours = {"failed": theme.bad, "completed": theme.good, "running": theme.accent}
+            return QBrush(QColor(colours.get(self._states[row], theme.dim)))
+        return None
+
+    def _text(self, row: int, column: int) -> str:
+        if column == 0:
+            return str(row + 1)
+        if column == 1:
+            return self._inputs[row]
+        if column == STATE:
+            return self._states[row]
+        result = self._results[row]
+        if result is None:
+            return ""
+        outputs = " · ".join(to_text(value) for value in result.outputs.values())
+        return (
+            one_line(result.error or outputs, _SHOWN),
+            "" if result.score is None else f"{result.score:.4g}",
+            str(result.iterations or ""),
+            exit_reason_words(result.exit_reason),
+            money(result.cost_usd),
+            seconds(result.duration_s),
+        )[column - 3]
+
+    def _tell(self, number: int) -> None:
+        self.dataChanged.emit(self.index(number - 1, 0), self.index(number - 1, len(COLUMNS) - 1))
+
+    def _dress(self) -> None:
+        if self._inputs:
+            self.dataChanged.emit(self.index(0, STATE), self.index(len(self._inputs) - 1, STATE))
+
+
+def _alignment(column: int) -> int:
+    side = Qt.AlignmentFlag.AlignRight if column in NUMBERS else Qt.AlignmentFlag.AlignLeft
+    return (side | Qt.AlignmentFlag.AlignVCenter).value

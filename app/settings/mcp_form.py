@@ -1,0 +1,134 @@
+"""A form for an MCP server: its name, how it is started or reached, and which of your variables it is given."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from pydantic import ValidationError
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from app.settings.parts import Note, push_button
+from app.theme.style import mark
+from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
+from engine.extensions import Extensions
+from engine.tools.mcp.settings import McpServer
+
+
+class McpForm(QWidget):
+    """Where one server is described.
+
+    Signals:
+        wanted: It is to be added: its name, and an `McpServer`.
+    """
+
+    wanted = Signal(str, object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.name = _line("Name of the server", "files")
+        self.where = _line("Command or address", "npx -y @modelcontextprotocol/server-filesystem /some/folder")
+        self.variables = _line("Variables for the server", "API_TOKEN=${MY_TOKEN}")
+        self.note = Note()
+        self.add = push_button("Add, and ask for its tools", self._add)
+        for field in self._fields:
+            field.textEdited.connect(self._typed)
+            field.returnPressed.connect(self._add)
+        self._lay_out()
+
+    @property
+    def _fields(self) -> tuple[QLineEdit, ...]:
+        return (self.name, self.where, self.variables)
+
+    def say(self, sentence: str, tone: str = "") -> None:
+        """Say how it went."""
+        self.add.setEnabled(True)
+        self.note.say(sentence, tone)
+
+    def clear(self) -> None:
+        """Make room for another."""
+        for field in self._fields:
+            field.clear()
+
+    def _lay_out(self) -> None:
+        form = QFormLayout()
+        form.setHorizontalSpacing(3 * UNIT)
+        form.setVerticalSpacing(2 * UNIT)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for title, field in zip(("Name", "Command or address", "Variables"), self._fields, strict=True):
+            label = PlainLabel(title)
+            label.setBuddy(field)
+            form.addRow(label, field)
+        words = "Variables are handed to a command, and sent to an address as headers. Write ${NAME} for a secret."
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(self.add)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(3 * UNIT)
+        layout.addLayout(form)
+        layout.addWidget(PlainLabel(words, look="dim small", wrap=True))
+        layout.addWidget(self.note)
+        layout.addLayout(buttons)
+
+    def _typed(self) -> None:
+        self._fault(None, "")
+
+    def _fault(self, where: QLineEdit | None, sentence: str) -> None:
+        for field in self._fields:
+            mark(field, invalid=field is where)
+        self.note.say(sentence, "bad")
+        if where is not None:
+            where.setFocus()
+
+    def _add(self) -> None:
+        name = self.name.text().strip()
+        try:
+            settings = self._settings()
+        except ValueError:
+            self._fault(self.variables, "Write variables as NAME=VALUE, with quotes around a value that has spaces.")
+            return
+        try:
+            server = Extensions.model_validate({"mcpServers": {name: settings}}).servers[name]
+        except ValidationError as error:
+            told = error.errors()[0]
+            place = told["loc"]
+            self._fault(self.name if len(place) < 2 else self._field_of(place), told["msg"])
+            return
+        self._fault(None, "")
+        self.add.setEnabled(False)
+        self.note.say("Asking it…")
+        self.wanted.emit(name, server)
+
+    def _field_of(self, place: tuple[Any, ...]) -> QLineEdit:
+        return self.variables if place[-1] in {"env", "headers"} else self.where
+
+    def _settings(self) -> dict[str, Any]:
+        """What the form says, as it stands in the file; raises ValueError where it cannot be read."""
+        where = self.where.text().strip()
+        variables: dict[str, str] = {}
+        for part in shlex.split(self.variables.text()):
+            key, sign, value = part.partition("=")
+            if not sign or not key:
+                raise ValueError(part)
+            variables[key] = value
+        if "://" in where.partition(" ")[0]:
+            return {"url": where, "headers": variables}
+        command, *arguments = shlex.split(where) or [""]
+        return {"command": command, "args": arguments, "env": variables}
+
+
+def server_words(name: str, server: McpServer, tools: int | None) -> str:
+    """A server in a list."""
+    offered = "not asked yet" if tools is None else "1 tool" if tools == 1 else f"{tools} tools"
+    return f"{name}   ·   {offered}   ·   {server.summary}"
+
+
+def _line(name: str, placeholder: str) -> QLineEdit:
+    line = QLineEdit()
+    line.setAccessibleName(name)
+    line.setPlaceholderText(placeholder)
+    return line

@@ -1,0 +1,17 @@
+"""A turn strategy: the agent answers, is asked whether it is sure, and answers once more."""
+
+from __future__ import annotations
+
+from engine.models.base import Message
+from engine.nodes.agent_config import AgentConfig
+from engine.nodes.context import NodeContext
+from engine.nodes.turns.base import AgentEnd, TurnStrategy
+
+
+async def _run(context: NodeContext[AgentConfig], messages: list[Message]) -> AgentEnd:
+    first = await context.complete(context.config.choice, messages)
+    again = [*messages, Message("assistant", first.text), Message("user", "Are you sure? Answer once more.")]
+    return AgentEnd("finished", (await context.complete(context.config.choice, again)).text)
+
+
+ONCE_MORE = TurnStrategy("once_more", "Once more", "Answers, is asked whether it is sure, and answers again.", _run)

@@ -1,0 +1,29 @@
+"""A tool: a node of the type `tool` can call it, and an agent can."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from engine.tools.base import Tool, ToolContext
+from engine.tools.parameters import Parameters, Text
+from engine.values import Value
+
+
+class WordCountParameters(Parameters):
+    """What `word_count` is asked: each field is an input port of the tool node."""
+
+    text: Text = Field(title="Text", description="The text whose words are counted.")
+
+
+async def _word_count(parameters: WordCountParameters, _context: ToolContext) -> Value:
+    return len(parameters.text.split())
+
+
+WORD_COUNT = Tool(
+    name="word_count",
+    title="Count words",
+    help="Counts the words of a text.",
+    parameters=WordCountParameters,
+    output_type="number",
+    run=_word_count,
+)

@@ -1,0 +1,158 @@
+"""Asking the person at the terminal what a run wants to know.
+
+Lines are read by a thread that holds no lock of Python's own streams: a question that nobody answers keeps no process
+from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from engine.cli.output import err
+from engine.document.wording import one_line
+from engine.errors import EngineError
+from engine.nodes.context import Answer
+from engine.nodes.convert import ConversionError, convert
+from engine.nodes.spec import PortType
+from engine.runner.words import written
+from engine.values import Value
+
+if TYPE_CHECKING:
+    from engine.runner.events import NodeWaiting
+
+_LONGEST_SHOWN: Final = 4_000
+
+
+def question_lines(asked: NodeWaiting) -> Iterator[str]:
+    """What is asked, for people."""
+    yield f"{asked.path} asks: {asked.message}"
+    if asked.value is not None:
+        text = written(asked.value)
+        yield text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} … ({len(text):,} characters in all)"
+
+
+def how_to_answer(run_id: str, asked: NodeWaiting) -> str:
+    """The command that answers, in one sentence."""
+    choices = " or ".join(f"--{choice}" for choice in asked.choices if choice in {"approve", "reject"})
+    return f"Answer with: loopwright runs answer {run_id} {choices or '--value TEXT'}"
+
+
+def value_for(asked: NodeWaiting, text: str) -> Value:
+    """The value that a text stands for: where something else than a text is asked about, it is read as JSON.
+
+    Raises:
+        EngineError: It is no JSON.
+    """
+    if asked.kind == "question" or asked.value is None or isinstance(asked.value, str):
+        return text
+    try:
+        return convert(text, PortType.JSON)
+    except ConversionError as error:
+        raise EngineError(f"The value does not fit: {error.message}", error.remedy) from error
+
+
+class Lines:
+    """The lines that a person types, one at a time, in the event loop that is running."""
+
+    def __init__(self) -> None:
+        self._typed: asyncio.Queue[str | None] = asyncio.Queue()
+        self._is_reading = False
+
+    async def next(self, prompt: str) -> str | None:
+        """The next line, without its end; None where there will be no more.
+
+        Args:
+            prompt: What is written before it.
+        """
+        if not self._is_reading:
+            self._is_reading = True
+            threading.Thread(target=_read, args=(self._put_in(asyncio.get_running_loop()),), daemon=True).start()
+        err().piece(prompt)
+        return await self._typed.get()
+
+    def _put_in(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:
+        def put(line: str | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._typed.put_nowait, line)
+
+        return put
+
+
+def _read(put: Callable[[str | None], None]) -> None:
+    waiting = b""
+    while piece := os.read(sys.stdin.fileno(), 65_536):
+        *lines, waiting = (waiting + piece).split(b"\n")
+        for line in lines:
+            put(line.decode("utf-8", "replace").rstrip("\r"))
+    put(None)
+
+
+async def ask(asked: NodeWaiting, next_line: Callable[[str], Awaitable[str | None]]) -> Answer | None:
+    """Ask a person until the answer fits.
+
+    Args:
+        asked: The question.
+        next_line: Gives the next line that they type, or None.
+
+    Returns:
+        The answer; None where nobody answers any more.
+    """
+    screen = err()
+    screen.line()
+    for number, line in enumerate(question_lines(asked)):
+        screen.line(line, style="" if number else "bold")
+    if not asked.choices:
+        while (text := await next_line("Your answer: ")) is not None:
+            if text.strip():
+                return Answer(value=text)
+        return None
+    choice = await _chosen(asked.choices, next_line)
+    if choice is None:
+        return None
+    value: Value = None
+    if asked.kind == "approval" and asked.value is not None:
+        value = await _edited(asked, next_line)
+    return Answer(choice, value, await next_line("Comment (Enter for none): ") or "")
+
+
+async def _chosen(choices: tuple[str, ...], next_line: Callable[[str], Awaitable[str | None]]) -> str | None:
+    """One of the choices; the beginning of it is enough where only one begins so."""
+    while (text := await next_line(f"{' / '.join(choices)}: ")) is not None:
+        fitting = [choice for choice in choices if text.strip() and choice.startswith(text.strip().casefold())]
+        if len(fitting) == 1:
+            return fitting[0]
+        err().line(f"Write one of: {', '.join(choices)}.", style="yellow")
+    return None
+
+
+async def _edited(asked: NodeWaiting, next_line: Callable[[str], Awaitable[str | None]]) -> Value:
+    """The value as the person wants it; null leaves it as it is."""
+    from engine.cli.inputs import text_or_file
+
+    while text := await next_line("Another value (Enter keeps it; @FILE takes it from a file): "):
+        try:
+            return value_for(asked, text_or_file(text, "the value"))
+        except EngineError as error:
+            err().line(one_line(str(error), 300), style="yellow")
+    return None
+
+
+def ask_now(asked: NodeWaiting) -> Answer:
+    """Ask a person at once, where no run is under way.
+
+    Raises:
+        EngineError: Nobody answers.
+    """
+
+    async def answered() -> Answer | None:
+        return await ask(asked, Lines().next)
+
+    answer = asyncio.run(answered())
+    if answer is None:
+        raise EngineError("Nobody answered.", "Give the answer with --approve, --reject, --choice or --value.")
+    return answer

@@ -1,0 +1,48 @@
+"""Asking before a workflow from elsewhere is run for the first time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.document.model import Workflow
+from engine.errors import EngineError
+
+Allow = Annotated[
+    bool,
+    typer.Option("--allow", help="Run a workflow from elsewhere without being asked, and trust it from now on."),
+]
+
+
+class NotApprovedError(EngineError):
+    """A workflow that uses something of this machine, and that nobody has approved."""
+
+
+def ask_consent(workflow: Workflow, *, allow: bool) -> None:
+    """Make sure that a person has approved whatever the workflow uses; nothing is asked of one that only calls models.
+
+    Args:
+        workflow: The document, as it would run.
+        allow: Whether the person has said so beforehand.
+
+    Raises:
+        NotApprovedError: Nobody has approved it, and nobody can be asked.
+    """
+    from engine.cli.history import can_ask
+    from engine.cli.output import err
+    from engine.runner.reach import reach_of
+    from engine.store.consent import approve, is_approved
+
+    reach = reach_of(workflow)
+    if not reach or is_approved(workflow):
+        return
+    if not allow:
+        screen = err()
+        screen.line("This workflow has not been run here before. It would use:", style="bold")
+        for line in reach.lines():
+            screen.line(f"  {line}")
+        if not can_ask():
+            raise NotApprovedError("Nobody has approved it, and nothing was run.", "If you trust it, add --allow.")
+        typer.confirm("Do you trust it, and is it to run?", abort=True, err=True)
+    approve(workflow)

@@ -1,0 +1,315 @@
+"""The settings of a canvas's cards, one function a kind of card: foreign settings in, ours out, and a line for each.
+
+The canvas is a JSON file of nodes and edges as editors in a browser save it: `maxIterations`, `systemPrompt`, handles.
+How cards are connected is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.document.importing.models import model_name
+from engine.document.importing.report import Report
+from engine.document.importing.tools import TOOLS, our_tool
+from engine.document.importing.values import Fields, as_list, as_number, as_object, as_seconds, as_text, as_whole
+from engine.document.wording import shown
+
+Config = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card of the canvas.
+
+    Attributes:
+        id: Its foreign id.
+        kind: What it is, in small letters: `loop`.
+        title: What it says.
+        fields: Its settings.
+        used: The handles that edges start from, in the file's order.
+    """
+
+    id: str
+    kind: str
+    title: str
+    fields: Fields
+    used: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """How the report names it."""
+        return f"card {self.id}"
+
+
+Converter = Callable[[Card, Report], Config]
+
+_EXITS: Final = {
+    "max_iterations": "max_iterations",
+    "evaluator": "evaluator",
+    "stable_output": "stable_output",
+    "judge": "judge",
+}
+_LOOP_MODES: Final = {"replace": "replace", "append": "append"}
+_COUNT: Final = (1, 50)
+
+
+def _loop(card: Card, report: Report) -> Config:
+    fields = card.fields
+    # What this form has no word for is switched off here: prompts stay as they were written.
+    config: Config = {"max_iterations": 5, "inject_feedback": False}
+    given = fields.take("maxIterations", "max_iterations")
+    if given is not None:
+        count = as_whole(given)
+        if count is None:
+            report.left(f"{card.place}, maxIterations", f"{shown(given, 40)} is no whole number; 5 is taken.")
+        else:
+            config["max_iterations"] = min(max(count, _COUNT[0]), _COUNT[1])
+            told = report.carried if count == config["max_iterations"] else report.changed
+            told(f"{card.place}, maxIterations", f"max_iterations: {config['max_iterations']}.")
+    _choice(card, report, config, ("exitCondition", "exit_condition"), "exit_condition", _EXITS)
+    _choice(card, report, config, ("feedbackMode", "feedback_mode"), "feedback_mode", _LOOP_MODES)
+    threshold = fields.take("stabilityThreshold", "stability_threshold")
+    if threshold is not None:
+        number = as_number(threshold)
+        if number is None or not 0 <= number <= 1:
+            report.left(f"{card.place}, stabilityThreshold", f"{shown(threshold, 40)} is no number from 0 to 1.")
+        else:
+            config["stability_threshold"] = number
+            report.carried(f"{card.place}, stabilityThreshold", f"It stops at a similarity of {number:g} or more.")
+    _seconds(card, report, config)
+    return config
+
+
+def _choice(
+    card: Card, report: Report, config: Config, names: tuple[str, ...], ours: str, choices: Mapping[str, str]
+) -> None:
+    given = card.fields.take(*names)
+    if given is None:
+        return
+    choice = choices.get(as_text(given).strip().lower().replace("-", "_"))
+    if choice is None:
+        report.left(f"{card.place}, {names[0]}", f'There is no "{shown(given, 40)}" here; the usual one is taken.')
+        return
+    config[ours] = choice
+    report.carried(f"{card.place}, {names[0]}", f"{ours}: {choice}.")
+
+
+def _seconds(card: Card, report: Report, config: Config) -> None:
+    given = card.fields.take("timeout", "timeoutSeconds", "timeout_seconds")
+    seconds = as_seconds(given)
+    if seconds is not None and seconds > 0:
+        config["timeout_s"] = seconds
+        report.carried(f"{card.place}, timeout", f"timeout_s: {seconds:g}.")
+    elif given is not None:
+        report.left(f"{card.place}, timeout", f"{shown(given, 40)} is no duration.")
+
+
+def _number(card: Card, report: Report, config: Config, names: tuple[str, ...], ours: str, *, whole: bool) -> None:
+    given = card.fields.take(*names)
+    if given is None:
+        return
+    number = as_whole(given) if whole else as_number(given)
+    if number is None or number < (1 if whole else 0):
+        report.left(f"{card.place}, {names[0]}", f"{shown(given, 40)} is no number that fits here.")
+        return
+    config[ours] = number
+    report.carried(f"{card.place}, {names[0]}", f"{ours}: {number:g}.")
+
+
+def _text(card: Card, report: Report, config: Config, names: tuple[str, ...], ours: str) -> None:
+    given = card.fields.take(*names)
+    text = as_text(given)
+    if text.strip():
+        config[ours] = text
+        report.carried(f"{card.place}, {names[0]}", f"{ours}.")
+    elif given not in (None, ""):
+        report.left(f"{card.place}, {names[0]}", "It is no text.")
+
+
+def _model(card: Card, report: Report, config: Config) -> None:
+    name = as_text(card.fields.take("model", "modelId", "model_id")).strip()
+    provider = as_text(card.fields.take("provider")).strip()
+    if not name:
+        if provider:
+            report.left(f"{card.place}, provider", "Without a model, the workflow's own answers.")
+        return
+    config["model"], how = model_name(name, provider)
+    (report.carried if config["model"] == name else report.changed)(f"{card.place}, model", how)
+
+
+def _asks(card: Card, report: Report, config: Config) -> None:
+    _model(card, report, config)
+    _number(card, report, config, ("temperature",), "temperature", whole=False)
+    _number(card, report, config, ("maxTokens", "max_tokens"), "max_tokens", whole=True)
+    _seconds(card, report, config)
+
+
+def _llm(card: Card, report: Report) -> Config:
+    config: Config = {}
+    _asks(card, report, config)
+    _text(card, report, config, ("systemPrompt", "system_prompt", "system"), "system")
+    _text(card, report, config, ("prompt", "userPrompt", "user_prompt", "promptTemplate", "template"), "prompt")
+    schema = card.fields.take("responseSchema", "jsonSchema", "outputSchema", "schema")
+    if isinstance(schema, dict) and schema:
+        config["reply_schema"] = schema
+        report.carried(f"{card.place}, schema", "reply_schema.")
+    elif schema not in (None, "", {}):
+        report.left(f"{card.place}, schema", "It is no JSON Schema.")
+    return config
+
+
+def _router(card: Card, report: Report) -> Config:
+    config: Config = {}
+    _asks(card, report, config)
+    _text(card, report, config, ("criteria", "prompt", "systemPrompt", "system_prompt", "condition"), "criteria")
+    mode = as_text(card.fields.take("mode")).lower()
+    if mode and mode not in {"llm", "model", "ai"}:
+        report.changed(f"{card.place}, mode", f'"{shown(mode, 40)}": here a model decides; rules have to be written.')
+    given = as_list(card.fields.take("branches", "routes", "options"))
+    branches = [branch for entry in given if (branch := _branch(entry))]
+    if not branches:
+        names = [name for name in map(port_name, card.used) if name not in {"", "reason", "output", "value"}]
+        branches = [{"name": name, "description": ""} for name in dict.fromkeys(names)]
+    if branches:
+        config["branches"] = branches
+        report.carried(f"{card.place}, branches", f"{', '.join(branch['name'] for branch in branches)}.")
+    if not config.get("criteria"):
+        report.left(f"{card.place}, criteria", "The file does not say by what it decides; write the criteria.")
+    return config
+
+
+def _branch(entry: object) -> dict[str, str] | None:
+    if isinstance(entry, str):
+        return {"name": port_name(entry), "description": ""} if port_name(entry) else None
+    parts = as_object(entry)
+    name = port_name(as_text(parts.get("name") or parts.get("label") or parts.get("id")))
+    said = as_text(parts.get("description") or parts.get("condition") or parts.get("criteria"))
+    return {"name": name, "description": said} if name else None
+
+
+def port_name(text: str) -> str:
+    """A foreign name as the name of a port: small letters, digits and `_`; empty where nothing is left."""
+    kept = "".join(c if c.isascii() and c.isalnum() else "_" for c in text.strip().lower()).strip("_")[:40]
+    return f"n{kept}" if kept[:1].isdigit() else kept
+
+
+def _transform(card: Card, report: Report) -> Config:
+    mode = as_text(card.fields.take("mode", "transformType")).lower()
+    template = as_text(card.fields.take("template"))
+    expression = as_text(card.fields.take("expression", "script", "code", "jsonpath", "path"))
+    if template.strip() or mode in {"template", ""}:
+        if expression:
+            report.left(f"{card.place}, expression", "The template is taken.")
+        report.carried(f"{card.place}, template", "template.")
+        return {"mode": "template", "template": template or "{{input}}"}
+    report.left(
+        f"{card.place}, {mode or 'expression'}",
+        f"{shown(expression, 120)} is in another language; the value passes through unchanged until you write it anew.",
+    )
+    return {"mode": "template", "template": "{{input}}"}
+
+
+def _validator(card: Card, report: Report) -> Config:
+    schema = card.fields.take("schema", "jsonSchema", "json_schema")
+    if isinstance(schema, dict):
+        report.carried(f"{card.place}, schema", "json_schema.")
+        return {"mode": "schema", "json_schema": schema}
+    report.left(f"{card.place}, schema", "It is no JSON Schema; any JSON passes.")
+    return {"mode": "schema", "json_schema": {}}
+
+
+_INPUT_TYPES: Final = {
+    **dict.fromkeys(("text", "string", "textarea", "str"), "text"),
+    **dict.fromkeys(("json", "object"), "json"),
+    **dict.fromkeys(("number", "integer", "float", "int"), "number"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    **dict.fromkeys(("list", "array"), "list"),
+}
+
+
+def _input(card: Card, report: Report) -> Config:
+    config: Config = {"name": as_text(card.fields.take("name", "inputName")) or card.title or card.id}
+    given = as_text(card.fields.take("dataType", "inputType", "valueType", "data_type")).lower()
+    config["type"] = _INPUT_TYPES.get(given, "any" if not given else "text")
+    if given and given not in _INPUT_TYPES:
+        report.changed(f"{card.place}, dataType", f'"{shown(given, 40)}" is read as text here.')
+    default = card.fields.take("defaultValue", "default", "value")
+    if default is not None:
+        config["default"] = default
+    _text(card, report, config, ("description", "placeholder"), "description")
+    report.carried(card.place, f'The input "{shown(config["name"], 60)}".')
+    return config
+
+
+def _output(card: Card, report: Report) -> Config:
+    name = as_text(card.fields.take("name", "outputName")) or card.title or card.id
+    report.carried(card.place, f'The output "{shown(name, 60)}".')
+    return {"name": name}
+
+
+def _tool(card: Card, report: Report) -> Config:
+    wish = as_text(card.fields.take("toolName", "tool_name", "tool", "name")) or card.kind
+    tool = our_tool(wish, TOOLS)
+    arguments = as_object(card.fields.take("arguments", "args", "toolInput", "parameters", "input"))
+    if not tool:
+        report.left(f"{card.place}, tool", f'There is no tool "{shown(wish, 60)}" here; choose one.')
+    elif tool == wish:
+        report.carried(f"{card.place}, tool", f"{tool}.")
+    else:
+        report.changed(f"{card.place}, tool", f'"{shown(wish, 60)}" is "{tool}" here; look at its arguments.')
+    return {"tool": tool or wish, "arguments": arguments}
+
+
+def _iterator(card: Card, report: Report) -> Config:
+    config: Config = {}
+    mode = as_text(card.fields.take("mode")).lower()
+    _number(card, report, config, ("maxConcurrency", "concurrency", "max_concurrency"), "max_concurrency", whole=True)
+    if mode == "sequential":
+        config["max_concurrency"] = 1
+        report.carried(f"{card.place}, mode", "One item after the other.")
+    elif mode:
+        report.carried(f"{card.place}, mode", "Several items at once.")
+    return config
+
+
+_GATHER: Final = {"array": "collect", "collect": "collect", "concat": "join", "join": "join", "first": "first"}
+
+
+def _aggregator(card: Card, report: Report) -> Config:
+    config: Config = {}
+    _choice(card, report, config, ("strategy", "mode"), "mode", _GATHER)
+    separator = card.fields.take("separator")
+    if isinstance(separator, str):
+        config["separator"] = separator
+        report.carried(f"{card.place}, separator", "separator.")
+    return config
+
+
+def _approval(card: Card, report: Report) -> Config:
+    config: Config = {}
+    _text(card, report, config, ("message", "prompt", "instructions"), "message")
+    return config
+
+
+def _exit(card: Card, report: Report) -> Config:
+    report.carried(card.place, "The end of its loop.")
+    return {}
+
+
+CONVERTERS: Final[Mapping[str, tuple[str, Converter]]] = {
+    "input": ("input", _input),
+    "output": ("output", _output),
+    **dict.fromkeys(("llm", "ai", "chat", "prompt", "model"), ("llm", _llm)),
+    "router": ("router", _router),
+    "transform": ("transform", _transform),
+    "validator": ("validator", _validator),
+    "approval": ("approval", _approval),
+    **dict.fromkeys(("tool", *TOOLS), ("tool", _tool)),
+    "iterator": ("iterator", _iterator),
+    "aggregator": ("aggregator", _aggregator),
+    "loop": ("loop", _loop),
+    "exit": ("exit", _exit),
+}
+"""By the kind of card: the node type here, and what makes its settings."""

@@ -1,0 +1,98 @@
+"""What an import tells: for each thing of the foreign file whether it was carried over, changed, or left behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Final
+
+from engine.document.model import Workflow
+from engine.document.wording import one_line, shown
+
+_WIDTH: Final = 400
+
+
+class Fate(StrEnum):
+    """What became of a thing."""
+
+    CARRIED = "carried over"
+    CHANGED = "changed"
+    LEFT = "left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the report.
+
+    Attributes:
+        fate: What became of it.
+        place: Where it stood in the foreign file: `step dev_cycle, loop.until`.
+        message: One sentence: what it is now, or why it is not.
+    """
+
+    fate: Fate
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.fate}: {self.place}: {self.message}"
+
+
+class Report:
+    """Collects the lines while a file is read."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+
+    def carried(self, place: str, message: str) -> None:
+        """Something means the same here."""
+        self._add(Fate.CARRIED, place, message)
+
+    def changed(self, place: str, message: str) -> None:
+        """Something is here in another way, or means nearly the same."""
+        self._add(Fate.CHANGED, place, message)
+
+    def left(self, place: str, message: str) -> None:
+        """Something is not here."""
+        self._add(Fate.LEFT, place, message)
+
+    def left_keys(self, place: str, keys: Iterable[object], why: str = "Nothing here stands for it.") -> None:
+        """Keys of the foreign file that nothing was made of."""
+        for key in keys:
+            self.left(f"{place}, {shown(key, 60)}" if place else shown(key, 60), why)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All lines, in the file's order."""
+        return tuple(self._entries)
+
+    def _add(self, fate: Fate, place: str, message: str) -> None:
+        self._entries.append(Entry(fate, one_line(place, _WIDTH), one_line(message, _WIDTH)))
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A foreign file as a document of ours.
+
+    Attributes:
+        workflow: The document. It may have problems, which its check tells.
+        form: What the file was, in words.
+        entries: What became of each thing in it.
+    """
+
+    workflow: Workflow
+    form: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def summary(self) -> str:
+        """How many things were carried over, changed and left out, in a sentence."""
+        counts = Counter(entry.fate for entry in self.entries)
+        return f"{', '.join(f'{counts[fate]} {fate}' for fate in Fate)}.".capitalize()
+
+    def to_json(self) -> dict[str, object]:
+        """The report as a JSON object."""
+        entries = [{**asdict(entry), "fate": str(entry.fate)} for entry in self.entries]
+        return {"form": self.form, "summary": self.summary, "report": entries}

@@ -1,0 +1,257 @@
+"""The two functions of each loop in an exported LangGraph module: where it begins, and where an iteration ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from engine.export.cel_python import UnsupportedError, expression_to_python
+from engine.export.langgraph_nodes import (
+    NodeFunctions,
+    Place,
+    ask_settings,
+    filled,
+    marked,
+    placed,
+    read_path,
+    sources,
+    taken,
+    written,
+)
+from engine.export.literals import literal
+from engine.expr import compile_expression, compile_template
+from engine.nodes.judge import JUDGE, JudgeConfig, judge_question, judge_schema
+from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
+from engine.nodes.loop_exits import ListedCondition
+from engine.plan.graph import LoopPlan, NodePlan
+
+
+class LoopFunctions:
+    """Writes the functions of one loop.
+
+    Args:
+        functions: Writes functions, and keeps what was left out.
+        node: The loop.
+        loop: Its plan.
+        end: The id of its exit.
+        around: Where the loop stands.
+        inside: Where its body stands.
+    """
+
+    def __init__(
+        self, functions: NodeFunctions, node: NodePlan, loop: LoopPlan, end: str, around: Place, inside: Place
+    ) -> None:
+        self._functions = functions
+        self._node, self._loop, self._end = node, loop, end
+        self._around, self._inside = around, inside
+        self._config: LoopConfig = loop.config
+
+    def beginning(self) -> str:
+        """The function that begins the loop."""
+        return self._functions.function(self._node, self._around, self._begin_lines)
+
+    def ending(self, end: NodePlan) -> str:
+        """The function that ends an iteration."""
+        return self._functions.function(end, self._around, self._end_lines)
+
+    def _begin_lines(self) -> list[str]:
+        names = f"{self._node.id!r}, {self._end!r}"
+        first, *_ = taken(self._node, self._around)
+        lines = [first, "if given is None:", f"    return pass_by({names}, NOTHING, '')"]
+        if not self._node.enabled:
+            return [*lines, f"return pass_by({names}, given['input'], 'disabled')"]
+        if self._config.condition.strip():
+            read: Callable[[tuple[str, ...]], ast.expr] = lambda path: read_path(self._around.loops, path)  # noqa: E731
+            condition = written(expression_to_python(self._config.condition, read))
+            lines += [f"if not ({condition}):", f"    return pass_by({names}, given['input'], 'condition')"]
+        self._tell_what_is_left_out()
+        return [*lines, f"return begin_loop({self._node.id!r}, given['input'])"]
+
+    def _tell_what_is_left_out(self) -> None:
+        config, name = self._config, f'The loop "{self._node.title}" ({self._node.id})'
+        told = {
+            "has no budget of its own.": config.budget_usd is not None,
+            "has no time limit.": config.timeout_s is not None,
+            "is not begun again after a failure.": bool(config.retries),
+            "does not let its models remember earlier iterations.": config.memory != "fresh",
+            "fails the run where it would go on after an error.": config.on_error != "fail",
+        }
+        self._functions.left_out += [f"{name} {what}" for what, is_so in told.items() if is_so]
+
+    # The end of an iteration
+
+    def _end_lines(self) -> list[str]:
+        if not self._node.enabled:
+            return ["return {}"]
+        body, config = self._loop.body, self._config
+        recorded: dict[str, Any] = {node.id: _recorded(node) for node in body.nodes}
+        lines = [
+            f"loop = state['_loops'][{self._node.id!r}]",
+            f"nodes = gave_by(state, {literal(recorded, '    ')})",
+            f"result = collect(state, {sources(body.result, self._inside)!r})",
+            f"feedback = collect(state, {sources(body.feedback, self._inside)!r})",
+        ]
+        has_verdict = self._loop.evaluator is not None
+        if has_verdict and self._loop.evaluator is not None:
+            lines.append(f"verdict = nodes.get({body.nodes[self._loop.evaluator].id!r})")
+        for place in self._loop.feedback_ends:
+            lines += ["if feedback is NOTHING:", f"    feedback = nodes.get({body.nodes[place].id!r}, NOTHING)"]
+        if config.asks_for("evaluator"):
+            lines += ["if verdict and feedback is NOTHING:", "    feedback = verdict['value']"]
+            lines += ["if verdict and result is NOTHING:", "    result = verdict['value']"]
+        lines += self._figures()
+        lines += self._reasons()
+        return [*lines, *self._return(has_verdict)]
+
+    def _figures(self) -> list[str]:
+        lines: list[str] = []
+        if self._compares:
+            lines.append("is_first = result is NOTHING or not loop['had_result']")
+            lines.append("similar = None if is_first else similarity(loop['previous'], result)")
+        if self._names_anything:
+            lines.append("given = {'output': None if result is NOTHING else result}")
+            if self._compares:
+                lines.append("given['similarity'] = similar")
+            lines.append("given['elapsed_s'] = time.monotonic() - loop['began']")
+        if self._config.score.strip():
+            lines.append(f"score = float({self._expression(self._config.score)})")
+        return lines
+
+    def _reasons(self) -> list[str]:
+        config = self._config
+        lines = ["reason = None"]
+        until = config.until.strip()
+        if until:
+            lines += [f"if {self._expression(until)}:", "    reason = 'until'"]
+        if self._loop.judge is not None:
+            lines += self._judge_lines(is_first=not until)
+        listed = config.exit_conditions
+        if listed:
+            lines += self._listed(listed)
+        elif config.exit_condition == "stable_output":
+            lines.append(f"is_stable = {self._stable('own', config.stability_threshold, config.stability_patience)}")
+            lines += _otherwise("is_stable", "stable_output")
+        elif config.exit_condition == "evaluator":
+            lines += _otherwise(_CONDITIONS["evaluator"][0], "evaluator_done")
+        elif config.exit_condition == "judge":
+            lines += _otherwise(_CONDITIONS["judge"][0], "judge_done")
+        return [*lines, *_otherwise(f"loop['index'] + 1 >= {self._loop.max_iterations}", "max_iterations")]
+
+    def _judge_lines(self, *, is_first: bool) -> list[str]:
+        judge = self._config.judge
+        assert judge is not None
+        system, user = judge_question(judge, placed("criteria") if judge.criteria.strip() else "", placed("output"))
+        criteria = f"{filled(compile_template(judge.criteria), self._read, '        ')}.strip()"
+        weights: dict[str, Any] = {one.name: one.weight for one in judge.rubric}
+        settings = ask_settings(JUDGE, judge, judge_schema(judge))
+        call = f"judge(ask, messages, {weights!r}, {judge.threshold!r}, {judge.runs}, {settings})"
+        condition = "result is not NOTHING" if is_first else "reason is None and result is not NOTHING"
+        self._note_judge(judge)
+        return [
+            "judged = None",
+            f"if {condition}:",
+            f"    system = {marked(system.text, {'criteria': criteria}, '        ')}",
+            f"    question = {marked(user.text, {'output': 'result'}, '        ')}",
+            "    messages = [{'role': 'system', 'content': system}, {'role': 'user', 'content': question}]",
+            f"    judged = {call}",
+        ]
+
+    def _note_judge(self, judge: JudgeConfig) -> None:
+        if judge.api_base:
+            self._functions.left_out.append(f'The judge of "{self._node.title}" is asked without its own address.')
+
+    def _listed(self, listed: list[ListedCondition]) -> list[str]:
+        lines: list[str] = []
+        conditions: list[tuple[str, str]] = []
+        for place, one in enumerate(listed):
+            if one.condition == "stable_output":
+                lines.append(f"is_stable_{place} = {self._stable(str(place), one.threshold, one.patience)}")
+                conditions.append((f"is_stable_{place}", "stable_output"))
+            elif one.condition == "until":
+                conditions.append((self._expression(one.until), "until"))
+            elif one.condition == "max_iterations":
+                conditions.append((f"loop['index'] + 1 >= {one.count}", "max_iterations"))
+            elif one.condition == "time":
+                conditions.append((f"time.monotonic() - loop['began'] >= {one.seconds!r}", "timeout"))
+            elif one.condition in _CONDITIONS:
+                conditions.append(_CONDITIONS[one.condition])
+            else:
+                raise UnsupportedError(f"The exit condition {one.condition} has no counterpart.")
+        if self._config.exit_when == "any":
+            return [*lines, *(line for condition, reason in conditions for line in _otherwise(condition, reason))]
+        every = " and ".join(f"({condition})" for condition, _ in conditions)
+        reasons = "+".join(dict.fromkeys(reason for _, reason in conditions))
+        return [*lines, *_otherwise(every, reasons)]
+
+    def _stable(self, name: str, threshold: float, patience: int) -> str:
+        return f"stayed(loop, {name!r}, similar, {threshold!r}, {patience})"
+
+    def _return(self, has_verdict: bool) -> list[str]:
+        config = self._config
+        arguments = ["result=result", "feedback=feedback", "nodes=nodes", "reason=reason"]
+        arguments += ["verdict=verdict"] if has_verdict else []
+        arguments += ["judged=judged"] if self._loop.judge is not None else []
+        arguments += ["score=score"] if config.score.strip() else []
+        arguments += ["similar=similar"] if self._compares else []
+        if config.feedback_mode != "replace":
+            arguments.append(f"feedback_mode={config.feedback_mode!r}")
+        if config.feedback_mode == "append_window":
+            arguments.append(f"window={config.append_window}")
+        if config.delay_s:
+            arguments.append(f"delay_s={config.delay_s!r}")
+        has_effect = config.on_max_iterations == "return_best" or asks_for_more_than_the_count(config)
+        if config.on_max_iterations != "return_last" and has_effect:
+            arguments.append(f"at_end={config.on_max_iterations!r}")
+        if config.output_mode != "final":
+            arguments.append(f"output_mode={config.output_mode!r}")
+        names = f"({self._node.id!r}, {self._end!r})"
+        return ["return end_iteration(", f"    loop, {names},", *(f"    {part}," for part in arguments), ")"]
+
+    # Expressions
+
+    def _read(self, path: tuple[str, ...]) -> ast.expr:
+        return read_path(self._inside.loops, path)
+
+    def _expression(self, text: str) -> str:
+        return written(expression_to_python(text, self._read))
+
+    @property
+    def _texts(self) -> list[str]:
+        listed = (one.until for one in self._config.exit_conditions if one.condition == "until")
+        return [text for text in (self._config.until, self._config.score, *listed) if text.strip()]
+
+    @property
+    def _names_anything(self) -> bool:
+        return bool(self._texts) or self._loop.judge is not None
+
+    @property
+    def _compares(self) -> bool:
+        named = any(("similarity",) in compile_expression(text).paths for text in self._texts)
+        return named or self._config.asks_for("stable_output")
+
+
+_CONDITIONS = {
+    "evaluator": ("verdict and verdict['selected_branch'] == 'done'", "evaluator_done"),
+    "judge": ("judged and judged['done']", "judge_done"),
+}
+
+
+def _otherwise(condition: str, reason: str) -> list[str]:
+    """The lines that name a reason where there is none yet."""
+    return [f"if reason is None and {_in_brackets(condition)}:", f"    reason = {reason!r}"]
+
+
+def _in_brackets(condition: str) -> str:
+    return (
+        condition
+        if condition.isidentifier() or (" or " not in condition and " if " not in condition)
+        else f"({condition})"
+    )
+
+
+def _recorded(node: NodePlan) -> str:
+    """What stands for a node in `loop.last` and `nodes`: a port, or what is made of several."""
+    return {"router": "verdict", "validator": "validity", "input": "value", "output": "value"}.get(
+        node.spec.type, "output"
+    )

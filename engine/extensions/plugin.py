@@ -1,0 +1,70 @@
+"""What a plugin is: one declaration of all that a package adds to the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.errors import EngineError
+from engine.models.base import Model
+from engine.nodes.added_conditions import AddedCondition
+from engine.nodes.spec import AnySpec
+from engine.nodes.turns.base import TurnStrategy
+from engine.tools.base import AnyTool
+
+ExitConditionType = AddedCondition
+"""An exit condition that a plugin adds, as documents list it under `plugin`."""
+
+
+class PluginError(EngineError):
+    """A plugin that is not there, cannot be loaded, or adds what cannot be added."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFamily:
+    """Models that a plugin adds, called `PREFIX:NAME` in documents.
+
+    Attributes:
+        prefix: Small letters, digits, hyphens and underscores.
+        make: Makes the model of a name behind the prefix; raises `ModelError` where there is none.
+    """
+
+    prefix: str
+    make: Callable[[str], Model]
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """What a package's entry point in the group `loopwright.plugins` names.
+
+    Attributes:
+        title: How people call it.
+        help: One line on what it adds.
+        node_types: Node types; palette, form, checks and reference follow from each declaration.
+        tools: Tools, for tool nodes and agents.
+        exit_conditions: Conditions at which a loop may stop.
+        models: Models.
+        turn_strategies: Ways in which an agent may take its turns.
+    """
+
+    title: str
+    help: str
+    node_types: tuple[AnySpec, ...] = ()
+    tools: tuple[AnyTool, ...] = ()
+    exit_conditions: tuple[ExitConditionType, ...] = ()
+    models: tuple[ModelFamily, ...] = ()
+    turn_strategies: tuple[TurnStrategy, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """What it adds, in figures: `2 node types, 1 tool`."""
+        groups = (
+            (self.node_types, "node type"),
+            (self.tools, "tool"),
+            (self.exit_conditions, "exit condition"),
+            (self.models, "family of models"),
+            (self.turn_strategies, "turn strategy"),
+        )
+        plural = {"family of models": "families of models", "turn strategy": "turn strategies"}
+        named = ((len(group), noun if len(group) == 1 else plural.get(noun, f"{noun}s")) for group, noun in groups)
+        return ", ".join(f"{count} {noun}" for count, noun in named if count) or "nothing"

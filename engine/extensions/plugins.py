@@ -1,0 +1,114 @@
+"""Which plugins are installed, and enabling one. Looking for them loads nothing; enabling one executes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Final
+
+from engine.document.wording import shown
+from engine.errors import EngineError
+from engine.extensions.plugin import Plugin, PluginError
+from engine.models.added import add_models, added_prefixes
+from engine.nodes.added_conditions import add_condition, added_conditions
+from engine.nodes.registry import builtin_registry
+from engine.nodes.turns.registry import register_strategy, turn_strategies
+from engine.tools.registry import set_tools
+
+ENTRY_POINTS: Final = "loopwright.plugins"
+
+_enabled: dict[str, Plugin] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPlugin:
+    """A plugin of an installed package, as its metadata names it.
+
+    Attributes:
+        name: How people and settings call it.
+        package: The package that it comes with, and its version; empty where its metadata does not say.
+        is_enabled: Whether it has been loaded in this program.
+    """
+
+    name: str
+    package: str
+    is_enabled: bool
+
+
+def installed_plugins() -> list[InstalledPlugin]:
+    """All plugins that are installed, by name. Reads metadata of packages, and executes nothing."""
+    found: dict[str, InstalledPlugin] = {}
+    for point in metadata.entry_points(group=ENTRY_POINTS):
+        package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else ""
+        found.setdefault(point.name, InstalledPlugin(point.name, package, point.name in _enabled))
+    return [found[name] for name in sorted(found)]
+
+
+def enable_plugin(name: str) -> Plugin:
+    """Load a plugin and add what it adds: all of it, or nothing. One that is enabled already stays as it is.
+
+    Raises:
+        PluginError: It is not installed, fails when it is loaded, is no plugin, or adds what is there already.
+    """
+    if name in _enabled:
+        return _enabled[name]
+    plugin = _loaded(name)
+    _refuse_taken(name, plugin)
+    try:
+        set_tools(f"the plugin {name}", plugin.tools)
+        builtin_registry().add(plugin.node_types)
+        for condition in plugin.exit_conditions:
+            add_condition(condition)
+        for family in plugin.models:
+            add_models(family.prefix, family.make)
+        for strategy in plugin.turn_strategies:
+            register_strategy(strategy)
+    except (ValueError, EngineError) as error:
+        raise _refusal(name, str(error)) from error
+    _enabled[name] = plugin
+    return plugin
+
+
+def _loaded(name: str) -> Plugin:
+    points = metadata.entry_points(group=ENTRY_POINTS, name=name)
+    if not points:
+        there_are = ", ".join(plugin.name for plugin in installed_plugins()) or "none"
+        raise PluginError(
+            f'There is no plugin "{shown(name, 60)}".', f"Install its package. Plugins that are installed: {there_are}."
+        )
+    point = next(iter(points))
+    try:
+        loaded: object = point.load()
+    except BaseException as error:  # the code of somebody else, which may do anything, exit even
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        words = shown(" ".join(str(error).split()), 200)
+        reason = f"{type(error).__name__}: {words}" if words else type(error).__name__
+        raise PluginError(
+            f'The plugin "{name}" cannot be loaded ({reason}).', "Update it, or report it to whoever makes it."
+        ) from error
+    if not isinstance(loaded, Plugin):
+        message = f'What "{point.value}" names is no plugin: it is a {type(loaded).__name__}.'
+        raise PluginError(message, "An engine.extensions.Plugin belongs there.")
+    return loaded
+
+
+def _refuse_taken(name: str, plugin: Plugin) -> None:
+    """Refuse a plugin that adds what is there already, before any of it is added."""
+    registry = builtin_registry()
+    groups = (
+        ("node types", [spec.type for spec in plugin.node_types], {spec.type for spec in registry}),
+        ("exit conditions", [one.name for one in plugin.exit_conditions], set(added_conditions())),
+        ("prefixes of models", [one.prefix for one in plugin.models], set(added_prefixes())),
+        ("turn strategies", [one.name for one in plugin.turn_strategies], set(turn_strategies())),
+    )
+    for noun, names, taken in groups:
+        for one in names:
+            if one in taken or names.count(one) > 1:
+                raise _refusal(name, f'there is "{shown(one, 60)}" already among {noun}')
+
+
+def _refusal(name: str, reason: str) -> PluginError:
+    return PluginError(
+        f'The plugin "{name}" cannot be enabled: {reason.rstrip(".")}.', "Disable one of the two, or update it."
+    )

@@ -1,0 +1,70 @@
+"""The tools of a person's MCP servers: offered from what is kept of each server, and asked for anew when wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from engine.extensions.file import ExtensionsError
+from engine.tools.mcp.listing import Listing, ask_server, read_listings, served_tools, write_listings
+from engine.tools.mcp.settings import McpServer
+from engine.tools.registry import set_tools
+
+LISTINGS_NAME: Final = "mcp-tools.json"
+
+
+def listings_path(extensions: Path) -> Path:
+    """Where what servers offer is kept: beside the file of the extensions."""
+    return extensions.with_name(LISTINGS_NAME)
+
+
+def offer_server(name: str, server: McpServer, listing: Listing | None) -> str:
+    """Offer a server's tools to documents, as far as they are known.
+
+    Returns:
+        What there is to say about it, in one sentence; empty where nothing is.
+
+    Raises:
+        ToolError: One of them has the name of another tool.
+    """
+    if listing is None or listing.fingerprint != server.fingerprint:
+        set_tools(_owner(name), ())
+        return f'What the MCP server "{name}" offers is not known yet: loopwright tools --refresh {name} asks it.'
+    set_tools(_owner(name), served_tools(name, server, listing))
+    return ""
+
+
+def withdraw_server(name: str) -> None:
+    """Offer nothing of a server any more."""
+    set_tools(_owner(name), ())
+
+
+async def refresh_server(name: str, server: McpServer, path: Path) -> Listing:
+    """Ask a server what it offers, keep that, and offer it.
+
+    Args:
+        name: What people call it.
+        server: How it is reached.
+        path: Where what servers offer is kept.
+
+    Raises:
+        ToolError: It cannot be reached, or does not answer as it should.
+        ExtensionsError: What it said cannot be kept.
+    """
+    listing = await ask_server(name, server)
+    try:
+        await asyncio.to_thread(_keep, path, name, listing)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ExtensionsError(f"{path} cannot be written: {reason}.", "Look at the folder.") from error
+    offer_server(name, server, listing)
+    return listing
+
+
+def _keep(path: Path, name: str, listing: Listing) -> None:
+    write_listings(path, {**read_listings(path), name: listing})
+
+
+def _owner(name: str) -> str:
+    return f"the MCP server {name}"

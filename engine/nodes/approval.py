@@ -1,0 +1,129 @@
+"""The `approval` node: a person looks at a value, perhaps edits it, and lets it go on or not."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Literal
+
+from pydantic import Field
+
+from engine.expr import Template, compile_template
+from engine.nodes.context import APPROVE, REJECT, Answer, NodeContext
+from engine.nodes.spec import (
+    Category,
+    FieldProblem,
+    NamedText,
+    NodeConfig,
+    NodeError,
+    NodeSpec,
+    Outputs,
+    Port,
+    PortType,
+    TextKind,
+)
+from engine.nodes.texts import named_ports, text_problems
+from engine.values import Value
+
+_PORTS: Final = {APPROVE: "approved", REJECT: "rejected"}
+_COMMENT_PORT: Final = "comment"
+
+
+class ApprovalConfig(NodeConfig):
+    """Settings of an `approval` node."""
+
+    message: str = Field(
+        default="Is this right?",
+        min_length=1,
+        title="Question",
+        description="What the person is asked. {{name}} puts in what reaches the port of that name.",
+        json_schema_extra={"widget": "prompt"},
+    )
+    answer_within_s: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        title="Answer within seconds",
+        description="The longest that it waits for the person. Empty: however long it takes, days too.",
+        json_schema_extra={"group": "more"},
+    )
+    when_unanswered: Literal["fail", "approve", "reject"] = Field(
+        default="fail",
+        title="When nobody answers",
+        description="What happens when that time is over: the node fails, or the value goes on as if so answered.",
+        json_schema_extra={"group": "more"},
+    )
+
+
+def _texts(config: ApprovalConfig) -> tuple[NamedText, ...]:
+    return (NamedText("message", TextKind.TEMPLATE, config.message),)
+
+
+def _inputs(config: ApprovalConfig) -> tuple[Port, ...]:
+    return (
+        Port("input", help="What is to be approved.", required=True, many=True),
+        *named_ports(_texts(config), beside=("input",)),
+    )
+
+
+def _check(config: ApprovalConfig) -> list[FieldProblem]:
+    return list(text_problems(_texts(config)))
+
+
+def _prepare(config: ApprovalConfig) -> Template:
+    return compile_template(config.message)
+
+
+async def _run(context: NodeContext[ApprovalConfig]) -> Outputs:
+    message: Template = context.prepared
+    value = context.inputs["input"]
+    answer = await _answer(context, message.render(context.scope), value)
+    if answer.choice not in _PORTS:
+        raise NodeError(f'"{answer.choice}" is neither {APPROVE} nor {REJECT}.', "Answer with one of the two.")
+    left = value if answer.value is None else answer.value
+    return {_PORTS[answer.choice]: left, _COMMENT_PORT: answer.comment}
+
+
+async def _answer(context: NodeContext[ApprovalConfig], message: str, value: Value) -> Answer:
+    within_s, otherwise = context.config.answer_within_s, context.config.when_unanswered
+    try:
+        async with asyncio.timeout(within_s):
+            return await context.ask("approval", message, value=value, choices=(APPROVE, REJECT))
+    except TimeoutError as error:
+        if within_s is None:
+            raise
+        unanswered = f"Nobody answered within {within_s:g} s."
+        if otherwise == "fail":
+            raise NodeError(unanswered, "Resume the run to be asked again, or allow more time.") from error
+        context.warn(f"{unanswered} It counts as {otherwise}.")
+        return Answer(otherwise, comment=unanswered)
+
+
+def _recorded(outputs: Outputs) -> Value:
+    choice = next((choice for choice, port in _PORTS.items() if port in outputs), None)
+    return {
+        "choice": choice,
+        "value": outputs.get(_PORTS[choice]) if choice is not None else None,
+        "comment": outputs.get(_COMMENT_PORT),
+    }
+
+
+SPEC = NodeSpec(
+    type="approval",
+    title="Approval",
+    category=Category.LOGIC,
+    help="Waits until a person approves or rejects a value; they may edit it and leave a comment.",
+    icon="mdi6.account-check",
+    config=ApprovalConfig,
+    inputs=_inputs,
+    outputs=lambda _config: (
+        Port("approved", help="The value as the person left it, where they approved it.", branch=True),
+        Port("rejected", help="The value as the person left it, where they rejected it.", branch=True),
+        Port(_COMMENT_PORT, PortType.TEXT, "What the person said; empty where they said nothing."),
+    ),
+    run=_run,
+    prepare=_prepare,
+    texts=_texts,
+    check=_check,
+    summary=lambda config: config.message,
+    recorded=_recorded,
+)

@@ -1,0 +1,107 @@
+"""The `subflow` node: another workflow as one node. The engine itself runs it.
+
+The document carries a copy of the other workflow beside the name of its file: opening it reads no other file, it runs
+wherever it is taken, and the history has what really ran. `engine.document.subflows` brings the copy up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from pydantic import Field, ValidationError
+
+from engine.nodes.input import InputConfig
+from engine.nodes.output import OutputConfig
+from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port
+from engine.values import Value
+
+SUBFLOW = "subflow"
+
+
+class SubflowConfig(NodeConfig):
+    """Settings of a `subflow` node."""
+
+    file: str = Field(
+        default="",
+        title="Workflow file",
+        description="The other workflow, seen from the folder of this one: draft.loop.json or parts/draft.loop.json.",
+        json_schema_extra={"widget": "workflow_file"},
+    )
+    workflow: dict[str, Any] | None = Field(
+        default=None,
+        title="Copy",
+        description="The other workflow as it was when it was last read. It is this copy that runs.",
+        json_schema_extra={"hidden": True},
+    )
+
+
+def json_objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list of any JSON; none where it is no list."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
+def json_object(value: Any) -> dict[str, Any]:
+    """A value of any JSON that is an object; an empty one where it is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _nodes(config: SubflowConfig, node_type: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Id and settings of the copy's nodes of one type, as far as they are such."""
+    for node in json_objects((config.workflow or {}).get("nodes")):
+        node_id = node.get("id")
+        if node.get("type") == node_type and isinstance(node_id, str):
+            yield node_id, json_object(node.get("config"))
+
+
+def _inputs(config: SubflowConfig) -> tuple[Port, ...]:
+    ports: dict[str, Port] = {}
+    for node_id, settings in _nodes(config, "input"):
+        try:
+            declared = InputConfig.model_validate(settings)
+        except ValidationError:
+            continue
+        name, is_open = declared.name or node_id, declared.default is not None
+        ports[name] = Port(name, declared.type, declared.description, required=not is_open, gate=is_open)
+    return tuple(ports.values())
+
+
+def _outputs(config: SubflowConfig) -> tuple[Port, ...]:
+    names: dict[str, None] = {}
+    for node_id, settings in _nodes(config, "output"):
+        try:
+            names[OutputConfig.model_validate(settings).name or node_id] = None
+        except ValidationError:
+            continue
+    return tuple(Port(name, help=f"The result “{name}” of the other workflow.") for name in names)
+
+
+def _check(config: SubflowConfig) -> list[FieldProblem]:
+    if not config.file.strip() and config.workflow is None:
+        return [FieldProblem("no-subflow", "file", "It does not say which workflow it runs.", "Choose a file.")]
+    if config.workflow is None:
+        message = f'The workflow file "{config.file}" has not been read.'
+        return [FieldProblem("subflow-not-read", "file", message, "Save this workflow beside it, and choose it again.")]
+    return []
+
+
+def _recorded(outputs: Outputs) -> Value:
+    given = {name: value for name, value in outputs.items() if name != "error"}
+    return next(iter(given.values())) if len(given) == 1 else given
+
+
+SPEC = NodeSpec(
+    type=SUBFLOW,
+    title="Subflow",
+    category=Category.IO,
+    help="Runs another workflow file as one node: its inputs and outputs are the ports.",
+    icon="mdi6.file-tree",
+    config=SubflowConfig,
+    inputs=_inputs,
+    outputs=_outputs,
+    run=None,
+    check=_check,
+    summary=lambda config: config.file,
+    recorded=_recorded,
+)

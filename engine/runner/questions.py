@@ -1,0 +1,46 @@
+"""The questions of a run that wait for a person, as its events tell them, and which answers fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from engine.document.wording import shown
+from engine.errors import EngineError
+from engine.runner.events import (
+    AnyEvent,
+    LoopIterationStarted,
+    NodeAnswered,
+    NodeCompleted,
+    NodeFailed,
+    NodeRetrying,
+    NodeStarted,
+    NodeWaiting,
+)
+
+CLOSING: Final = (NodeAnswered, NodeCompleted, NodeFailed, NodeRetrying, NodeStarted)
+"""Told at a node's path, each of these says that nothing waits there any more."""
+
+
+def open_questions(past: Iterable[AnyEvent]) -> dict[str, NodeWaiting]:
+    """The questions that nobody has answered, by path, the oldest first."""
+    waiting: dict[str, NodeWaiting] = {}
+    for event in past:
+        if isinstance(event, NodeWaiting):
+            waiting[event.path] = event
+        elif isinstance(event, CLOSING):
+            waiting.pop(event.path, None)
+        elif isinstance(event, LoopIterationStarted) and event.index == 0:  # a loop that begins anew
+            waiting = {path: asked for path, asked in waiting.items() if not path.startswith(f"{event.path}[")}
+    return waiting
+
+
+def check_choice(path: str, choice: str, choices: Sequence[str]) -> None:
+    """Refuse an answer that is none of those to choose between.
+
+    Raises:
+        EngineError: It is none of them.
+    """
+    if choices and choice not in choices:
+        given = f'"{shown(choice, 40)}" is no answer' if choice else "An answer chooses nothing"
+        raise EngineError(f'{given} to the question at "{path}".', f"Choose one of: {', '.join(choices)}.")

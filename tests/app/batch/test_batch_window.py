@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.batch.batch_window import BatchWindow
+from app.batch.results_model import STATE
+from app.bridge import EngineThread
+from app.window.main_window import MainWindow
+from engine import RunOptions, Store, Workflow
+from engine.batch.batch import BatchOptions
+from engine.models.catalogue import Models
+from engine.store.memory import MemoryStore
+from tests.app.history.conftest import access, make_window, store, store_path, window
+from tests.app.window.conftest import Answers, answers, preferences, script
+from tests.engine.semantics.documents import around, llm
+
+__all__ = ["access", "answers", "make_window", "preferences", "script", "store", "store_path", "window"]
+
+WAIT_MS = 30_000
+
+
+def refine() -> Workflow:
+    return around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
+
+
+@pytest.fixture
+def kept() -> Store:
+    return MemoryStore()
+
+
+@pytest.fixture
+def open_batch(
+    engine_thread: EngineThread, answers: Answers, kept: Store, tmp_path: Path, qtbot: QtBot
+) -> Iterator[Callable[..., BatchWindow]]:
+    made: list[BatchWindow] = []
+
+    def make(script: Any, workflow: Workflow | None = None) -> BatchWindow:
+        file = tmp_path / "script.json"
+        file.write_text(json.dumps(script), encoding="utf-8")
+        run = RunOptions(model=f"scripted:{file}")
+        window = BatchWindow(
+            engine_thread,
+            workflow or refine(),
+            lambda: BatchOptions(run=run, store=kept, models=Models),
+            answers,
+            tmp_path,
+        )
+        window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
+        made.append(window)
+        window.show()
+        return window
+
+    yield make
+    for shown in made:
+        shown.close()
+        qtbot.waitUntil(lambda shown=shown: shown.batch is None and not shown._worker.is_busy, timeout=WAIT_MS)
+        shown.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def table(folder: Path, text: str = "text,id\nsun,1\nrain,2\nsnow,3\n") -> Path:
+    file = folder / "table.csv"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def load(window: BatchWindow, file: Path, qtbot: QtBot) -> None:
+    window.show_table(file)
+    qtbot.waitUntil(lambda: not window._worker.is_busy, timeout=WAIT_MS)
+
+
+def states(window: BatchWindow) -> list[str]:
+    model = window.model
+    return [model.index(row, STATE).data() for row in range(model.rowCount())]
+
+
+def cells(window: BatchWindow, row: int) -> list[str]:
+    return [window.model.index(row, column).data() for column in range(window.model.columnCount())]
+
+
+def run(window: BatchWindow, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
+        window.start.click()
+
+
+def test_rows_are_run_and_shown_with_a_summary(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    assert not window.start.isEnabled()
+    load(window, table(tmp_path), qtbot)
+    assert window.source.full_text == "table.csv · 3 rows"
+    assert window.form.columns == {"text": "text"}
+    assert states(window) == ["waiting"] * 3
+    window.send_to(tmp_path / "out.csv")
+    run(window, qtbot)
+    assert states(window) == ["completed"] * 3
+    assert cells(window, 1)[:4] == ["2", "rain", "completed", "Fine."]
+    assert cells(window, 1)[5:8] == ["2", "the count was reached", "$0"]
+    assert window.summary.text().startswith("3 of 3 rows completed · ")
+    assert "2 iterations: 3 rows, $0 each" in window.summary.text()
+    assert (window.bar.value(), window.progress.text()) == (3, "3 of 3 rows have ended")
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
+    assert len(kept.runs()) == 3
+    run(window, qtbot)
+    assert states(window) == ["done before"] * 3
+    assert len(kept.runs()) == 3
+
+
+def test_a_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    window.view.selectRow(1)
+    assert not window.open.isEnabled()
+    run(window, qtbot)
+    with qtbot.waitSignal(window.open_wanted) as wanted:
+        window.open.click()
+    assert kept.find(wanted.args[0]).workflow == "test"
+    with qtbot.waitSignal(window.open_wanted):
+        window.view.activated.emit(window.model.index(0, 0))
+
+
+def test_columns_are_chosen_by_hand_where_names_differ(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path, "subject,id\nsun,1\n"), qtbot)
+    assert window.form.missing == ["text"]
+    assert not window.start.isEnabled()
+    window.form.choices["text"].setCurrentIndex(1)
+    assert window.form.columns == {"text": "subject"}
+    assert window.start.isEnabled()
+    run(window, qtbot)
+    assert cells(window, 0)[1:4] == ["sun", "completed", "Fine."]
+
+
+def test_a_row_that_fails_says_why(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    error = {"error": {"kind": "authentication", "message": "The key is wrong."}}
+    window = open_batch({"rules": [{"pattern": "rain", "reply": error}], "default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    run(window, qtbot)
+    assert states(window) == ["completed", "failed", "completed"]
+    assert "The key is wrong." in cells(window, 1)[3]
+    assert "1 failed" in window.summary.text()
+
+
+def test_stop_keeps_what_is_done(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+    stuck = {"pattern": "rain", "reply": {"text": "never", "delay_s": 3600}}
+    window = open_batch({"rules": [stuck], "default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    window.concurrency.setValue(1)
+    window.start.click()
+    qtbot.waitUntil(lambda: states(window)[:2] == ["completed", "running"], timeout=WAIT_MS)
+    assert not window.form.isEnabled()
+    with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
+        window.stop.click()
+    assert states(window) == ["completed", "cancelled", "waiting"]
+    assert "2 not run" in window.summary.text()
+    assert window.start.isEnabled()
+
+
+def test_closing_stops_rows_under_way_first(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+    window = open_batch({"default": {"text": "never", "delay_s": 3600}})
+    load(window, table(tmp_path), qtbot)
+    window.start.click()
+    qtbot.waitUntil(lambda: "running" in states(window), timeout=WAIT_MS)
+    window.close()
+    assert window.isVisible()
+    qtbot.waitUntil(lambda: not window.isVisible(), timeout=WAIT_MS)
+    assert {run.status for run in kept.runs()} == {"cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "The table is empty."), ("text\n", "The table has no rows."), ('text\n"x', "The table is no CSV")],
+)
+def test_a_table_that_cannot_be_read_is_told(open_batch: Any, tmp_path: Path, qtbot: QtBot, text: str, said: str):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path, text), qtbot)
+    assert window.notice.isVisible()
+    assert said in window.notice.text
+    assert not window.start.isEnabled()
+
+
+def test_results_of_another_batch_are_told_and_left(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    out = tmp_path / "out.csv"
+    out.write_text("a,b\n1,2\n", encoding="utf-8")
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    window.send_to(out)
+    window.start.click()
+    qtbot.waitUntil(window.notice.isVisible, timeout=WAIT_MS)
+    assert "holds no results of a batch" in window.notice.text
+    assert window.start.isEnabled()
+    assert out.read_text(encoding="utf-8") == "a,b\n1,2\n"
+
+
+def test_every_control_has_a_name(open_batch: Any):
+    window = open_batch({"default": "Fine."})
+    controls = [window.choose, window.choose_target, window.concurrency, window.bar, window.view, window.start]
+    controls += [window.stop, window.open, *window.form.choices.values()]
+    assert all(control.accessibleName() or getattr(control, "text", str)() for control in controls)
+
+
+def test_the_menu_opens_it_and_a_row_opens_its_run(window: MainWindow, tmp_path: Path, script: Any, qtbot: QtBot):
+    from tests.architecture.project import ROOT
+
+    window.documents.open_template(ROOT / "templates" / "self-refine.loop.json")
+    assert window.actions_by_name["run_batch"].isEnabled()
+    window.actions_by_name["run_batch"].trigger()
+    (shown,) = [child for child in window.findChildren(QWidget) if isinstance(child, BatchWindow)]
+    assert shown.windowTitle() == "Run for a table · Self-Refine"
+    assert list(shown.form.choices) == ["task"]
+    shown.close()

@@ -1,0 +1,164 @@
+"""The pages for MCP servers and plugins, with a real server, and a plugin that is really installed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.palette.rows import rows
+from app.settings.dialog import SettingsDialog
+from app.settings.mcp_section import McpSection
+from app.settings.plugins_section import PluginsSection
+from app.settings.preferences import Preferences
+from engine.extensions import read_extensions, withdraw_server
+from engine.nodes.registry import builtin_registry
+from engine.tools.registry import all_tools, set_tools
+from tests.engine.extensions.installed import write_plugin
+
+LEFT = Qt.MouseButton.LeftButton
+RAW = Path(__file__).parents[2] / "engine" / "tools" / "mcp" / "raw_server.py"
+PLUGIN = """
+from dataclasses import replace
+from engine.extensions import Plugin
+from engine.tools.read_file import READ_FILE
+PLUGIN = Plugin(title="Sample", help="Adds a tool.", tools=(replace(READ_FILE, name="sampled", title="Sampled"),))
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of the extensions; there is none yet."""
+    path = tmp_path / "config" / "extensions.json"
+    monkeypatch.setenv("LOOPWRIGHT_EXTENSIONS", str(path))
+    yield path
+    withdraw_server("sample")
+    set_tools("the plugin windowed", ())
+
+
+@pytest.fixture
+def dialog(file: Path, preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot) -> SettingsDialog:
+    dialog = SettingsDialog(preferences, engine_thread)
+    qtbot.addWidget(dialog)
+    return dialog
+
+
+def texts(section: McpSection) -> list[str]:
+    return [section.list.item(index).text() for index in range(section.list.count())]
+
+
+def servers(dialog: SettingsDialog) -> McpSection:
+    dialog.show_page("tools")
+    assert dialog.mcp is not None
+    dialog.mcp.fold.set_open(True)
+    return dialog.mcp
+
+
+def fill(section: McpSection, name: str, where: str, variables: str = "") -> None:
+    form = section.form
+    for field, text in ((form.name, name), (form.where, where), (form.variables, variables)):
+        field.clear()
+        QTest.keyClicks(field, text)
+
+
+def test_a_server_is_added_asked_offered_and_removed(dialog: SettingsDialog, file: Path, qtbot: QtBot) -> None:
+    pytest.importorskip("mcp")
+    section = servers(dialog)
+    assert not section.list.isVisible()
+    fill(section, "sample", f"{sys.executable} {RAW} chatty", "MODE='two words'")
+    qtbot.mouseClick(section.form.add, LEFT)
+    assert not section.form.add.isEnabled()
+    qtbot.waitUntil(section.list.isVisible, timeout=20_000)
+
+    assert texts(section) == [f"sample   ·   1 tool   ·   {sys.executable} {RAW} chatty"]
+    assert section.form.note.text() == "Added. Its tools are in the palette, as sample/…."
+    assert section.form.name.text() == ""
+    assert read_extensions(file).servers["sample"].env == {"MODE": "two words"}
+    assert "sample/work" in all_tools()
+    (row,) = [row for row in rows(builtin_registry(), []) if row.key == "tool:sample/work"]
+    assert (row.title, row.help) == ("Work (sample)", "Works.")
+
+    qtbot.mouseClick(section.ask, LEFT)
+    assert section.note.text() == "Asking sample…"
+    qtbot.waitUntil(section.ask.isEnabled, timeout=20_000)
+    assert section.note.text() == ""
+
+    qtbot.mouseClick(section.remove, LEFT)
+    qtbot.waitUntil(lambda: not section.list.isVisible(), timeout=20_000)
+    assert read_extensions(file).servers == {}
+    assert "sample/work" not in all_tools()
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "variables", "faulty", "sentence"),
+    [
+        ("My Server", "npx x", "", "name", 'A server cannot be called "My Server"'),
+        ("sample", "", "", "where", "either a command or an address"),
+        ("sample", "ftp://example.org", "", "where", "This is no address"),
+        ("sample", "npx x", "API_KEY=1234", "variables", "looks like a secret"),
+        ("sample", "npx x", "KEY", "variables", "Write variables as NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_is_told_beside_its_field(
+    dialog: SettingsDialog, name: str, where: str, variables: str, faulty: str, sentence: str
+) -> None:
+    section = servers(dialog)
+    fill(section, name, where, variables)
+    section.form.add.click()
+    assert sentence in section.form.note.text()
+    assert getattr(section.form, faulty).property("invalid")
+    assert section.form.add.isEnabled()
+
+
+def test_a_server_that_cannot_be_reached_is_told_and_not_kept(dialog: SettingsDialog, file: Path, qtbot: QtBot) -> None:
+    pytest.importorskip("mcp")
+    section = servers(dialog)
+    fill(section, "sample", "no-such-program")
+    section.form.where.setFocus()
+    QTest.keyClick(section.form.where, Qt.Key.Key_Return)
+    qtbot.waitUntil(section.form.add.isEnabled, timeout=20_000)
+    assert 'there is no program "no-such-program"' in section.form.note.text()
+    assert not file.exists()
+
+
+def test_a_plugin_is_enabled_by_its_box_and_a_broken_one_says_why(
+    file: Path,
+    preferences: Preferences,
+    engine_thread: EngineThread,
+    qtbot: QtBot,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = write_plugin(write_plugin(tmp_path / "site", "windowed", PLUGIN), "broken", "1 / 0")
+    monkeypatch.syspath_prepend(str(site))
+    dialog = SettingsDialog(preferences, engine_thread)
+    qtbot.addWidget(dialog)
+    dialog.show_page("plugins")
+    section = dialog.plugins
+    assert isinstance(section, PluginsSection)
+    qtbot.waitUntil(lambda: "windowed" in section.boxes, timeout=20_000)
+    assert section.boxes["windowed"].text() == "windowed   ·   windowed 1.0"
+    assert not section.boxes["windowed"].isChecked()
+    assert "windowed_module" not in sys.modules
+
+    section.boxes["windowed"].click()
+    qtbot.waitUntil(section.boxes["windowed"].isEnabled, timeout=20_000)
+    assert "sampled" in all_tools()
+    assert json.loads(file.read_text())["plugins"] == ["windowed"]
+
+    section.boxes["broken"].click()
+    qtbot.waitUntil(section.boxes["broken"].isEnabled, timeout=20_000)
+    assert section.note.text().startswith('The plugin "broken" cannot be loaded (ZeroDivisionError')
+    assert not section.boxes["broken"].isChecked()
+
+    section.boxes["windowed"].click()
+    qtbot.waitUntil(section.boxes["windowed"].isEnabled, timeout=20_000)
+    assert section.note.text() == "windowed will be gone after the next start of the program."
+    assert read_extensions(file).plugins == ()

@@ -1,0 +1,126 @@
+"""The first run of a workflow from elsewhere: what it would use is told, and a person asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cli.exit_codes import ExitCode
+from tests.engine.cli.kit import Program, document, drafts, refine, write
+from tests.engine.cli.test_process import on_terminal, read_terminal
+
+REFUSED = "Nobody has approved it, and nothing was run. If you trust it, add --allow.\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_approved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
+    file = tmp_path / "settings" / "approved.json"
+    monkeypatch.setenv("LOOPWRIGHT_APPROVED", str(file))
+    return file
+
+
+def searching(path: str = "x", **node: Any) -> dict[str, Any]:
+    return document(
+        [
+            {"id": "find", "type": "tool", "config": {"tool": "search_files", "arguments": {"query": path}}, **node},
+            {"id": "answer", "type": "output"},
+        ],
+        ["find.output > answer.value"],
+    )
+
+
+def test_without_a_person_nothing_is_run_and_what_it_would_use_is_told(program: Program, tmp_path: Path):
+    ended = program("run", write(tmp_path, searching()))
+    assert ended.code == ExitCode.REFUSED
+    first, tool, last = ended.err.splitlines(keepends=True)
+    assert first == "This workflow has not been run here before. It would use:\n"
+    assert tool.startswith("  Tool: search_files (")
+    assert last == REFUSED
+    assert program("runs", "--json").json["count"] == 0
+
+
+def test_what_was_allowed_once_is_not_asked_for_again_until_it_means_something_else(program: Program, tmp_path: Path):
+    file = write(tmp_path, searching())
+    assert program("run", file, "--allow").code == 0
+    assert program("run", file).code == 0
+    moved = {**searching(), "layout": {"find": {"x": 1}}, "name": "Other", "description": "words"}
+    assert program("run", write(tmp_path, moved, "moved.loop.json")).code == 0
+    assert program("run", write(tmp_path, searching("y"), "other.loop.json")).code == ExitCode.REFUSED
+
+
+def test_a_workflow_that_only_calls_models_is_run_at_once(program: Program, tmp_path: Path):
+    script = write(tmp_path, drafts("One."), "script.json")
+    assert program("run", write(tmp_path, refine(1)), "-m", f"scripted:{script}").code == 0
+
+
+def test_a_template_is_run_at_once_although_it_has_tools(program: Program, tmp_path: Path):
+    script = write(tmp_path, {"rules": [{"reply": "done"}]}, "script.json")
+    ended = program("run", "agentic-search", "-m", f"scripted:{script}")
+    assert "has not been run here before" not in ended.err
+
+
+def test_hosts_commands_and_what_lies_in_subflows_are_told(program: Program, tmp_path: Path):
+    write(tmp_path, searching(), "inner.loop.json")
+    source = document(
+        [
+            {"id": "ask", "type": "llm", "config": {"prompt": "x", "api_base": "https://elsewhere.example:8000/v1"}},
+            {
+                "id": "get",
+                "type": "tool",
+                "config": {"tool": "http_get", "arguments": {"url": "http://other.example/x"}},
+            },
+            {"id": "code", "type": "tool", "config": {"tool": "python", "arguments": {"code": "print(1)\nprint(2)"}}},
+            {"id": "part", "type": "subflow", "config": {"file": "inner.loop.json"}},
+            {"id": "answer", "type": "output"},
+        ],
+        ["part.answer > answer.value"],
+    )
+    ended = program("run", write(tmp_path, source), "--allow-code")
+    told = ended.err.splitlines()
+    assert ended.code == ExitCode.REFUSED
+    assert "  Host: elsewhere.example" in told
+    assert "  Host: other.example" in told
+    assert "  Command: print(1) print(2)" in told
+    assert "  Workflow: inner.loop.json" in told
+    assert [line.split()[1] for line in told if line.startswith("  Tool:")] == ["http_get", "python", "search_files"]
+
+
+def test_a_run_that_somebody_else_made_is_asked_about_before_it_goes_on(
+    program: Program, tmp_path: Path, nothing_approved: Path
+):
+    file = write(tmp_path, searching())
+    run_id = program("run", file, "--allow", "--json").json["run_id"]
+    nothing_approved.unlink()
+    ended = program("runs", "fork", run_id, "--at", "answer", "--yes")
+    assert (ended.code, ended.err.splitlines(keepends=True)[-1]) == (ExitCode.REFUSED, REFUSED)
+    assert program("runs", "fork", run_id, "--at", "answer", "--yes", "--allow").code == 0
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"approved": 3}', '{"approved": [1, null]}', "[" * 100_000])
+def test_a_damaged_file_of_approvals_approves_nothing_and_is_replaced(
+    program: Program, tmp_path: Path, nothing_approved: Path, content: str
+):
+    nothing_approved.parent.mkdir()
+    nothing_approved.write_text(content, encoding="ascii")
+    file = write(tmp_path, searching())
+    assert program("run", file).code == ExitCode.REFUSED
+    assert program("run", file, "--allow").code == 0
+    assert program("run", file).code == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs terminals")
+def test_on_a_terminal_a_person_is_asked(tmp_path: Path):
+    file = str(write(tmp_path, searching()))
+    with on_terminal("run", file) as (running, terminal):
+        read_terminal(terminal, b"Do you trust it")
+        os.write(terminal, b"n\n")
+        assert running.wait(30) == 130
+    with on_terminal("run", file) as (running, terminal):
+        read_terminal(terminal, b"Do you trust it")
+        os.write(terminal, b"y\n")
+        read_terminal(terminal, b"Kept as ")
+        assert running.wait(30) == 0

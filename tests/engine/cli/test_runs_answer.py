@@ -1,0 +1,173 @@
+"""A run that waits for a person, from the command line: it is kept and left, answered later, or answered at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.cli.kit import Program, document, drafts, write
+from tests.engine.cli.test_process import on_terminal, read_terminal
+
+
+@pytest.fixture(autouse=True)
+def no_model_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
+
+
+def checked(*, second: bool = False) -> dict[str, Any]:
+    """draft -> check -> answer; with `second` a check beside it."""
+    nodes: list[dict[str, Any]] = [
+        {"id": "task", "type": "input", "config": {"default": "Explain tides."}},
+        {"id": "draft", "type": "llm", "config": {"prompt": "{{input}}"}},
+        {"id": "check", "type": "approval", "config": {"message": "May it go out?"}},
+        {"id": "answer", "type": "output"},
+        {"id": "refused", "type": "output"},
+    ]
+    edges = [
+        "task.value > draft.input",
+        "draft.output > check.input",
+        "check.approved > answer.value",
+        "check.comment > refused.value",
+    ]
+    if second:
+        nodes += [{"id": "other", "type": "approval"}, {"id": "more", "type": "output"}]
+        edges += ["task.value > other.input", "other.approved > more.value"]
+    return document(nodes, edges)
+
+
+def begun(program: Program, folder: Path, **more: Any) -> str:
+    """A run that waits; its id."""
+    ended = program("run", write(folder, checked(**more)), "-m", script(folder, "One."), "--json")
+    assert (ended.code, ended.json["status"]) == (3, "waiting")
+    return ended.json["run_id"]
+
+
+def script(folder: Path, *texts: str) -> str:
+    return f"scripted:{write(folder, drafts(*texts), 'script.json')}"
+
+
+def status(program: Program, run_id: str) -> str:
+    return next(run["status"] for run in program("runs", "--json").json["runs"] if run["run_id"] == run_id)
+
+
+def test_without_a_person_a_run_is_left_waiting_and_says_how_to_answer(program: Program, tmp_path: Path):
+    ended = program("run", write(tmp_path, checked()), "-m", script(tmp_path, "One."))
+    (run_id,) = [run["run_id"] for run in program("runs", "--json").json["runs"]]
+    assert ended.code == 3
+    assert ended.err.splitlines() == [
+        "check asks: May it go out?",
+        "One.",
+        f"Answer with: loopwright runs answer {run_id} --approve or --reject",
+        f"The run {run_id} waits for an answer; nothing is lost.",
+    ]
+    assert "check: waits for an answer: May it go out?" in ended.out.splitlines()
+    assert status(program, run_id) == "waiting"
+
+
+def test_an_answer_goes_on_with_the_run_and_no_call_is_made_again(program: Program, tmp_path: Path):
+    run_id = begun(program, tmp_path)
+    ended = program(
+        "runs", "answer", run_id[:6], "--approve", "--comment", "Good.", "-m", script(tmp_path, "Never."), "--json"
+    )
+    assert ended.code == 0
+    assert ended.json["outputs"] == {"answer": "One.", "refused": "Good."}
+    assert status(program, run_id) == "completed"
+    again = program("runs", "answer", run_id, "--approve")
+    assert (again.code, again.err) == (
+        2,
+        f"The run {run_id} waits for no answer. 'loopwright runs show {run_id}' tells how it stands.\n",
+    )
+
+
+def test_the_value_may_be_changed_from_a_file(program: Program, tmp_path: Path):
+    run_id = begun(program, tmp_path)
+    (tmp_path / "better.txt").write_text("Better.", encoding="utf-8")
+    options = ("--approve", "--value", f"@{tmp_path / 'better.txt'}", "--json")
+    assert program("runs", "answer", run_id, *options).json["outputs"]["answer"] == "Better."
+
+
+def test_where_several_nodes_ask_it_must_be_said_which_and_the_run_waits_on(program: Program, tmp_path: Path):
+    run_id = begun(program, tmp_path, second=True)
+    asked = program("runs", "answer", run_id, "--approve")
+    assert (asked.code, asked.err) == (
+        2,
+        f"The run {run_id} waits for 2 answers: other, check. Say which with --node.\n",
+    )
+    wrong = program("runs", "answer", run_id, "--node", "draft", "--approve")
+    assert wrong.err.startswith('Nothing waits for an answer at "draft". The run waits at: other, check.')
+    first = program("runs", "answer", run_id, "--node", "check", "--reject", "--json")
+    assert (first.code, list(first.json["waiting"])) == (3, ["other"])
+    assert status(program, run_id) == "waiting"
+    last = program("runs", "answer", run_id, "--approve", "--json")
+    assert (last.code, last.json["outputs"]) == (0, {"refused": "", "more": "Explain tides."})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((), "No answer is given. Add --approve or --reject.\n"),
+        (("--choice", "maybe"), '"maybe" is no answer to the question at "check". Choose one of: approve, reject.\n'),
+        (
+            ("--approve", "--reject"),
+            "Give one of --approve, --reject and --choice.\n",
+        ),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_and_the_run_waits_on(
+    program: Program, tmp_path: Path, options: tuple[str, ...], sentence: str
+):
+    run_id = begun(program, tmp_path)
+    ended = program("runs", "answer", run_id, *options)
+    assert ended.code == 2
+    assert ended.err.endswith(sentence)
+    assert status(program, run_id) == "waiting"
+
+
+def test_a_run_that_is_not_kept_says_that_nobody_can_answer(program: Program, tmp_path: Path):
+    ended = program("run", write(tmp_path, checked()), "-m", script(tmp_path, "One."), "--no-store")
+    assert ended.code == 1
+    assert ended.err.startswith("The run waits for an answer at check, and is not kept: nobody can give one later. ")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
+class TestOnATerminal:
+    def test_a_person_is_asked_for_choice_value_and_comment(self, tmp_path: Path):
+        arguments = ["run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")]
+        with on_terminal(*arguments) as (running, terminal):
+            read_terminal(terminal, b"approve / reject: ")
+            os.write(terminal, b"perhaps\n")
+            read_terminal(terminal, b"Write one of: approve, reject.")
+            os.write(terminal, b"a\n")
+            read_terminal(terminal, b"Another value")
+            os.write(terminal, b"Two.\n")
+            read_terminal(terminal, b"Comment")
+            os.write(terminal, b"Now.\n")
+            shown = read_terminal(terminal, b"Kept as ")
+            assert running.wait(30) == 0
+        assert b"Two." in shown
+        assert b"Now." in shown
+
+    def test_ctrl_c_stops_a_run_that_asks(self, tmp_path: Path):
+        arguments = ["run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")]
+        with on_terminal(*arguments) as (running, terminal):
+            read_terminal(terminal, b"approve / reject: ")
+            running.send_signal(signal.SIGINT)
+            read_terminal(terminal, b"The run was cancelled.")
+            assert running.wait(30) == 130
+
+    def test_a_run_that_was_killed_while_it_waited_is_answered_too(self, program: Program, tmp_path: Path):
+        with on_terminal("run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")) as (running, terminal):
+            read_terminal(terminal, b"approve / reject: ")
+            (run_id,) = [run["run_id"] for run in program("runs", "--json").json["runs"]]
+            busy = program("runs", "answer", run_id, "--approve")
+            assert busy.code == 2
+            assert busy.err.startswith(f"A process is at work on the run {run_id}, and takes the answer itself. ")
+            running.kill()
+            running.wait(30)
+        assert status(program, run_id) == "waiting"
+        ended = program("runs", "answer", run_id, "--approve", "--json")
+        assert (ended.code, ended.json["outputs"]["answer"]) == (0, "One.")

@@ -1,0 +1,101 @@
+"""The copies of other workflows in a document, brought up to date with their files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import Workflow, load, save
+from engine.document.subflows import refreshed
+from tests.engine.semantics.documents import entry, flow, part, result, transform
+
+
+def plain(template: str = "{{input}}") -> Workflow:
+    return flow(entry("given"), transform("made", template), result("out"), edges="given -> made -> out")
+
+
+def outer(file: str, **config: Any) -> Workflow:
+    parts = (entry(), part("part", "subflow", file=file, **config), result())
+    return flow(*parts, edges="text -> part.given\npart.out -> out")
+
+
+def put(folder: Path, name: str, workflow: Workflow) -> Path:
+    save(workflow, folder / name)
+    return folder / name
+
+
+def copy_in(workflow: Workflow, *ids: str) -> Any:
+    node = workflow.node(ids[0])
+    for node_id in ids[1:]:
+        node = Workflow.model_validate(node.config["workflow"]).node(node_id)
+    return node.config.get("workflow")
+
+
+def test_the_copy_is_the_file_without_its_layout_and_follows_it(tmp_path: Path) -> None:
+    inner = plain().model_copy(update={"layout": {"made": [1, 2]}})
+    put(tmp_path, "inner.loop.json", inner)
+    path = put(tmp_path, "outer.loop.json", outer("inner.loop.json"))
+    first, problems = refreshed(load(path), path)
+    assert problems == []
+    assert copy_in(first, "part") == {key: value for key, value in inner.to_json().items() if key != "layout"}
+    again, _ = refreshed(first, path)
+    assert again is first
+
+    put(tmp_path, "inner.loop.json", plain("{{input}}!"))
+    changed, _ = refreshed(first, path)
+    assert copy_in(changed, "part")["nodes"][1]["config"] == {"template": "{{input}}!"}
+
+
+def test_files_are_seen_from_the_folder_of_the_document_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    put(tmp_path / "parts", "deep.loop.json", plain())
+    put(tmp_path / "parts", "middle.loop.json", outer("deep.loop.json"))
+    path = put(tmp_path, "outer.loop.json", outer("parts/middle.loop.json"))
+    workflow, problems = refreshed(load(path), path)
+    assert problems == []
+    assert copy_in(workflow, "part", "part")["name"] == "test"
+
+
+def test_a_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_path: Path) -> None:
+    path = tmp_path / "outer.loop.json"
+    bare = outer("gone.loop.json")
+    same, (problem,) = refreshed(bare, path)
+    assert same is bare
+    assert (problem.severity, problem.node, problem.field) == ("error", "part", "file")
+    assert "gone.loop.json: The file cannot be opened" in problem.message
+
+    kept = outer("gone.loop.json", workflow=plain().to_json())
+    same, (problem,) = refreshed(kept, path)
+    assert same is kept
+    assert problem.severity == "warning"
+    assert problem.message.endswith("What runs is the copy in this document.")
+
+
+def test_a_workflow_that_contains_itself_directly_or_not_is_an_error(tmp_path: Path) -> None:
+    path = put(tmp_path, "self.loop.json", outer("self.loop.json"))
+    _, (problem,) = refreshed(load(path), path)
+    assert (problem.code, problem.severity) == ("contains-itself", "error")
+    assert problem.message == 'The workflow "self.loop.json" contains itself.'
+
+    put(tmp_path, "a.loop.json", outer("b.loop.json"))
+    put(tmp_path, "b.loop.json", outer("a.loop.json"))
+    _, (problem,) = refreshed(load(tmp_path / "a.loop.json"), tmp_path / "a.loop.json")
+    assert (problem.code, problem.severity, problem.node) == ("contains-itself", "error", "part")
+    assert problem.message == 'In "b.loop.json": The workflow "a.loop.json" contains itself.'
+
+
+@pytest.mark.parametrize(
+    "file", ["/etc/passwd", "\\\\host\\x.loop.json", "C:\\x.loop.json", "//host/x.loop.json"]
+)
+def test_a_file_on_another_drive_or_machine_is_not_asked_for(tmp_path: Path, file: str) -> None:
+    _, (problem,) = refreshed(outer(file), tmp_path / "outer.loop.json")
+    assert (problem.code, problem.severity) == ("subflow-elsewhere", "error")
+
+
+def test_a_file_that_is_no_workflow_says_so(tmp_path: Path) -> None:
+    (tmp_path / "odd.loop.json").write_text(json.dumps([1]), encoding="utf-8")
+    _, (problem,) = refreshed(outer("odd.loop.json"), tmp_path / "outer.loop.json")
+    assert "The document is a list, not a JSON object." in problem.message

@@ -1,0 +1,308 @@
+"""Workflows as LangGraph modules come to what the engine comes to, with the same questions to the model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import DocumentError, load
+from engine.export.langgraph_module import export_langgraph
+from tests.architecture.project import ROOT
+from tests.engine.export.kit import ALLOWED_IMPORTS, Both, imports_of, module_of, told
+from tests.engine.semantics.documents import (
+    around,
+    entry,
+    flow,
+    formula,
+    judge,
+    leave,
+    llm,
+    loop,
+    off,
+    part,
+    result,
+    rules,
+    transform,
+)
+from tests.engine.semantics.models import verdict
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+CRITIC = {
+    "edges": "loop -> draft -> critique -> exit\ndraft -> join.draft\ncritique -> join.critique\njoin -> exit.feedback"
+}
+
+
+def critic(**config: Any) -> Any:
+    body = (llm("draft"), llm("critique"), transform("join", "{{draft}}: {{critique}}"))
+    return around(*body, **CRITIC, **config)
+
+
+def template(name: str) -> Any:
+    return load(ROOT / "templates" / f"{name}.loop.json")
+
+
+async def test_self_refine_comes_to_the_same():
+    both = await Both(template("self-refine")).play({"task": "Describe rain."})
+    both.check("loop")
+    assert len(both.their_calls) == 6
+
+
+def test_agentic_search_calls_the_tool_that_is_provided():
+    both = Both(
+        template("agentic-search"), lambda node, said: verdict("continue") if node == "enough" else told(node, said)
+    )
+    calls: list[Any] = []
+
+    def search(**arguments: Any) -> Any:
+        calls.append(arguments)
+        return [{"file": "a.md", "text": "Rain."}]
+
+    assert set(both.run_module({"question": "Why?"}, {"search_files": search})) == {"answer"}
+    assert len(calls) == 5
+    assert calls[0] == {"limit": 2, "query": told(*both.their_calls[0])}
+    assert any("search_files" in sentence for sentence in both.exported.left_out)
+    answer = both.their_calls[-1]
+    assert "From a.md:\nRain." in answer[1][-1][1]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"feedback_mode": "append"},
+        {"feedback_mode": "append_window", "append_window": 2},
+        {"inject_feedback": True},
+        {"output_mode": "last_iteration"},
+        {"output_mode": "all_iterations"},
+        {"until": "size(output) > 12 && loop.iteration >= 2"},
+        {"until": "nodes.join.contains('critique') && loop.index == 1"},
+        {"exit_condition": "stable_output", "stability_threshold": 0.7, "stability_patience": 2},
+        {"score": "double(size(loop.history)) * (loop.index == 1 ? 9.0 : 1.0)", "on_max_iterations": "return_best"},
+        {"until": "similarity != null && similarity > 0.99", "on_max_iterations": "return_with_flag"},
+        {"condition": "input == 'seed'"},
+        {"condition": "size(input) > 10"},
+        {
+            "exit_conditions": [
+                {"condition": "stable_output", "threshold": 0.5},
+                {"condition": "max_iterations", "count": 3},
+            ]
+        },
+        {
+            "exit_conditions": [
+                {"condition": "until", "until": "loop.iteration > 1"},
+                {"condition": "max_iterations", "count": 3},
+            ],
+            "exit_when": "all",
+        },
+    ],
+    ids=str,
+)
+async def test_loops_do_what_their_settings_say(config: dict[str, Any]):
+    both = await Both(critic(max_iterations=4, **config)).play()
+    both.check("loop")
+
+
+async def test_a_loop_that_is_to_fail_at_its_count_fails():
+    both = Both(critic(max_iterations=2, until="false", on_max_iterations="fail"))
+    with pytest.raises(RuntimeError, match="did not stop by itself within 2 iterations"):
+        both.run_module({"text": "seed"})
+
+
+@pytest.mark.parametrize("wiring", ["", "check.continue -> more", "check.continue -> exit.feedback"])
+async def test_an_evaluator_ends_its_loop(wiring: str):
+    def reply(node: str, messages: list[tuple[str, str]]) -> str:
+        if node == "check":
+            return verdict("done" if len(both.our_calls) + len(both.their_calls) in {6, 12} else "continue", "so so")
+        return told(node, messages)
+
+    more = (transform("more", "{{input}} once more"),) if "more" in wiring else ()
+    body = (llm("draft"), judge("check", criteria="Is {{input}} good, after {{loop.iteration}}?"), *more)
+    edges = f"loop -> draft -> check\ncheck.done -> exit\n{wiring}"
+    both = Both(around(*body, edges=edges, exit_condition="evaluator", max_iterations=5), reply)
+    await both.play()
+    both.check("loop")
+    assert both.ours.loop.exit_reason == "evaluator_done"
+
+
+async def test_a_verdict_that_cannot_be_read_is_asked_for_twice_and_never_counts_as_done():
+    def reply(node: str, messages: list[tuple[str, str]]) -> str:
+        return "not done at all" if node == "check" else told(node, messages)
+
+    body = (llm("draft"), judge("check"))
+    workflow = around(
+        *body, edges="loop -> draft -> check\ncheck.done -> exit", exit_condition="evaluator", max_iterations=2
+    )
+    both = await Both(workflow, reply).play()
+    assert both.theirs == both.ours.result.outputs
+    assert [node for node, _ in both.their_calls] == [node for node, _ in both.our_calls]
+    ours, theirs = both.loop()
+    assert [record["branch"] for record in theirs] == [record["branch"] for record in ours] == ["continue", "continue"]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("rubric", [[], [{"name": "clear", "weight": 2.0}, {"name": "short", "weight": 1.0}]])
+async def test_a_judge_scores_and_ends_its_loop(rubric: list[Any], runs: int):
+    def reply(node: str, messages: list[tuple[str, str]]) -> str:
+        if node != "judge":
+            return told(node, messages)
+        score = len(messages[-1][1]) % 7
+        scored = {"scores": {"clear": score, "short": 3}} if rubric else {"score": score}
+        return json.dumps({"reason": "so so", **scored, "done": score > 5})
+
+    criteria = "Better than {{loop.previous}}."
+    config = {"judge": {"criteria": criteria, "rubric": rubric, "runs": runs, "threshold": 5.0}}
+    body = transform("longer", "{{input}}+")
+    workflow = around(
+        body,
+        edges="loop -> longer -> exit",
+        exit_condition="judge",
+        max_iterations=9,
+        on_max_iterations="return_best",
+        **config,
+    )
+    both = await Both(workflow, reply).play()
+    both.check("loop")
+    assert both.ours.loop.iterations[0].score is not None
+
+
+async def test_loops_in_loops():
+    inner = (
+        loop("inner", max_iterations=2),
+        llm("draft", "{{input}} {{loop.parent.index}}.{{loop.index}}"),
+        leave("end", "inner"),
+    )
+    workflow = around(
+        *inner, transform("join", "{{input}} | {{loop.last.join}}"),
+        edges="loop -> inner -> draft -> end\nend -> join -> exit", max_iterations=3,
+    )  # fmt: skip
+    both = await Both(workflow).play()
+    both.check("loop")
+    assert len(both.their_calls) == 6
+
+
+async def test_routers_joins_and_dead_branches():
+    parts = (
+        entry(), rules("way", {"long": "size(input) > 5", "short": "else"}), llm("a"), llm("b"),
+        transform("join", "{{input}}!"), result(), result("reason"), result("never"),
+    )  # fmt: skip
+    edges = "text -> way\nway.long -> a -> join\nway.short -> b -> join\njoin -> out\nway.reason -> reason\na -> never"
+    for text in ("much longer", "tiny"):
+        both = await Both(flow(*parts, edges=edges)).play({"text": text})
+        both.check()
+        assert ("never" in both.theirs) == (text == "much longer")
+
+
+async def test_structured_replies_and_validators():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    parts = (
+        entry(), llm("ask", reply_schema=schema), part("check", "validator", mode="schema", json_schema=schema),
+        part("size", "validator", mode="expression", expression="input.n > 3", message="too small"),
+        result(), result("errors"), result("small"),
+    )  # fmt: skip
+    edges = "text -> ask -> check -> size -> out\nsize.errors -> errors\nsize.invalid -> small"
+    for reply in ('{"n": 4}', 'Here: ```json\n{"n": 2}\n``` as asked'):
+        both = await Both(flow(*parts, edges=edges), lambda _node, _said, reply=reply: reply).play()
+        both.check()
+
+
+async def test_a_reply_that_does_not_follow_its_schema_is_asked_for_again():
+    schema = {"type": "object", "required": ["n"]}
+    workflow = flow(entry(), llm("ask", reply_schema=schema), result(), edges="text -> ask -> out")
+    both = await Both(workflow, lambda _node, said: '{"n": 1}' if len(said) > 1 else "nothing").play()
+    assert both.theirs == both.ours.result.outputs == {"out": {"n": 1}}
+    assert len(both.their_calls) == len(both.our_calls) == 2
+
+
+async def test_state_goes_from_node_to_node():
+    body = (llm("draft", "{{input}} {{state.note}}"), transform("keep", "{{input}}!", output_key="note"))
+    both = await Both(around(*body, edges="loop -> draft -> keep -> exit", max_iterations=3)).play()
+    both.check("loop")
+
+
+async def test_disabled_nodes_pass_on_or_are_skipped():
+    parts = (entry(), off(transform("one", "never")), off(llm("two", "{{input}} {{more}}")), result(), result("gone"))
+    both = await Both(flow(*parts, edges="text -> one -> out\ntext -> two.input\ntext -> two.more\ntwo -> gone")).play()
+    both.check()
+    assert both.theirs == {"out": "seed"}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "1 + 2 * 3 - 4", "7 / 2 + -7 / 2", "-7 % 3", "7.0 / 2.0", "'a' + 'b'", "[1] + [2]",
+        "!(1 > 2) && 2 >= 2 || false",
+        "1 < 2 ? 'yes' : 'no'", "'b' in ['a', 'b']", "'k' in {'k': 1}", "{'a': [1, {'b': null}]}.a[1]",
+        "size('abc') == 3",
+        "'abc'.contains('b')", "'abc'.startsWith('a') && 'abc'.endsWith('c')", "' aB '.trim().upper() + 'X'.lower()",
+        "'a,b'.split(',').join('-')", "'aXa'.replace('a', 'b')", "'abcdef'.substring(1, 3) + 'abc'.substring(1)",
+        "[1, 2, 3].map(x, x * 2).filter(y, y > 2)", "[1, 2].all(x, x > 0) && [1, 2].exists(x, x > 1)",
+        "[1, 2, 3].map(x, x > 1, x + 1)", "has({'a': 1}.a) && !has({'a': 1}.b)", "int('7') + int(2.9)", "double('1.5')",
+        "string(12) + string([1, 'a'])", "'ab12'.matches('[0-9]+')", "text.size()", "[text].map(given, given + '!')[0]",
+        "[1].map(class, class)[0]" , "'\\'\"' + \"'\"", "[3, 1][size('a')]",
+    ],
+)  # fmt: skip
+async def test_expressions_mean_the_same(expression: str):
+    edges = "made -> out" + ("\ntext -> made.text" if "text" in expression else "")
+    both = await Both(flow(entry(), formula("made", expression), result(), edges=edges)).play()
+    both.check()
+
+
+def test_what_cannot_be_said_is_named_in_the_module_and_fails_there():
+    parts = (
+        entry(),
+        part("helper", "agent", goal="{{input}}", prompt="{{input}}"),
+        formula("odd", "[1, 2].exists_one(x, x > 1)"),
+        result(),
+    )
+    exported = export_langgraph(flow(*parts, edges="text -> helper -> out"))
+    said = [sentence for sentence in exported.left_out if "is left out" in sentence]
+    assert len(said) == 2
+    assert all(sentence in " ".join(exported.text.split()) for sentence in said)
+    with pytest.raises(NotImplementedError, match=r'"helper" \(agent, helper\) is left out'):
+        module_of(exported.text).run({"text": "x"})
+
+
+def test_what_is_not_carried_over_is_named():
+    workflow = critic(budget_usd=1.0, timeout_s=5.0, retries=1, memory="accumulate", on_error="continue")
+    text = " ".join(export_langgraph(workflow).left_out)
+    for words in (
+        "no budget of its own",
+        "no time limit",
+        "not begun again",
+        "remember earlier",
+        "go on after an error",
+    ):
+        assert words in text
+
+
+def test_a_document_with_errors_is_refused():
+    with pytest.raises(DocumentError):
+        export_langgraph(flow(entry(), llm("draft", "{{"), result(), edges="text -> draft -> out"))
+
+
+@pytest.mark.parametrize("name", ["self-refine", "agentic-search"])
+def test_the_module_needs_nothing_of_ours(name: str):
+    text = export_langgraph(template(name)).text
+    assert imports_of(text) <= ALLOWED_IMPORTS
+    assert "engine" not in imports_of(text)
+
+
+def test_the_module_runs_as_a_program(tmp_path: Path):
+    file = tmp_path / "exported.py"
+    file.write_text(
+        export_langgraph(flow(entry(), transform("made", "{{input}}!"), result(), edges="text -> made -> out")).text
+    )
+    command = [sys.executable, "-I", str(file), '{"text": "Rain"}']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"out": "Rain!"}
+    assert (
+        subprocess.run([*command[:-1], '{"nonsense": 1}'], capture_output=True, timeout=120, check=False).returncode
+        == 1
+    )

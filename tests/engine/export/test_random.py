@@ -1,0 +1,45 @@
+"""Any workflow that runs is exported to a module that comes to the same, or that says where it does not."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+
+from engine import loads
+from engine.export.langgraph_module import export_langgraph
+from tests.engine.export.kit import Both, module_of, told
+from tests.engine.semantics.random_workflows import good_documents
+from tests.engine.semantics.virtual_time import virtually
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(document=good_documents())
+def test_a_workflow_and_its_module_come_to_the_same(document: dict[str, Any]):
+    workflow = loads(json.dumps(document))
+    exported = export_langgraph(workflow)
+    module_of(exported.text)
+    if len(exported.left_out) > 2:
+        event("something is left out")
+        return
+    both = Both(workflow, told)
+
+    async def ours() -> Any:
+        try:
+            return await both.play_ours({})
+        except AssertionError:
+            return None
+
+    if virtually(ours()) is None:
+        event("the workflow fails")
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        both.theirs = both.run_module({})
+    assert both.theirs == both.ours.result.outputs
+    assert sorted(both.their_calls) == sorted(both.our_calls)
+    event("the same")

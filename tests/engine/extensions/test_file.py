@@ -1,0 +1,122 @@
+"""The file of a person's extensions, and what of it is added to the program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import main
+from engine.extensions import (
+    Extensions,
+    ExtensionsError,
+    listings_path,
+    read_extensions,
+    set_up,
+    withdraw_server,
+    write_extensions,
+)
+from engine.tools.mcp.listing import ListedTool, Listing, write_listings
+from engine.tools.mcp.settings import McpServer
+from engine.tools.registry import all_tools
+
+RAW = Path(__file__).parents[1] / "tools" / "mcp" / "raw_server.py"
+SERVER = McpServer(command=sys.executable, args=[str(RAW), "chatty"])
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where the file of the extensions is; there is none yet."""
+    path = tmp_path / "config" / "extensions.json"
+    monkeypatch.setenv("LOOPWRIGHT_EXTENSIONS", str(path))
+    yield path
+    withdraw_server("sample")
+
+
+def test_what_is_written_is_read_again(file: Path) -> None:
+    assert read_extensions(file) == Extensions()
+    extensions = Extensions(plugins=("example",), servers={"sample": SERVER, "far": McpServer(url="https://a.example")})
+    write_extensions(file, extensions)
+    assert read_extensions(file) == extensions
+    written = json.loads(file.read_text())
+    assert written["mcpServers"]["far"] == {"url": "https://a.example"}
+    assert [one.name for one in file.parent.iterdir()] == ["extensions.json"]
+
+
+def test_what_other_programs_write_is_read(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text(
+        '{"mcpServers": {"files": {"type": "stdio", "command": "npx", "args": ["-y", "files"]}}, "x": 1}'
+    )
+    assert read_extensions(file).servers["files"].summary == "npx -y files"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{", "cannot be used: Invalid JSON"),
+        ('{"mcpServers": {"a": {}}}', "at mcpServers.a: A server has either a command or an address."),
+        ('{"mcpServers": {"A/b": {"command": "x"}}}', 'A server cannot be called "A/b"'),
+        ('{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "1234"}}}}', '"API_KEY" looks like a secret.'),
+        ('{"plugins": "example"}', "at plugins"),
+    ],
+)
+def test_what_is_wrong_with_it_is_a_sentence(file: Path, content: str, sentence: str) -> None:
+    file.parent.mkdir()
+    file.write_text(content)
+    with pytest.raises(ExtensionsError) as caught:
+        read_extensions(file)
+    assert sentence in caught.value.message
+    assert "1234" not in str(caught.value)
+
+
+def test_tools_of_a_server_are_offered_once_it_has_been_asked_and_while_its_settings_stay(file: Path) -> None:
+    extensions = Extensions(servers={"sample": SERVER})
+    (remark,) = set_up(extensions, file)
+    assert remark.startswith('What the MCP server "sample" offers is not known yet: loopwright tools --refresh sample')
+    listing = Listing(fingerprint=SERVER.fingerprint, tools=(ListedTool(name="work"),))
+    write_listings(listings_path(file), {"sample": listing})
+    assert set_up(extensions, file) == []
+    assert "sample/work" in all_tools()
+    other = McpServer(command=sys.executable, args=["other"])
+    assert len(set_up(Extensions(servers={"sample": other}), file)) == 1
+    assert "sample/work" not in all_tools()
+
+
+def test_the_command_line_asks_a_server_lists_its_tools_and_runs_one(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mcp")
+    write_extensions(file, Extensions(servers={"sample": SERVER}))
+    document = {
+        "format": "loopwright.workflow",
+        "version": 1,
+        "name": "Sample",
+        "nodes": [
+            {"id": "work", "type": "tool", "config": {"tool": "sample/work"}},
+            {"id": "out", "type": "output", "config": {}},
+        ],
+        "edges": [{"from": "work.output", "to": "out.value"}],
+    }
+    flow = tmp_path / "sample.loop.json"
+    flow.write_text(json.dumps(document))
+    assert main(["validate", str(flow)]) == 2
+    told = capsys.readouterr()
+    assert "There is no tool" in told.out + told.err
+
+    assert main(["tools", "--refresh", "sample"]) == 0
+    told = capsys.readouterr()
+    assert "sample offers 1 tool." in told.err
+    assert "sample/work" in told.out
+    assert main(["tools", "sample/work"]) == 0
+    assert "Works." in capsys.readouterr().out
+    assert main(["validate", str(flow)]) == 0
+    capsys.readouterr()
+    assert main(["run", str(flow), "--json", "--no-store"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["out"].startswith("done\n")
+
+    assert main(["tools", "--refresh", "absent"]) == 2
+    assert 'There is no MCP server "absent"' in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""Plugins: the example of the documentation, and such as fail; each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.engine.extensions.installed import EXAMPLE, install_example, loopwright, program, write_plugin
+
+OPENED = """
+import sys
+from engine import load, validate
+problems = validate(load(sys.argv[1]))
+print("unknown-type" in [problem.code for problem in problems], "loopwright_example" in sys.modules)
+"""
+GOOD = "from engine.extensions import Plugin\nPLUGIN = Plugin(title='Good', help='Adds nothing.')"
+TAKES_A_NAME = """
+from dataclasses import replace
+from engine.extensions import Plugin
+from engine.nodes.llm import SPEC
+from engine.tools.read_file import READ_FILE
+fine = replace(READ_FILE, name="fine")
+PLUGIN = Plugin(title="Bad", help="Takes a name.", tools=(fine,), node_types=(replace(SPEC, title="Mine"),))
+"""
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the example is installed."""
+    return install_example(tmp_path_factory.mktemp("example"))
+
+
+def test_the_tests_of_the_example_pass(example: Path) -> None:
+    tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", EXAMPLE / "pyproject.toml", EXAMPLE / "tests")
+    done = program(*tests, sites=(example,))
+    assert done.returncode == 0, done.stdout
+    assert "7 passed" in done.stdout
+
+
+def test_nothing_of_an_installed_plugin_is_loaded_because_a_document_is_opened(example: Path, tmp_path: Path) -> None:
+    document = tmp_path / "sample.loop.json"
+    nodes = [{"id": "short", "type": "shorten", "config": {"words": 3}}]
+    content = {"format": "loopwright.workflow", "version": 1, "name": "Sample", "nodes": nodes, "edges": []}
+    document.write_text(json.dumps(content))
+    done = program("-c", OPENED, document, sites=(example,))
+    assert done.stdout == "True False\n", done.stderr
+    with_it = loopwright("--plugin", "example", "validate", document, sites=(example,))
+    assert "unknown" not in with_it.stdout + with_it.stderr
+
+
+def test_it_is_listed_and_enabled_for_a_call_or_in_the_file(example: Path, tmp_path: Path) -> None:
+    off = loopwright("plugins", "--json", sites=(example,))
+    facts = {"name": "example", "package": "loopwright-example 1.0.0", "enabled": False, "adds": ""}
+    assert json.loads(off.stdout) == {"plugins": [facts]}
+    assert loopwright("nodes", "shorten", sites=(example,)).returncode == 2
+    for_a_call = loopwright("--plugin", "example", "tools", "word_count", sites=(example,))
+    assert "Counts the words of a text." in for_a_call.stdout
+    extensions = tmp_path / "extensions.json"
+    extensions.write_text('{"plugins": ["example"]}')
+    always = loopwright("plugins", sites=(example,), LOOPWRIGHT_EXTENSIONS=str(extensions))
+    assert "1 node type, 1 tool, 1 exit condition, 1 family of models, 1 turn strategy" in always.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("raise ValueError('no luck')", 'The plugin "bad" cannot be loaded (ValueError: no luck).'),
+        ("import sys; sys.exit(0)", 'The plugin "bad" cannot be loaded (SystemExit: 0).'),
+        ("import no_such_module", "No module named 'no_such_module'"),
+        ("x = 1", 'The plugin "bad" cannot be loaded (AttributeError'),
+        ("PLUGIN = 3", 'What "bad_module:PLUGIN" names is no plugin: it is a int.'),
+        (TAKES_A_NAME, 'The plugin "bad" cannot be enabled: there is "llm" already among node types.'),
+    ],
+)
+def test_a_plugin_that_fails_is_a_sentence_and_the_rest_goes_on(code: str, sentence: str, tmp_path: Path) -> None:
+    site = write_plugin(write_plugin(tmp_path / "site", "bad", code), "good", GOOD)
+    named = loopwright("--plugin", "bad", "nodes", sites=(site,))
+    assert (named.returncode, named.stdout) == (2, "")
+    assert sentence in named.stderr
+    assert "Traceback" not in named.stderr
+    extensions = tmp_path / "extensions.json"
+    extensions.write_text('{"plugins": ["bad", "good"]}')
+    in_the_file = loopwright("tools", "--json", sites=(site,), LOOPWRIGHT_EXTENSIONS=str(extensions))
+    assert in_the_file.returncode == 0
+    assert f"Note: {sentence}" in in_the_file.stderr or sentence in in_the_file.stderr
+    assert "fine" not in [tool["name"] for tool in json.loads(in_the_file.stdout)["tools"]]
+    listed = loopwright("plugins", sites=(site,), LOOPWRIGHT_EXTENSIONS=str(extensions)).stdout
+    assert [line.split()[0::3][0] for line in listed.splitlines()[1:]] == ["bad", "good"]
+    assert [line.split()[3] for line in listed.splitlines()[1:]] == ["no", "yes"]
+
+
+def test_a_plugin_that_is_not_installed_is_named() -> None:
+    done = loopwright("--plugin", "absent", "nodes")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'There is no plugin "absent". Install its package.' in done.stderr
