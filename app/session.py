@@ -57,6 +57,7 @@ class Session(QObject):
     Attributes:
         registry: The node types.
         path: Where the document is saved; None for one that never was.
+        is_trusted: Whether what it says is the person's own work, or was approved by them.
         structure: How the document hangs together; may be a moment behind it, see `analysed`.
         problems: What is wrong with it, as of the same moment.
         selection: Ids of the selected nodes, in the order in which they were.
@@ -96,6 +97,7 @@ class Session(QObject):
         self._engine = engine
         self.registry = registry or builtin_registry()
         self.path = path
+        self.is_trusted = path is None
         self._history = History(workflow if workflow is not None else Workflow())
         # A document without a layout is laid out by its structure, and cannot be shown before.
         is_quick = len(self.workflow.nodes) <= AT_ONCE or not self.workflow.layout

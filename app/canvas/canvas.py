@@ -48,6 +48,7 @@ class Canvas(QWidget):
         files_dropped: Files were dropped on it.
         template_dropped: A template of this name was dropped on it.
         setup_wanted: The selected node shall be set up in the inspector.
+        open_wanted: The workflow in the subflow of that id shall be opened.
 
     Attributes:
         session: The document.
@@ -60,6 +61,7 @@ class Canvas(QWidget):
     files_dropped = Signal(list)
     template_dropped = Signal(str)
     setup_wanted = Signal()
+    open_wanted = Signal(str)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -93,6 +95,7 @@ class Canvas(QWidget):
         self.session.analysed.connect(self._analysed)
         self.session.selection_changed.connect(self._take_up_selection)
         self.viewer.scene().selectionChanged.connect(self._hand_on_selection)
+        self.popups.opened.connect(self.open_wanted)
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)
         self.viewer.type_dropped.connect(self.add_node)

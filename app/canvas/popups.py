@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF
+from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -20,6 +20,7 @@ from app.canvas.quick_add import Entry, PickList, TypeAndPort, types_that_fit
 from app.canvas.remark_item import RemarkItem
 from app.canvas.text_edit import TextEdit
 from engine.document.node_operations import SetTitle
+from engine.nodes.subflow import SUBFLOW
 
 if TYPE_CHECKING:
     from app.canvas.document_view import DocumentView
@@ -51,7 +52,12 @@ class Popups(QObject):
         list: The list to choose from.
         text: The field to type in.
         menu: The menu that was opened last.
+
+    Signals:
+        opened: The workflow in the subflow of that id is to be opened.
     """
+
+    opened = Signal(str)
 
     def __init__(
         self, session: Session, view: DocumentView, viewer: CanvasViewer, editing: Editing, canvas: QWidget
@@ -65,7 +71,7 @@ class Popups(QObject):
         self._menu_place: QPointF | None = None
         self.actions: dict[str, QAction] = {}
         viewer.nothing_there.connect(self.choose_for_port)
-        viewer.opened.connect(self.edit)
+        viewer.opened.connect(self._open)
         viewer.menu_wanted.connect(self.open_menu)
         viewer.view_moved.connect(self.text.finish)
 
@@ -139,6 +145,14 @@ class Popups(QObject):
                             )
                         )
         return entries
+
+    def _open(self, item: AbstractNodeItem) -> None:
+        """Open the workflow in a subflow; edit the words of anything else."""
+        node = self._session.node(item.facts.id) if isinstance(item, NodeItem) else None
+        if node is not None and node.type == SUBFLOW:
+            self.opened.emit(node.id)
+        else:
+            self.edit(item)
 
     def edit(self, item: AbstractNodeItem) -> None:
         """Edit the title of a node or a frame, or the text of a note."""

@@ -15,6 +15,8 @@ from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.errors import EngineError
 
+FIRST: Final = "self-refine.loop.json"
+"""The template that a person meets first: it shows what the program is for."""
 GONE: Final = "The folder of templates is missing. Install Loopwright again to have them; all else works without."
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
@@ -47,7 +49,7 @@ def split_description(description: str) -> tuple[str, str]:
 
 
 def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[str]]:
-    """The templates of a folder (the program's own unless another is given), the simplest first.
+    """The templates of a folder (the program's own unless another is given), Self-Refine first, then the simplest.
 
     Returns:
         The templates, and a sentence for each that cannot be shown. Never fails.
@@ -70,4 +72,8 @@ def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[
         about, when = split_description(workflow.description)
         title = workflow.name or path.name.removesuffix(FILE_SUFFIX)
         templates.append(Template(path, title, about, when, workflow))
-    return sorted(templates, key=lambda template: (len(template.workflow.nodes), template.title.casefold())), problems
+    return sorted(templates, key=_order), problems
+
+
+def _order(template: Template) -> tuple[bool, int, str]:
+    return template.path.name != FIRST, len(template.workflow.nodes), template.title.casefold()

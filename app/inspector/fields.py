@@ -116,8 +116,13 @@ def _sentence(text: str) -> str:
 @cache
 def fields_of(model: type[BaseModel]) -> dict[str, Field]:
     """The fields of a model by name, in its order, those behind the fold last."""
-    fields = [_field(name, info) for name, info in model.model_fields.items()]
+    fields = [_field(name, info) for name, info in model.model_fields.items() if not _is_hidden(info)]
     return {field.name: field for field in sorted(fields, key=lambda field: field.more)}
+
+
+def _is_hidden(info: FieldInfo) -> bool:
+    """Whether no person sets it."""
+    return isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("hidden") is True
 
 
 def _field(name: str, info: FieldInfo) -> Field:

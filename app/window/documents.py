@@ -12,13 +12,17 @@ from app.bridge import EngineThread
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.window.choosers import FILTER, Asker, ask
+from app.window.consent import Consent
 from app.window.document import Document
 from app.window.parts import Parts
 from app.window.recovery import Recovered, discard, recovered_of, recovered_unsaved
 from app.window.replace import Replace
+from app.window.subflows import Subflows
 from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow
+from engine.document.subflows import is_relative
 from engine.errors import EngineError
+from engine.nodes.subflow import SUBFLOW
 
 _Role = QMessageBox.ButtonRole
 
@@ -67,6 +71,8 @@ class Documents(QObject):
         self._model_names = model_names
         self.all: list[Document] = []
         self._waiting: set[Document] = set()
+        self._subflows: dict[Document, Subflows] = {}
+        self.consent = Consent(window)
 
     def new(self) -> Document:
         """Open an empty document."""
@@ -115,6 +121,18 @@ class Documents(QObject):
             self._offer(document, remains)
         return document
 
+    def _open_subflow(self, document: Document, node_id: str) -> None:
+        """Open the workflow in a subflow: its file, or the copy where the document has no folder."""
+        node, path = document.session.node(node_id), document.session.path
+        config = node.config if node is not None and node.type == SUBFLOW else {}
+        file, copy = config.get("file"), config.get("workflow")
+        if path is not None and isinstance(file, str) and file.strip() and is_relative(file):
+            self.open_file(path.parent / file)
+        elif path is None and isinstance(copy, dict):
+            self.open_copy(Workflow.model_validate(copy))
+        else:
+            document.session.refused.emit("The subflow names no file yet. Choose one in its settings.")
+
     def ask_for_files(self) -> None:
         """Ask which files to open."""
         self._asker.open_files(self._window, self.open_files)
@@ -151,6 +169,7 @@ class Documents(QObject):
             document.session.refused.emit(str(error))
             return
         document.session.do(Replace("Revert to saved", saved))
+        document.session.is_trusted = False  # another program may have written it
         document.watch.know(path)
         document.session.mark_saved()
         document.bars.drop("disk")
@@ -201,6 +220,7 @@ class Documents(QObject):
         """Close a document without a question; unsaved work is gone."""
         document.autosave.settle()
         self.all.remove(document)
+        del self._subflows[document]
         self.closed.emit(document)
 
     def _add(self, session: Session) -> Document:
@@ -209,6 +229,8 @@ class Documents(QObject):
         document.save_as_wanted.connect(lambda: self.save_as(document))
         document.watch.changed.connect(lambda: self._note_change_on_disk(document))
         document.watch.gone.connect(lambda: self._note_gone(document))
+        self._subflows[document] = Subflows(session, document.bars, document)
+        document.canvas.open_wanted.connect(lambda node_id: self._open_subflow(document, node_id))
         self.all.append(document)
         self.opened.emit(document)
         return document
@@ -224,6 +246,11 @@ class Documents(QObject):
     def _note_saved(self, document: Document, path: Path, then: Callable[[], object]) -> None:
         self._preferences.remember_file(path)
         self._forget_used(document)
+        if document.session.is_trusted:
+            self.consent.remember(document.session.workflow)
+        for other, subflows in self._subflows.items():
+            if other is not document:
+                subflows.look()
         then()
 
     def _offer(self, document: Document, remains: Recovered) -> None:

@@ -45,6 +45,7 @@ def run_row(task: str) -> str:
         RunOptions(
             folder=None if wanted["folder"] is None else Path(wanted["folder"]),
             allow_private_addresses=wanted["allow_private_addresses"],
+            allow_code=wanted["allow_code"],
             store=store,
             source=wanted["source"],
             run_id=wanted["run_id"],
@@ -80,6 +81,7 @@ class ExecutorRows:
             "options": options_to_json(options, default_model_name()),
             "folder": None if options.folder is None else str(options.folder),
             "allow_private_addresses": options.allow_private_addresses,
+            "allow_code": options.allow_code,
             "source": options.source,
         }
 

@@ -12,6 +12,7 @@ import typer
 
 from engine.cli.common_options import (
     MAX_ITERATIONS_CAP,
+    AllowCode,
     AllowPrivateAddresses,
     AllowUnknownPrice,
     BudgetTokens,
@@ -70,6 +71,7 @@ def batch_command(
     allow_unknown_price: AllowUnknownPrice = False,
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
+    allow_code: AllowCode = False,
     allow: Allow = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the summary as one JSON object.")] = False,
     store: StorePath = None,
@@ -98,6 +100,7 @@ def batch_command(
         allow_unknown_price=allow_unknown_price,
         folder=folder,
         allow_private_addresses=allow_private_addresses,
+        allow_code=allow_code,
         source=str(source.path.absolute()),
     )
     refuse_broken(source.workflow, file, options)

@@ -51,7 +51,7 @@ def _refreshed(workflow: Workflow, path: Path, around: Sequence[Path]) -> tuple[
 
 def _with_copy(node: Node, file: Path, around: Sequence[Path]) -> tuple[Node, Problem | None]:
     """The node with the file's workflow in it, or as it was and why."""
-    if not _is_relative(str(node.config["file"])):
+    if not is_relative(str(node.config["file"])):
         message = f'"{shown(node.config["file"], 60)}" is no file seen from the folder of this workflow.'
         return node, _problem(node, "subflow-elsewhere", message, "Name it without drive or host.", is_error=True)
     if _real(file) in around:
@@ -79,7 +79,8 @@ def _with_copy(node: Node, file: Path, around: Sequence[Path]) -> tuple[Node, Pr
     return node.model_copy(update={"config": {**node.config, "workflow": copied}}), fault
 
 
-def _is_relative(file: str) -> bool:
+def is_relative(file: str) -> bool:
+    """Whether a file is named as seen from a folder, and not on a drive or another machine."""
     # As Windows reads it, wherever this is: a path that names a host would be asked for there.
     return not PureWindowsPath(file).anchor and not PurePosixPath(file).is_absolute()
 

@@ -61,8 +61,13 @@ class Reach:
 
 def reach_of(workflow: Workflow, registry: Registry | None = None) -> Reach:
     """What a workflow would use, the workflows in it included; whatever else is wrong with it."""
+    return reach_in(analyse(workflow, registry))
+
+
+def reach_in(structure: Structure) -> Reach:
+    """The same, for a document that was taken apart already."""
     found: dict[str, dict[str, None]] = {field.name: {} for field in fields(Reach)}
-    for kind, thing in _things(analyse(workflow, registry)):
+    for kind, thing in _things(structure):
         found[kind][one_line(thing, _LONGEST)] = None
     return Reach(**{kind: tuple(things) for kind, things in found.items()})
 

@@ -13,6 +13,7 @@ from app.inspector.editors.object_editor import ObjectEditor
 from app.inspector.editors.objects import ObjectsEditor
 from app.inspector.editors.texts import LineEditor, TextEditor
 from app.inspector.editors.tools import ToolsEditor, TurnStrategyEditor
+from app.inspector.editors.workflow_file import WorkflowFileEditor
 from app.inspector.fields import Field, Kind
 from app.inspector.prompt_editor import ExpressionEditor, PromptEditor
 from app.inspector.target import Target
@@ -26,6 +27,7 @@ _WIDGETS: dict[str, type[Editor]] = {
     "tools": ToolsEditor,
     "turn_strategy": TurnStrategyEditor,
     "arguments": ArgumentsEditor,
+    "workflow_file": WorkflowFileEditor,
     "loop": NodeEditor,
     "iterator": NodeEditor,
     "router": NodeEditor,

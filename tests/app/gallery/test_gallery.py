@@ -229,8 +229,7 @@ def test_everything_that_is_pressed_has_a_name_and_is_reached_with_tab(qtbot: Qt
     assert {found.accessibleName() or found.text() for found in pressed} == {
         "New workflow",
         "Open…",
-        "Open Self-Refine",
-        "Open Agentic Search",
+        *(f"Open {card.template.title}" for card in gallery.cards),
         f"Open self-refine in {SELF_REFINE.parent}",
         "Set up models",
     }

@@ -1,0 +1,81 @@
+"""Asking before the first run of a workflow from elsewhere, with everything that it would use.
+
+What a person made or opened as a template here is their own; a file is, once they have approved what it says. Approvals
+are kept for the command line too (`engine.store.consent`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from app.session import Session
+from app.window.choosers import ask
+from app.worker import Worker
+from engine.document.model import Workflow
+from engine.plan.structure import analyse
+from engine.runner.reach import Reach, reach_in
+from engine.store.consent import approve, is_approved
+
+_Role = QMessageBox.ButtonRole
+_MOST_LINES: Final = 14
+
+
+class Consent(QObject):
+    """Knows what may be run.
+
+    Args:
+        window: Over which is asked.
+    """
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._window = window
+        self._worker = Worker(self)
+
+    def before_run(self, session: Session, start: Callable[[], object]) -> None:
+        """Start a run, after asking where its workflow came from elsewhere and would use more than models."""
+        workflow = session.workflow
+        is_current = session.structure.workflow is workflow
+        reach = reach_in(session.structure if is_current else analyse(workflow, session.registry))
+        if not reach:
+            start()
+        elif session.is_trusted:
+            self.remember(workflow)
+            start()
+        else:
+            self._worker.ask(partial(is_approved, workflow), partial(self._answered, session, workflow, reach, start))
+
+    def remember(self, workflow: Workflow) -> None:
+        """Note that what a document says is the person's own work, or trusted."""
+        self._worker.ask(partial(approve, workflow))
+
+    def _answered(
+        self, session: Session, workflow: Workflow, reach: Reach, start: Callable[[], object], is_known: bool
+    ) -> None:
+        def go_on() -> None:
+            session.is_trusted = True
+            self.remember(workflow)
+            start()
+
+        if session.workflow is not workflow:
+            self.before_run(session, start)  # it was changed in that moment
+        elif is_known:
+            go_on()
+        else:
+            ask(
+                self._window,
+                f"Do you trust “{session.name}”?",
+                f"It has not been run here before. Beside models, it would use:\n\n{_listed(reach)}",
+                [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
+            )
+
+
+def _listed(reach: Reach) -> str:
+    lines = reach.lines()
+    more = len(lines) - _MOST_LINES
+    return "\n".join([*lines[:_MOST_LINES], *([f"and {more} more"] if more > 0 else [])])

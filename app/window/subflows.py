@@ -1,0 +1,89 @@
+"""Keeps the copies of other workflows in an open document as their files are. The files are read in a thread."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.session import Session
+from app.window.bars import Bars
+from app.worker import Worker
+from engine.document.model import Workflow
+from engine.document.node_operations import SetConfig
+from engine.document.operation import Batch
+from engine.document.problems import Problem
+from engine.document.subflows import refreshed
+from engine.nodes.subflow import SUBFLOW
+
+SETTLE_MS: Final = 400
+_MATTER: Final = "subflow"
+
+
+class Subflows(QObject):
+    """Follows one document.
+
+    Args:
+        session: The document.
+        bars: Where it is told what could not be read.
+    """
+
+    def __init__(self, session: Session, bars: Bars, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._bars = bars
+        self._worker = Worker(self)
+        self._seen: set[tuple[str, str]] = set()
+        # A name is read when it has been typed to its end.
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(SETTLE_MS)
+        self._timer.timeout.connect(self._look_for_new)
+        session.changed.connect(lambda *_: self._timer.start())
+        session.saved.connect(lambda _path: self.look())
+        self.look()
+
+    def look(self) -> None:
+        """Read the files again, and take up what is new in them."""
+        session, path = self._session, self._session.path
+        self._seen = _files(session.workflow)
+        if session.is_past or not self._seen:
+            self._bars.drop(_MATTER)
+            return
+        if path is None:
+            self._bars.say(_MATTER, "Save the workflow first: a subflow's file is seen from its folder.", "info")
+            return
+        workflow = session.workflow
+        self._worker.ask(lambda: refreshed(workflow, path), lambda found: self._take(workflow, *found))
+
+    def _look_for_new(self) -> None:
+        # Not what was seen before: taking a step back must not read it in again.
+        if not _files(self._session.workflow) <= self._seen:
+            self.look()
+
+    def _take(self, asked: Workflow, now: Workflow, problems: list[Problem]) -> None:
+        current = self._session.workflow
+        if _files(current) != _files(asked):
+            self.look()
+            return
+        nodes = now.nodes_by_id
+        changes = tuple(
+            SetConfig(node.id, ("workflow",), nodes[node.id].config["workflow"])
+            for node in current.nodes
+            if node.type == SUBFLOW
+            and node.id in nodes
+            and "workflow" in nodes[node.id].config
+            and nodes[node.id].config["workflow"] != node.config.get("workflow")
+        )
+        if changes and self._session.run is None:
+            self._session.do(Batch("Read the subflow's file", changes))
+        if problems:
+            self._bars.say(_MATTER, f"{problems[0].message} {problems[0].remedy}".strip(), "warning")
+        else:
+            self._bars.drop(_MATTER)
+
+
+def _files(workflow: Workflow) -> set[tuple[str, str]]:
+    """Each subflow that names a file, with the name."""
+    named = ((node.id, node.config.get("file")) for node in workflow.nodes if node.type == SUBFLOW)
+    return {(node_id, file) for node_id, file in named if isinstance(file, str) and file.strip()}

@@ -1,0 +1,102 @@
+"""The first run of a workflow from elsewhere: the window says what it would use, and asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.document.node_operations import SetConfig
+from engine.store.consent import approve, is_approved
+from tests.app.window.conftest import answer, ended, question, saved
+
+
+@pytest.fixture(autouse=True)
+def nothing_approved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_APPROVED", str(tmp_path / "approved.json"))
+
+
+def searching(query: str = "tides") -> Workflow:
+    flow = Builder("Searching")
+    find = flow.add("tool", id="find", config={"tool": "search_files", "arguments": {"query": query}})
+    out = flow.add("output", id="out")
+    flow.connect(find["output"], out["value"])
+    return flow.build()
+
+
+def opened(window: MainWindow, folder: Path, workflow: Workflow | None = None) -> Document:
+    document = window.documents.open_file(saved(folder, workflow=workflow or searching()))
+    assert document is not None
+    return document
+
+
+def no_question(window: MainWindow) -> bool:
+    return not [box for box in window.findChildren(QMessageBox) if box.isVisible()]
+
+
+def test_a_file_that_uses_tools_is_asked_about_and_runs_once_it_is_trusted(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = opened(window, tmp_path)
+    window.runs.run(document)
+    qtbot.waitUntil(lambda: not no_question(window))
+    box = question(window)
+    assert box.text() == "Do you trust “Searching”?"
+    assert "Tool: search_files (" in box.informativeText()
+    assert document.session.run is None
+    answer(window, "Trust and run")
+    ended(document, qtbot)
+    assert document.session.picture is not None
+    assert document.session.picture.status == "completed"
+    qtbot.waitUntil(lambda: is_approved(document.session.workflow))
+
+    document.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
+    window.runs.run(document)
+    assert no_question(window)
+    ended(document, qtbot)
+
+
+def test_who_does_not_trust_it_runs_nothing(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(window, tmp_path)
+    window.runs.run(document)
+    qtbot.waitUntil(lambda: not no_question(window))
+    answer(window, "Cancel")
+    assert document.session.run is None
+    assert document.session.picture is None
+    assert not is_approved(document.session.workflow)
+
+
+def test_what_was_approved_before_is_run_without_a_question(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    approve(searching())
+    document = opened(window, tmp_path)
+    with qtbot.waitSignal(document.session.run_ended, timeout=10_000):
+        window.runs.run(document)
+    assert no_question(window)
+
+
+def test_ones_own_work_is_never_asked_about_and_is_known_after_it_was_saved(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = window.documents.open_copy(searching())
+    document.session.path = None
+    window.runs.run(document)
+    assert no_question(window)
+    ended(document, qtbot)
+    document.session.do(SetConfig("find", ("arguments",), {"query": "sun"}))
+    path = tmp_path / "mine.loop.json"
+    document.session.save(path, lambda: window.documents.consent.remember(document.session.workflow))
+    qtbot.waitUntil(lambda: is_approved(searching("sun")))
+
+
+def test_a_file_that_only_calls_models_is_run_at_once(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    document = window.documents.open_file(saved(tmp_path))
+    assert document is not None
+    window.runs.run(document)
+    assert document.session.run is not None
+    ended(document, qtbot)

@@ -1,0 +1,125 @@
+"""Subflows in the window: their files are read, followed, and opened by a double click."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QPointF, Qt
+from pytestqt.qtbot import QtBot
+
+from app.inspector.editors.workflow_file import WorkflowFileEditor
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.document.files import load, save
+from engine.document.model import Workflow
+from engine.document.node_operations import SetConfig
+from tests.app.window.conftest import Script, ended, saved, small
+
+
+def around(file: str) -> Workflow:
+    """A document with a subflow whose ports are not known yet: its edges lead nowhere until the file is read."""
+    raw = {
+        "nodes": [
+            {"id": "part", "type": "subflow", "config": {"file": file}},
+            {"id": "out", "type": "output"},
+        ],
+        "edges": [{"from": "part.out", "to": "out.value"}],
+    }
+    return Workflow.model_validate(raw)
+
+
+def opened(window: MainWindow, path: Path) -> Document:
+    document = window.documents.open_file(path)
+    assert document is not None
+    return document
+
+
+def copy_of(document: Document) -> Any:
+    node = document.session.node("part")
+    assert node is not None
+    return node.config.get("workflow")
+
+
+def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
+    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+) -> None:
+    saved(tmp_path, "inner.loop.json")
+    document = opened(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
+    qtbot.waitUntil(lambda: document.session.structure.workflow is document.session.workflow)
+    assert list(document.session.structure.resolution.nodes["part"].outputs) == ["out"]
+    assert list(document.session.structure.resolution.nodes["part"].inputs) == ["text"]
+    assert [problem for problem in document.session.problems if problem.severity == "error"] == []
+
+    document.session.is_trusted = True
+    window.runs.run(document)
+    ended(document, qtbot)
+    assert document.session.picture is not None
+    assert (document.session.picture.status, document.session.picture.nodes["part"].outputs) == (
+        "completed",
+        {"out": "words"},
+    )
+
+
+def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_taken_back(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    inner_path = saved(tmp_path, "inner.loop.json")
+    document = opened(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
+    inner = opened(window, inner_path)
+    inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
+    window.documents.save(inner)
+    qtbot.waitUntil(lambda: copy_of(document)["nodes"][1]["config"]["prompt"] == "Other {{input}}.")
+
+    document.session.undo()
+    document.session.undo()
+    assert copy_of(document) is None
+    qtbot.wait(0)
+    assert document.session.workflow == load(tmp_path / "outer.loop.json")
+
+
+def test_a_file_that_is_not_there_is_told(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(window, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
+    qtbot.waitUntil(lambda: "gone.loop.json: The file cannot be opened" in document.bars.text("subflow"))
+    saved(tmp_path, "gone.loop.json")
+    document.session.do(SetConfig("part", ("file",), "./gone.loop.json"))
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
+    assert document.bars.text("subflow") == ""
+
+
+def test_a_document_without_a_folder_is_to_be_saved_first(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    document = window.documents.open_copy(around("inner.loop.json"))
+    assert document.bars.text("subflow").startswith("Save the workflow first")
+    saved(tmp_path, "inner.loop.json")
+    document.session.save(tmp_path / "outer.loop.json")
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
+    assert document.bars.text("subflow") == ""
+
+
+def test_a_double_click_opens_the_workflow_in_it(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    inner_path = saved(tmp_path, "inner.loop.json")
+    document = opened(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
+    viewer = document.canvas.viewer
+    item = document.canvas.view.nodes["part"]
+    place = viewer.mapFromScene(item.mapToScene(QPointF(item.boundingRect().center())))
+    qtbot.mouseDClick(viewer.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert window.documents.all[-1].session.path == inner_path
+
+
+def test_the_form_names_the_file_as_seen_from_the_folder(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    (tmp_path / "parts").mkdir()
+    save(small(), tmp_path / "parts" / "inner.loop.json")
+    document = opened(window, saved(tmp_path, "outer.loop.json", around("")))
+    document.session.select(["part"])
+    form = document.inspector.page.form
+    editor = form.row("file").editor
+    assert isinstance(editor, WorkflowFileEditor)
+    assert "workflow" not in form.fields
+    editor.take(tmp_path / "parts" / "inner.loop.json")
+    node = document.session.node("part")
+    assert node is not None
+    assert node.config["file"] == "parts/inner.loop.json"
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
