@@ -176,8 +176,7 @@ class Replay:
 
     def loop_ends(self, place: str) -> list[LoopCompleted]:
         """How a loop and those in it, or those in an iteration, had ended, in the order in which they had."""
-        inside = (f"{place}[", f"{place}.")
-        return [end for path, end in self._ends.items() if path == place or path.startswith(inside)]
+        return [end for path, end in self._ends.items() if path == place or path.startswith((f"{place}[", f"{place}."))]
 
     def edited_start(self, loop: str, index: int, value: Value) -> Value:
         """What that iteration starts from: what a person gave for it, else the value."""
@@ -201,17 +200,9 @@ class Replay:
         return path in self._softened
 
     def _take_back_inside(self, owner: str, inside: str) -> None:
-        kept: tuple[dict[str, Any], ...] = (
-            self._finished,
-            self._finished_calls,
-            self._calls,
-            self._iterations,
-            self._begun,
-            self._ends,
-            self._loops_spent,
-            self._progress,
-            self.unknown_calls,
-        )
+        nodes = (self._finished, self._finished_calls, self._calls, self._progress, self.unknown_calls)
+        loops = (self._iterations, self._begun, self._ends, self._loops_spent)
+        kept: tuple[dict[str, Any], ...] = (*nodes, *loops)
         self.state.take_back(inside)
         for path in self._owing(inside):
             owed = self._owed(path)
