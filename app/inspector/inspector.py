@@ -74,7 +74,8 @@ class Inspector(QWidget):
         self._page_timer.timeout.connect(self._prepare_page)
         self._connect()
         self._show_selection()
-        self._page_timer.start()
+        if not session.is_past:  # there one looks rather at results: a form is made when it is looked at
+            self._page_timer.start()
 
     def focus_field(self, node_id: str | None, field: str) -> None:
         """Show a field, as a dotted path, and give it the keyboard; the workflow's where no node is named."""

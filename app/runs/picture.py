@@ -40,6 +40,19 @@ from engine.values import Value
 
 TAIL_LENGTH: Final = 160
 _INDEX: Final = re.compile(r"\[\d+\]")
+_ITERATIONS: Final = re.compile(r"(?:\w+\[\d+\]\.)*")
+
+
+def node_of(path: str) -> str:
+    """The id of the document's own node at a path: `draft` for `loop[2].draft`, `part` for what lies in a subflow."""
+    return steps_of(path)[0]
+
+
+def steps_of(path: str) -> tuple[str, str]:
+    """The document's own node at a path, and where in its subflow: `part`, `loop.draft` for `part.loop[0].draft`."""
+    around = _ITERATIONS.match(path)
+    node, _, inside = path[around.end() if around is not None else 0 :].partition(".")
+    return _INDEX.sub("", node), _INDEX.sub("", inside)
 
 
 class NodeState(StrEnum):
@@ -205,7 +218,7 @@ class RunPicture:
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
-        return _INDEX.sub("", event.path).rpartition(".")[2]
+        return node_of(event.path)
 
     def _execution(self, path: str) -> NodePicture:
         return self.nodes.setdefault(path, NodePicture())

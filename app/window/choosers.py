@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 from engine.document.model import FILE_SUFFIX
 
 FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
+OPEN_FILTER: Final = f"Workflows (*{FILE_SUFFIX});;Workflows of other programs (*.json *.yaml *.yml);;All files (*)"
 
 
 class Asker(Protocol):
@@ -38,7 +39,7 @@ class DialogAsker:
 
     def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
         """See `Asker`."""
-        dialog = QFileDialog(parent, "Open workflows", "", FILTER)
+        dialog = QFileDialog(parent, "Open workflows", "", OPEN_FILTER)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         _show(dialog, chosen)
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 
 from app.session import Session
 from app.window.choosers import ask
@@ -67,12 +67,15 @@ class Consent(QObject):
         elif is_known:
             go_on()
         else:
-            ask(
+            box = ask(
                 self._window,
                 f"Do you trust “{session.name}”?",
                 f"It has not been run here before. Beside models, it would use:\n\n{_listed(reach)}",
                 [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
             )
+            cancel = box.escapeButton()
+            assert isinstance(cancel, QPushButton)
+            box.setDefaultButton(cancel)  # a key that was meant for something else must trust nothing
 
 
 def _listed(reach: Reach) -> str:

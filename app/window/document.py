@@ -11,11 +11,11 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.history.iterations_panel import IterationsPanel
+from app.runs.picture import node_of
 from app.session import Session
 from app.window.autosave import Autosave
 from app.window.bars import Bars
 from app.window.disk_watch import DiskWatch
-from app.window.log_lines import node_of
 from app.window.log_panel import LogPanel
 from app.window.parts import Parts
 from app.window.problems_panel import ProblemsPanel

@@ -14,11 +14,13 @@ from app.settings.preferences import Preferences
 from app.window.choosers import FILTER, Asker, ask
 from app.window.consent import Consent
 from app.window.document import Document
+from app.window.imports import Imports
 from app.window.parts import Parts
 from app.window.recovery import Recovered, discard, recovered_of, recovered_unsaved
 from app.window.replace import Replace
 from app.window.subflows import Subflows
 from engine.document.files import load
+from engine.document.importing import is_foreign
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.document.subflows import is_relative
 from engine.errors import EngineError
@@ -71,6 +73,7 @@ class Documents(QObject):
         self._model_names = model_names
         self.all: list[Document] = []
         self._waiting: set[Document] = set()
+        self._imports = Imports(window, self.open_copy, self.refused.emit)
         self._subflows: dict[Document, Subflows] = {}
         self.consent = Consent(window)
 
@@ -101,7 +104,7 @@ class Documents(QObject):
             self.open_file(file)
 
     def open_file(self, file: Path) -> Document | None:
-        """Open a file, and offer what a crash left of the work on it."""
+        """Open a file, and offer what a crash left of the work on it; one of another program is offered for import."""
         path = file.expanduser().absolute()
         for document in self.all:
             if document.session.path is not None and _same_file(document.session.path, path):
@@ -110,6 +113,9 @@ class Documents(QObject):
         try:
             session = Session.open(self._engine, path)
         except EngineError as error:
+            if is_foreign(path):
+                self._imports.offer(path)
+                return None
             self.refused.emit(str(error))
             if not path.exists():
                 self._preferences.forget_file(path)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
@@ -252,11 +252,16 @@ class History(QObject):
         )
         page = self._page(session)
         self.pages[run.summary.run_id] = page
-        session.show_run(run)
         page.show_summary(run.summary)
-        session.read_log(page.document.log.take)
         page.compare_with_today(self._window.documents.all)
+        # The tab is made by now; filling it is a step of its own, so that the window answers in between.
+        QTimer.singleShot(0, page, lambda: self._fill(page, run))
         return page
+
+    def _fill(self, page: HistoryPage, run: StoredRun) -> None:
+        if page.session.run is None:  # it has not gone on meanwhile, which tells everything anew
+            page.session.show_run(run)
+            page.session.read_log(page.document.log.take)
 
     def _page(self, session: StoredSession) -> HistoryPage:
         document = self._window.documents.open_past(session)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from app.runs.picture import node_of, steps_of
 from engine.document.model import Workflow
 from engine.document.wording import one_line
 from engine.runner.events import (
@@ -161,11 +162,6 @@ def _about_run(event: AnyEvent, titles: Mapping[str, str]) -> Iterator[tuple[str
             pass
 
 
-def node_of(path: str) -> str:
-    """The id of the node at a place in a run."""
-    return _INDEX.sub("", path).rpartition(".")[2]
-
-
 def titles_of(workflow: Workflow | None) -> dict[str, str]:
     """What to call each node of a document, by its id: its title, where it has one."""
     return {node.id: node.title for node in workflow.nodes if node.title} if workflow is not None else {}
@@ -173,8 +169,8 @@ def titles_of(workflow: Workflow | None) -> dict[str, str]:
 
 def place(path: str, titles: Mapping[str, str] | None = None) -> str:
     """A place in a run for people: `loop[2].draft` is `Draft (iteration 3)`."""
-    node = node_of(path)
-    node = (titles or {}).get(node, node)
+    node, inside = steps_of(path)
+    node = " › ".join([(titles or {}).get(node, node), *([inside] if inside else [])])
     numbers = [str(int(index) + 1) for index in _INDEX.findall(path)]
     return f"{node} (iteration {'.'.join(numbers)})" if numbers else node
 

@@ -22,12 +22,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.inspector.long_text import LongText
+from app.runs.picture import node_of
 from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
-from app.window.log_lines import node_of, place, titles_of
+from app.window.log_lines import place, titles_of
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.runner.events import NodeWaiting

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
-from app.runs.picture import NodeState, RunPicture
+from app.runs.picture import NodeState, RunPicture, node_of
 from engine.document.model import Workflow
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.words import money, seconds, tokens
 from engine.tools.registry import all_tools
 
-_INDEX: Final = re.compile(r"\[\d+\]")
 _UNDER_WAY: Final = frozenset({NodeState.RUNNING, NodeState.WAITING, NodeState.ASKING})
 
 
@@ -131,7 +129,7 @@ def question_line(picture: RunPicture, workflow: Workflow) -> str:
 
 def node_title(path: str, workflow: Workflow) -> str:
     """The title of the node at a place in a run; its id where it has none."""
-    node_id = _INDEX.sub("", path).rpartition(".")[2]
+    node_id = node_of(path)
     node = workflow.nodes_by_id.get(node_id)
     return (node.title or node.id) if node is not None else node_id
 

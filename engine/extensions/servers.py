@@ -30,7 +30,10 @@ def offer_server(name: str, server: McpServer, listing: Listing | None) -> str:
     """
     if listing is None or listing.fingerprint != server.fingerprint:
         set_tools(_owner(name), ())
-        return f'What the MCP server "{name}" offers is not known yet: loopwright tools --refresh {name} asks it.'
+        return (
+            f'What the MCP server "{name}" offers is not known yet. '
+            f"Ask it under Settings › Tools, or with: loopwright tools --refresh {name}."
+        )
     set_tools(_owner(name), served_tools(name, server, listing))
     return ""
 

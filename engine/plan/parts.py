@@ -43,6 +43,19 @@ def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Wor
     return found
 
 
+def node_at(workflow: Workflow, path: str) -> Node | None:
+    """The node at a path of a run (`outer[1].inner`, `part.draft` in a subflow); None where there is none."""
+    *around, last = path.split(".")
+    for step in around:
+        node = workflow.nodes_by_id.get(step.partition("[")[0])
+        if node is not None and node.type == SUBFLOW:
+            try:
+                workflow = Workflow.model_validate(node.config.get("workflow"))
+            except ValidationError:
+                return None
+    return workflow.nodes_by_id.get(last.partition("[")[0])
+
+
 def depth(workflow: dict[str, Any]) -> int:
     """How many workflows lie inside one another, itself the first."""
     deepest, level = 0, [workflow]

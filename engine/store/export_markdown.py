@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from engine.document.model import Workflow
+from engine.plan.parts import node_at
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds, tokens
 from engine.store.base import RunSummary
@@ -69,7 +70,7 @@ def _loops_on(outline: RunOutline, level: str) -> list[str]:
 
 def _loop(outline: RunOutline, workflow: Workflow, path: str, depth: int) -> Iterator[str]:
     loop, config = outline.loops[path], loop_config(workflow, path)
-    node = workflow.nodes_by_id.get(path.rpartition(".")[2])
+    node = node_at(workflow, path)
     title = f"{node.title} ({path})" if node is not None and node.title else path
     yield _heading(depth, f"Loop {title}")
     if loop.exit_reason:

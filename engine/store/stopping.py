@@ -18,6 +18,7 @@ from engine.expr import ExpressionError, compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.loop_exits import ListedCondition
 from engine.nodes.pairs import ITERATOR
+from engine.plan.parts import node_at
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import exit_reason_words, money, seconds
 from engine.values import Value, to_text
@@ -30,7 +31,7 @@ def loop_config(workflow: Workflow, path: str) -> LoopConfig:
 
     Of an iterator those that both have; it counts no iterations, so its `max_iterations` is 0.
     """
-    node = workflow.nodes_by_id.get(path.rpartition(".")[2])
+    node = node_at(workflow, path)
     if node is not None and node.type == ITERATOR.start:
         node = node.model_copy(update={"config": {**node.config, "max_iterations": 0}})
     try:

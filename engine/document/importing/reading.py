@@ -12,7 +12,7 @@ from engine.document.importing.report import Imported, Report
 from engine.document.importing.safe_yaml import read_yaml
 from engine.document.importing.steps import import_steps, steps_of
 from engine.document.importing.values import as_object
-from engine.document.model import FORMAT, Workflow
+from engine.document.model import FILE_SUFFIX, FORMAT, Workflow
 from engine.document.parsing import parse
 from engine.document.problems import DocumentError
 from engine.document.wording import shown
@@ -25,11 +25,12 @@ _KNOWN: Final = "Known are a canvas of nodes and edges (JSON) and agents with st
 def is_foreign(path: str | os.PathLike[str]) -> bool:
     """Whether a file looks, by its name and its first bytes, like one to import and not like a document of ours."""
     file = Path(path)
-    if file.suffix.lower() in _YAML_ENDINGS:
-        return True
-    if file.suffix.lower() != ".json":
+    ending = file.suffix.lower()
+    if ending not in {*_YAML_ENDINGS, ".json"} or file.name.endswith(FILE_SUFFIX):
         return False
     try:
+        if ending != ".json":
+            return file.is_file()
         with file.open("rb") as stream:
             beginning = stream.read(4_000)
     except (OSError, ValueError):

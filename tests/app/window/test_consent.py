@@ -50,6 +50,7 @@ def test_a_file_that_uses_tools_is_asked_about_and_runs_once_it_is_trusted(
     assert box.text() == "Do you trust “Searching”?"
     assert "Tool: search_files (" in box.informativeText()
     assert document.session.run is None
+    assert box.defaultButton().text() == "Cancel"
     answer(window, "Trust and run")
     ended(document, qtbot)
     assert document.session.picture is not None

@@ -29,6 +29,7 @@ def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
     window.documents.open_file(file)
     document = window.current
     assert document is not None
+    document.session.is_trusted = True  # that it is no stranger's is another question than whether it may run code
 
     QTest.keyClick(window, Qt.Key.Key_F5)
     dialog = form(window)

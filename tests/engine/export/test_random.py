@@ -15,16 +15,27 @@ from tests.engine.export.kit import Both, module_of, told
 from tests.engine.semantics.random_workflows import good_documents
 from tests.engine.semantics.virtual_time import virtually
 
+_MATTERS = (
+    "is left out",
+    "TOOLS",
+    "cannot end its loop",
+    "remember",
+    "after an error",
+    "budget of its own",
+    "budget does not",
+    "time limit",
+)
+
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(document=good_documents())
 def test_a_workflow_and_its_module_come_to_the_same(document: dict[str, Any]):
     workflow = loads(json.dumps(document))
     exported = export_langgraph(workflow)
     module_of(exported.text)
-    if len(exported.left_out) > 2:
-        event("something is left out")
+    if any(words in sentence for sentence in exported.left_out for words in _MATTERS):
+        event("something that matters is left out")
         return
     both = Both(workflow, told)
 

@@ -48,9 +48,7 @@ def test_what_is_written_is_read_again(file: Path) -> None:
 
 def test_what_other_programs_write_is_read(file: Path) -> None:
     file.parent.mkdir()
-    file.write_text(
-        '{"mcpServers": {"files": {"type": "stdio", "command": "npx", "args": ["-y", "files"]}}, "x": 1}'
-    )
+    file.write_text('{"mcpServers": {"files": {"type": "stdio", "command": "npx", "args": ["-y", "files"]}}, "x": 1}')
     assert read_extensions(file).servers["files"].summary == "npx -y files"
 
 
@@ -76,7 +74,8 @@ def test_what_is_wrong_with_it_is_a_sentence(file: Path, content: str, sentence:
 def test_tools_of_a_server_are_offered_once_it_has_been_asked_and_while_its_settings_stay(file: Path) -> None:
     extensions = Extensions(servers={"sample": SERVER})
     (remark,) = set_up(extensions, file)
-    assert remark.startswith('What the MCP server "sample" offers is not known yet: loopwright tools --refresh sample')
+    assert remark.startswith('What the MCP server "sample" offers is not known yet.')
+    assert remark.endswith("loopwright tools --refresh sample.")
     listing = Listing(fingerprint=SERVER.fingerprint, tools=(ListedTool(name="work"),))
     write_listings(listings_path(file), {"sample": listing})
     assert set_up(extensions, file) == []
@@ -115,7 +114,7 @@ def test_the_command_line_asks_a_server_lists_its_tools_and_runs_one(
     assert "Works." in capsys.readouterr().out
     assert main(["validate", str(flow)]) == 0
     capsys.readouterr()
-    assert main(["run", str(flow), "--json", "--no-store"]) == 0
+    assert main(["run", str(flow), "--json", "--no-store", "--allow"]) == 0
     assert json.loads(capsys.readouterr().out)["outputs"]["out"].startswith("done\n")
 
     assert main(["tools", "--refresh", "absent"]) == 2

@@ -11,6 +11,7 @@ from engine.nodes.spec import ModelChoice
 from engine.nodes.subflow import SPEC, SubflowConfig
 from engine.plan.build import build
 from engine.plan.check import check
+from engine.plan.parts import node_at
 from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kit import play
@@ -147,3 +148,15 @@ def test_workflows_that_lie_too_deep_are_a_problem() -> None:
     for _ in range(20):
         inner = flow(entry("given"), nested(inner), result("made"), edges="given -> part.given\npart.made -> made")
     assert "nested-too-deep" in {problem.code for problem in check(around_part(inner))}
+
+
+def test_a_node_is_found_by_its_place_in_the_run_through_subflows_too() -> None:
+    inner = one(loop(max_iterations=2), transform("more"), leave(), edges="given -> loop -> more -> exit -> made")
+    outer = around_part(inner)
+    found = node_at(outer, "part.loop")
+    assert found is not None
+    assert found.config["max_iterations"] == 2
+    assert node_at(outer, "part.loop[1].more") is not None
+    assert node_at(outer, "part") is outer.node("part")
+    assert node_at(outer, "more") is None
+    assert node_at(outer, "nowhere.more") is None

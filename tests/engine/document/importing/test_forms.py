@@ -28,6 +28,8 @@ def test_a_file_is_imported_under_its_own_name(tmp_path: Path) -> None:
         ("a.YML", "x", True),
         ("a.json", evaluated(), True),
         ("a.loop.json", dumps(read(DEV_CYCLE).workflow), False),
+        ("a.json", dumps(read(DEV_CYCLE).workflow), False),
+        ("a.loop.json", "{", False),
         ("a.txt", "x", False),
     ],
 )
@@ -39,6 +41,7 @@ def test_what_looks_foreign(tmp_path: Path, name: str, text: str, foreign: bool)
 
 def test_a_file_that_is_not_there_looks_like_none_and_is_told(tmp_path: Path) -> None:
     assert not is_foreign(tmp_path / "no.json")
+    assert not is_foreign(tmp_path / "no.yaml")
     with pytest.raises(DocumentError, match="no such file"):
         import_file(tmp_path / "no.json")
 

@@ -1,0 +1,29 @@
+"""Paths of a run beside the document that is shown: which of its nodes is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.runs.picture import node_of, steps_of
+from app.window.log_lines import place
+
+
+@pytest.mark.parametrize(
+    ("path", "node", "inside", "words"),
+    [
+        ("", "", "", ""),
+        ("draft", "draft", "", "draft"),
+        ("loop[2].draft", "draft", "", "draft (iteration 3)"),
+        ("outer[1].inner[0].draft", "draft", "", "draft (iteration 2.1)"),
+        ("outer[1].inner", "inner", "", "inner (iteration 2)"),
+        ("loop[2]", "loop", "", "loop (iteration 3)"),
+        ("part.draft", "part", "draft", "First draft › draft"),
+        ("loop[0].part.loop[1].draft", "part", "loop.draft", "First draft › loop.draft (iteration 1.2)"),
+    ],
+)
+def test_a_path_leads_to_the_documents_own_node_and_into_its_subflow(
+    path: str, node: str, inside: str, words: str
+) -> None:
+    assert steps_of(path) == (node, inside)
+    assert node_of(path) == node
+    assert place(path, {"part": "First draft"}) == words

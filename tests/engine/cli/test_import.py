@@ -1,0 +1,82 @@
+"""`loopwright import`: a foreign file becomes one of ours, and the report says what became of each thing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.document.files import load
+from tests.engine.cli.kit import Program, write
+from tests.engine.document.importing.files import DEV_CYCLE, evaluated
+
+
+@pytest.fixture
+def canvas_file(tmp_path: Path) -> Path:
+    file = tmp_path / "refine.json"
+    file.write_text(evaluated(maxIterations=99), encoding="utf-8")
+    return file
+
+
+def test_a_canvas_is_saved_beside_the_file_and_runs(program: Program, canvas_file: Path, tmp_path: Path) -> None:
+    ended = program("import", canvas_file)
+    assert ended.code == 0
+    target = tmp_path / "refine.loop.json"
+    assert "changed: card loop-1, maxIterations: max_iterations: 50.\n" in ended.out
+    assert ended.err.startswith(f"{target}: a canvas of nodes and edges: ")
+    assert ended.err.endswith("No problems.\n")
+    replies = [{"branch": "continue", "reason": "dull"}, {"branch": "done", "reason": "fine"}]
+    script = write(
+        tmp_path,
+        {
+            "rules": [
+                {"node": "draft", "replies": ["one", "two"]},
+                {"node": "judge", "replies": [{"json": reply} for reply in replies]},
+            ]
+        },
+        "replies.json",
+    )
+    run = program("run", target, "-i", "topic=tea", "--model", f"scripted:{script}", "--json")
+    assert run.json["outputs"] == {"Text": "two", "Rounds": 2}
+
+
+def test_the_report_as_json(program: Program, canvas_file: Path, tmp_path: Path) -> None:
+    told = program("import", canvas_file, "-o", tmp_path / "x.loop.json", "--json").json
+    assert told["file"] == str(tmp_path / "x.loop.json")
+    assert told["problems"] == []
+    assert {"fate", "place", "message"} == set(told["report"][0])
+
+
+def test_yaml_is_saved_where_it_is_asked_for(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(DEV_CYCLE, encoding="utf-8")
+    assert program("import", tmp_path / "a.yaml", "-o", tmp_path / "b.loop.json").code == 0
+    assert load(tmp_path / "b.loop.json").name == "build-until-fine"
+
+
+def test_a_file_that_is_there_is_replaced_only_by_force(program: Program, canvas_file: Path, tmp_path: Path) -> None:
+    target = tmp_path / "refine.loop.json"
+    target.write_text("mine", encoding="utf-8")
+    ended = program("import", canvas_file)
+    assert (ended.code, ended.out) == (2, "")
+    assert "There is such a file. Choose another with -o, or give --force." in ended.err
+    assert target.read_text(encoding="utf-8") == "mine"
+    assert program("import", canvas_file, "--force").code == 0
+    assert json.loads(target.read_text(encoding="utf-8"))["format"] == "loopwright.workflow"
+
+
+def test_a_hostile_file_is_a_sentence_and_leaves_nothing(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("a: !!python/object/apply:os.system ['true']", encoding="utf-8")
+    ended = program("import", tmp_path / "bad.yaml")
+    assert ended.code == 2
+    assert ended.err.count("\n") == 1
+    assert "asks for something else than plain values" in ended.err
+    assert [file.name for file in tmp_path.iterdir()] == ["bad.yaml"]
+
+
+def test_the_problems_of_the_new_workflow_are_told(program: Program, tmp_path: Path) -> None:
+    text = {"nodes": [{"id": "x", "type": "quantum"}], "edges": []}
+    ended = program("import", write(tmp_path, text, "odd.json"))
+    assert ended.code == 0
+    assert 'left out: card x: There is no node type "quantum" here' in ended.out
+    assert "1 error" in ended.err

@@ -1,0 +1,130 @@
+"""What other programs' workflows mean there, they mean here: imported, they run on a model of written replies."""
+
+from __future__ import annotations
+
+import json
+
+from engine.models.base import Reply, ToolCall
+from tests.engine.document.importing.files import DEV_CYCLE, canvas, card, evaluated, read, wire
+from tests.engine.semantics.kit import Played, play
+from tests.engine.semantics.models import Answer, by_node, verdict
+
+
+async def imported(foreign: str, answer: Answer, /, **inputs: str) -> Played:
+    """Import a text and run what comes of it."""
+    return await play(read(foreign).workflow, answer, inputs, allow_code=True)
+
+
+async def test_an_evaluator_goes_on_with_what_led_back() -> None:
+    answers = by_node(draft=["one", "two"], judge=[verdict("continue"), verdict("done")])
+    played = await imported(evaluated(), answers, topic="tea")
+    assert played.result.outputs == {"Text": "two", "Rounds": 2}
+    assert played.model.prompts("draft") == ["Write: tea", "Write: Better: one"]
+    assert played.result.loops["loop_1"].exit_reason == "evaluator_done"
+
+
+async def test_a_canvas_that_counts_appends_and_gives_every_iteration() -> None:
+    text = canvas(
+        [
+            card("in", "input", name="text"),
+            card("loop", "loop", maxIterations=3, exitCondition="max_iterations", feedbackMode="append"),
+            card("draft", "llm", prompt="{{input}}"),
+            card("critique", "llm", prompt="{{input}}"),
+            card("merge", "transform", template="{{draft}} / {{critique}}"),
+            card("exit", "exit"),
+            card("out", "output", name="out"),
+            card("all", "output", name="all"),
+        ],
+        [
+            wire("in", "loop"),
+            wire("loop", "draft"),
+            wire("draft", "critique"),
+            wire("draft", "merge", to="draft"),
+            wire("critique", "merge", to="critique"),
+            wire("merge", "exit"),
+            wire("exit", "out"),
+            wire("loop", "all", "iterations"),
+        ],
+    )
+    played = await imported(text, by_node(draft=["d1", "d2", "d3"], critique=["c1", "c2", "c3"]), text="seed")
+    assert played.out == "d3 / c3"
+    assert played.model.prompts("draft")[2] == "seed\n---\nd1 / c1\n---\nd2 / c2"
+    records = played.result.outputs["all"]
+    assert isinstance(records, list)
+    assert [record["result"] for record in records if isinstance(record, dict)] == ["d1 / c1", "d2 / c2", "d3 / c3"]
+
+
+async def test_a_canvas_that_waits_for_a_stable_output() -> None:
+    text = canvas(
+        [
+            card("in", "input", name="text"),
+            card("loop", "loop", maxIterations=9, exitCondition="stable_output", stabilityThreshold=0.95),
+            card("draft", "llm", prompt="{{input}}"),
+            card("exit", "exit"),
+            card("out", "output", name="out"),
+        ],
+        [wire("in", "loop"), wire("loop", "draft"), wire("draft", "exit"), wire("exit", "out")],
+    )
+    played = await imported(text, by_node(draft=["a", "bb", "bb"]), text="seed")
+    assert (played.out, played.loop.exit_reason, len(played.results)) == ("bb", "stable_output", 3)
+
+
+_WITHOUT_DELAY = DEV_CYCLE.replace("delay: 1m30s", "delay: 0s")
+
+
+def _says(done: bool, reason: str) -> str:
+    return json.dumps({"reason": reason, "score": 5, "done": done})
+
+
+async def test_until_ends_a_cycle_of_steps_before_its_judge_is_asked() -> None:
+    played = await imported(
+        _WITHOUT_DELAY, by_node(plan_it="the plan", build="code", check_it="FINE as it is", judge=_says(False, "no"))
+    )
+    assert played.result.outputs == {"dev-cycle": "--- iteration 1 ---\nFINE as it is"}
+    assert played.result.loops["dev_cycle"].exit_reason == "until"
+    assert not played.model.prompts("judge")
+
+
+async def test_the_judge_ends_a_cycle_and_its_reason_reaches_the_next_iteration() -> None:
+    verdicts = [_says(False, "a test is missing"), _says(True, "all there")]
+    played = await imported(
+        _WITHOUT_DELAY, by_node(plan_it="the plan", build=["c1", "c2"], check_it=["hm", "ok"], judge=verdicts)
+    )
+    assert played.result.loops["dev_cycle"].exit_reason == "judge_done"
+    first, second = played.model.prompts("build")
+    assert first.startswith("Build round 0. Keep {{braces}}.\n\nthe plan")
+    assert "The iteration before gave:\nhm" in second
+    assert "The judge said: a test is missing" in second
+    assert "the plan" in second
+    assert played.model.prompts("check_it")[1].endswith("What build gave:\nc2")
+
+
+async def test_a_judge_that_answers_rubbish_lets_the_cycle_go_on() -> None:
+    played = await imported(_WITHOUT_DELAY, by_node(plan_it="p", build="c", check_it="hm", judge="rubbish"))
+    assert played.result.loops["dev_cycle"].exit_reason == "max_iterations"
+    assert len(played.result.loops["dev_cycle"].iterations) == 4
+
+
+async def test_tools_of_an_agent_are_called() -> None:
+    wants = Reply("", tool_calls=(ToolCall("1", "shell", {"command": "echo hello"}),))
+    played = await imported(
+        _WITHOUT_DELAY, by_node(plan_it=[wants, "planned"], build="c", check_it="FINE", judge=_says(True, "r"))
+    )
+    (step,) = played.gave("plan_it", "steps") or ()
+    assert isinstance(step, dict)
+    assert step["tool"] == "shell"
+
+
+async def test_a_step_with_a_condition_runs_only_where_it_is_true() -> None:
+    text = """
+steps:
+  - {id: look, instructions: Look.}
+  - {id: weigh, instructions: Weigh.}
+  - {id: act, dependsOn: [look, weigh], condition: "steps.weigh.content == steps.look.content", instructions: Act.}
+  - {id: rest, dependsOn: [weigh], condition: "steps.weigh.content == 'light'", instructions: Rest.}
+"""
+    played = await imported(text, by_node(look="heavy", weigh="heavy", act="acted", rest="rested"))
+    assert played.result.outputs == {"act": "acted"}
+    (prompt,) = played.model.prompts("act")
+    assert prompt.startswith("Act.\n\nWhat weigh gave:\n")
+    assert prompt.endswith("What look gave:\nheavy")
