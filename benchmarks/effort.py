@@ -18,6 +18,7 @@ class Effort:
         kept_growth: Iterations at which the bytes of a kept run are looked at.
         runs: Runs of the history that is listed.
         width: Model calls side by side.
+        items: Items of an iterator, a model call each.
         text: Characters of the texts that are compared.
         long_text: Characters of the longest texts that are compared.
         nodes: Nodes of the document that is validated.
@@ -37,6 +38,7 @@ class Effort:
     kept_growth: tuple[int, ...] = (200, 1_000, 10_000)
     runs: int = 10_000
     width: int = 100
+    items: int = 200
     text: int = 10_000
     long_text: int = 1_000_000
     nodes: int = 1_000
@@ -57,6 +59,7 @@ SMALLEST = Effort(
     kept_growth=(1, 2),
     runs=3,
     width=2,
+    items=16,
     text=2,
     long_text=4,
     nodes=26,

@@ -130,6 +130,15 @@ def fan(width: int) -> Workflow:
     return document(nodes, [*edges, ("join.output", "out.value")], max_concurrency=width)
 
 
+def each_item(items: int, at_once: int) -> Workflow:
+    """An iterator over that many items, so many at a time, around a model node."""
+    config = {"source": "list", "items": [START] * items, "max_concurrency": at_once}
+    each: Node = {"id": "each", "type": "iterator", "config": config}
+    gather: Node = {"id": "gather", "type": "aggregator", "config": {"iterator": "each"}}
+    edges = [*chained("each.item", ["ask"], "gather.input"), ("gather.output", "out.value")]
+    return document([each, worker("ask", "llm"), gather, result()], edges, max_concurrency=at_once)
+
+
 def loops_of_ten(nodes: int, edges: int) -> Workflow:
     """About that many nodes and edges: loops whose bodies hold ten nodes, one after the other.
 

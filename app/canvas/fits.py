@@ -12,7 +12,6 @@ from app.canvas.facts import PortFacts
 from engine.document.model import Edge, Workflow
 from engine.nodes.convert import can_ever_fit
 from engine.plan.bodies import Body
-from engine.plan.pairing import BODY_PORT
 from engine.plan.structure import Structure
 
 
@@ -87,17 +86,19 @@ class Fits:
     def _leads_out_of_body(self, source: str, source_port: str, target: str) -> str | None:
         bodies = self._structure.bodies
         own = bodies.get(source)
-        if own is not None and source_port != BODY_PORT and (target in own.nodes or target == own.exit):
-            return f"“{self._title(source)}” has that value only after its last iteration. Start from “{BODY_PORT}”."
+        ports = () if own is None else own.kind.body_ports
+        if own is not None and source_port not in ports and (target in own.nodes or target == own.exit):
+            return f"“{self._title(source)}” has that value only after its last iteration. Start from “{ports[0]}”."
         around = self._around(source)
-        if own is not None and source_port == BODY_PORT:
+        if own is not None and source_port in ports:
             around = own
         if around is None or target in around.nodes or target == around.exit:
             return None
         reached = reach([target], self._leading, stop_at=around.exit)
         if around.exit in reached or not self._leaves(reached, around):
             return None
-        return f"That leads out of the loop “{self._title(around.loop)}”. Lead it through the loop's exit."
+        start, end = around.kind.start, around.kind.end
+        return f"That leads out of the {start} “{self._title(around.loop)}”. Lead it through the {start}'s {end}."
 
     def _leaves(self, reached: set[str], around: Body) -> bool:
         """Whether some way from the body ends outside it, and not merely in a side branch."""

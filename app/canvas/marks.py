@@ -11,8 +11,8 @@ from app.canvas.pipe_item import Flow
 from app.canvas.region_label import LoopFacts
 from app.runs.picture import NodePicture, NodeState, RunPicture
 from engine.document.model import Node
+from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
 from engine.nodes.spec import AnySpec
-from engine.plan.pairing import BODY_PORT
 from engine.plan.structure import Structure
 from engine.values import Value
 
@@ -37,7 +37,7 @@ class RunMarks:
         if state is NodeState.WAITING and self._picture.is_over:
             state = None
         note = short_seconds(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
-        if node.type == "loop" and state is NodeState.RUNNING:
+        if node.type in PAIR_BY_START and state is NodeState.RUNNING:
             loop = self._picture.loop(node.id, self._chosen)
             note = f"{max(self._shown(node.id), 0) + 1} / {loop.total}" if loop.total else ""
         elif execution.retries and state is NodeState.RUNNING:
@@ -50,9 +50,11 @@ class RunMarks:
         if loop.current < 0:
             return LoopFacts(title)
         shown = self._shown(loop_id)
+        body = self._structure.bodies.get(loop_id)
+        unit = "item" if body is not None and body.kind is ITERATOR else "iteration"
         return LoopFacts(
             title,
-            f"iteration {shown + 1} of {loop.total}" if loop.total else f"iteration {shown + 1}",
+            f"{unit} {shown + 1} of {loop.total}" if loop.total else f"{unit} {shown + 1}",
             loop.total,
             len(loop.iterations),
             loop.current,
@@ -64,12 +66,14 @@ class RunMarks:
 
     def flow(self, source: str, port: str) -> Flow:
         """What went through an edge from this port."""
-        loop = self._structure.loop_of.get(source)
+        nodes = self._structure.workflow.nodes_by_id
+        kind = nodes[source].type if source in nodes else ""
+        loop = self._structure.loop_of.get(source) if kind == "exit" else None
         if loop is not None:
             ended = self._picture.node(loop, self._chosen).state
             return Flow.CARRIED if ended in _FINISHED else Flow.DEAD if ended is NodeState.SKIPPED else Flow.NONE
         execution = self._picture.node(source, self._chosen)
-        if port == BODY_PORT and self._picture.loop(source, self._chosen).current >= 0:
+        if is_body_port(kind, port) and self._picture.loop(source, self._chosen).current >= 0:
             return Flow.CARRIED
         if execution.state is NodeState.SKIPPED:
             return Flow.DEAD
@@ -101,7 +105,7 @@ class RunMarks:
             return preview(question.message) if question is not None else ""
         if execution.error:
             return preview(execution.error)
-        if execution.state not in _FINISHED or node.type == "loop":
+        if execution.state not in _FINISHED or node.type in PAIR_BY_START:
             return ""
         outputs = dict(execution.outputs)
         if spec is None or not outputs:

@@ -17,6 +17,7 @@ from engine.document.node_operations import AddNode, RemoveNode, SetEnabled
 from engine.document.operation import Batch, Operation
 from engine.document.operations import Connect, Disconnect, SetLayout
 from engine.nodes.convert import can_ever_fit
+from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, Port
 from engine.plan.structure import Structure
@@ -70,8 +71,8 @@ class Added:
 
     Attributes:
         operations: In their order.
-        first: Id of the node; of the loop, where one comes with its exit.
-        last: Id of the node; of the exit, where a loop brings it.
+        first: Id of the node; of the loop or iterator, where one comes with its end.
+        last: Id of the node; of the exit or aggregator, where its start brings it.
     """
 
     operations: tuple[Operation, ...]
@@ -80,7 +81,7 @@ class Added:
 
 
 def add(workflow: Workflow, spec: AnySpec, place: Place, *, tool: str = "") -> Added:
-    """Add a node of a type; a loop brings its exit, and a tool node may call a tool from the start."""
+    """Add a node of a type; a loop or iterator brings its end, a tool node may call a tool from the start."""
     taken = set(workflow.nodes_by_id)
     known = all_tools().get(tool)
     title = spec.title if known is None else known.title.partition(" (")[0]
@@ -88,9 +89,10 @@ def add(workflow: Workflow, spec: AnySpec, place: Place, *, tool: str = "") -> A
     operations: list[Operation] = [AddNode(node)]
     places = {node.id: place}
     last = node.id
-    if spec.type == "loop":
+    pair = PAIR_BY_START.get(spec.type)
+    if pair is not None:
         taken.add(node.id)
-        exit_ = _new_node("Exit", "exit", {"loop": node.id}, taken)
+        exit_ = _new_node(pair.end.capitalize(), pair.end, {pair.field: node.id}, taken)
         operations.append(AddNode(exit_))
         places[exit_.id] = (place[0] + BODY_ROOM, place[1])
         last = exit_.id
@@ -103,10 +105,15 @@ def _new_node(title: str, node_type: str, config: dict[str, Value], taken: set[s
     return Node(id=node_id, type=node_type, title=f"{title} {number}" if number.isdigit() else title, config=config)
 
 
+def offered_as(spec: AnySpec) -> str:
+    """What a type is called where it is offered: with the one that it brings, if it brings one."""
+    pair = PAIR_BY_START.get(spec.type)
+    return spec.title if pair is None else f"{spec.title} and {pair.end.capitalize()}"
+
+
 def add_step(spec: AnySpec, added: Added, *more: Operation) -> Batch:
     """The whole step of adding a node."""
-    title = "Add Loop and Exit" if spec.type == "loop" else f"Add {spec.title}"
-    return Batch(title, (*added.operations, *more))
+    return Batch(f"Add {offered_as(spec)}", (*added.operations, *more))
 
 
 def connect(workflow: Workflow, source: str, target: str, old: Edge | None, *, takes_many: bool) -> Operation:

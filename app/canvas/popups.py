@@ -21,7 +21,6 @@ from app.canvas.remark_item import RemarkItem
 from app.canvas.text_edit import TextEdit
 from engine.document.node_operations import SetTitle
 from engine.nodes.subflow import SUBFLOW
-from engine.plan.pairing import BODY_PORT
 
 if TYPE_CHECKING:
     from app.canvas.document_view import DocumentView
@@ -108,7 +107,8 @@ class Popups(QObject):
 
         node_id, structure = port.parentItem().facts.id, self._session.structure
         in_body = not is_input and (
-            node_id in structure.parent or (node_id in structure.bodies and port.name == BODY_PORT)
+            node_id in structure.parent
+            or (node_id in structure.bodies and port.name in structure.bodies[node_id].kind.body_ports)
         )
         entries = types_that_fit(self._session.registry, port.facts, is_input=is_input, in_body=in_body)
         self.list.open(self._on_canvas(place), "Add a node that fits", entries, add)

@@ -11,10 +11,12 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.canvas.facts import PortFacts
+from app.canvas.operations import offered_as
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
 from engine.nodes.convert import can_ever_fit
+from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec
 
@@ -69,9 +71,8 @@ def types_that_fit(registry: Registry, port: PortFacts | None, *, is_input: bool
             continue
         joined = _fitting(spec, port, is_input=is_input) if port is not None else ""
         if joined is not None:
-            title = "Loop and Exit" if spec.type == "loop" else spec.title
             colour = style().theme.category[spec.category]
-            entries.append(Entry(title, spec.help, spec.icon, colour, TypeAndPort(spec.type, joined)))
+            entries.append(Entry(offered_as(spec), spec.help, spec.icon, colour, TypeAndPort(spec.type, joined)))
     return entries
 
 
@@ -79,7 +80,7 @@ def _fitting(spec: AnySpec, port: PortFacts, *, is_input: bool) -> str | None:
     config = spec.config()
     if not is_input:
         found = next((own for own in spec.inputs(config) if can_ever_fit(port.type, own.type)), None)
-    elif spec.type == "loop":  # its value goes on from the exit that comes with it
+    elif spec.type in PAIR_BY_START:  # its value goes on from the end that comes with it
         return "output"
     else:
         found = next((own for own in spec.all_outputs(config) if can_ever_fit(own.type, port.type)), None)

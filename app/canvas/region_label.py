@@ -71,6 +71,7 @@ class RegionLabel(QGraphicsItem):
     Attributes:
         chosen: Called with the loop's id and the index of a dot that was clicked.
         facts: What it says.
+        icon: Name of the icon before it.
     """
 
     chosen: Callable[[str, int], None]
@@ -79,6 +80,7 @@ class RegionLabel(QGraphicsItem):
         super().__init__(region)
         self.loop_id = loop_id
         self.facts = LoopFacts("")
+        self.icon = "mdi6.autorenew"
         self.chosen = lambda _loop, _index: None
         self._room = 0.0
         self._width = 0.0
@@ -147,7 +149,7 @@ class RegionLabel(QGraphicsItem):
         painter.drawRoundedRect(body, 8, 8)
         painter.save()
         painter.translate(8, -7)
-        painter.fillPath(icon_path("mdi6.autorenew", 14), theme.colour("accent"))
+        painter.fillPath(icon_path(self.icon, 14), theme.colour("accent"))
         painter.restore()
         painter.setFont(used.small_bold)
         painter.setPen(theme.colour("accent"))

@@ -10,6 +10,7 @@ from PySide6.QtCore import QRectF
 
 from app.canvas.region_item import RegionItem
 from engine.document.model import Workflow
+from engine.nodes.pairs import ITERATOR
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QGraphicsScene
@@ -105,6 +106,9 @@ class RegionView:
     def _label(self, loop: str, workflow: Workflow) -> None:
         node = workflow.nodes_by_id.get(loop)
         item = self.items[loop]
+        spec = self._session.registry.find(node.type) if node is not None else None
+        if spec is not None:
+            item.label.icon = spec.icon
         title = self._cards[loop].facts.title if node is not None else loop
         item.label.show_facts(replace(item.label.facts, title=title))
 
@@ -128,5 +132,8 @@ class RegionView:
 
     def _words(self, loop: str) -> str:
         node = self._session.workflow.nodes_by_id.get(loop)
+        if node is not None and node.type == ITERATOR.start:
+            most = node.config.get("max_concurrency", 0)
+            return "for each item" + (f" · {most} at a time" if most else "")
         mode = node.config.get("feedback_mode", "replace") if node is not None else "replace"
         return _WORDS.get(str(mode), "fed back")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.runs.picture import RunPicture
 from engine.document.model import Workflow
+from engine.nodes.pairs import ITERATOR, PAIR_BY_START
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def loops_of(workflow: Workflow, parents: Mapping[str, str], around: str | None)
     return [
         (node.id, node.title or node.id)
         for node in workflow.nodes
-        if node.type == "loop" and parents.get(node.id) == around
+        if node.type in PAIR_BY_START and parents.get(node.id) == around
     ]
 
 
@@ -51,7 +52,8 @@ def crumbs(workflow: Workflow, picture: RunPicture, chosen: Mapping[str, int], l
         way.insert(0, Crumb(title, there, others=others, is_here=there == loop_id))
         if around is not None:
             index = picture.index_of(around, chosen)
-            way.insert(0, Crumb(f"iteration {index + 1}", around, index))
+            unit = "item" if workflow.node(around).type == ITERATOR.start else "iteration"
+            way.insert(0, Crumb(f"{unit} {index + 1}", around, index))
         there = around
     if picture.loop(loop_id, chosen).current >= 0:
         inside = loops_of(workflow, picture.parents, loop_id)

@@ -50,7 +50,7 @@ class ForkPlace:
 
     @property
     def loop(self) -> Node | None:
-        """The loop that the place lies in; None outside loops."""
+        """The loop or iterator that the place lies in; None outside of all."""
         name = self.path.rpartition("[")[0].rpartition(".")[2]
         return self.structure.workflow.nodes_by_id.get(name)
 
@@ -91,7 +91,7 @@ class ForkForm(QWidget):
         for node in place.prompted:
             self._add_prompts(node)
         self.model = self._model_box()
-        self.loop = ForkLoop(place.loop) if place.loop is not None else None
+        self.loop = ForkLoop(place.loop) if place.loop is not None and place.loop.type == "loop" else None
         if self.loop is not None:
             self.loop.edited.connect(self.edited)
             self._column.addWidget(self.loop)

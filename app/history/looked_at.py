@@ -8,6 +8,7 @@ from app.runs.picture import NO_LOOP, LoopPicture
 from app.session import Session
 from engine.document.model import Workflow
 from engine.nodes.loop_config import LoopConfig
+from engine.nodes.pairs import PAIR_BY_START
 from engine.store.stopping import loop_config
 from engine.values import Value
 
@@ -33,7 +34,7 @@ class LookedAt:
         if picture is None or workflow is None:
             return ""
         node = workflow.nodes_by_id.get(self._wanted)
-        if node is not None and node.type == "loop":
+        if node is not None and node.type in PAIR_BY_START:
             return node.id
         outer = loops_of(workflow, picture.parents, None)
         return outer[0][0] if outer else ""
@@ -103,7 +104,7 @@ class LookedAt:
             return
         for node_id in self._session.selection:
             node = workflow.nodes_by_id.get(node_id)
-            loop_id = node_id if node is not None and node.type == "loop" else picture.parents.get(node_id)
+            loop_id = node_id if node is not None and node.type in PAIR_BY_START else picture.parents.get(node_id)
             if loop_id is not None:
                 self._wanted = loop_id
                 return
@@ -118,7 +119,7 @@ class LookedAt:
     def nothing(self) -> str:
         """Why there is no iteration to see, and what to do."""
         picture, workflow = self._session.picture, self._session.run_workflow or self._session.workflow
-        if not any(node.type == "loop" for node in workflow.nodes):
+        if not any(node.type in PAIR_BY_START for node in workflow.nodes):
             return NO_LOOP_THERE
         if picture is None:
             return NO_RUN

@@ -13,6 +13,7 @@ from engine.document.config_path import set_in
 from engine.document.json_rules import JsonPath
 from engine.document.model import Node
 from engine.document.operation import OperationError
+from engine.nodes.pairs import ITERATOR, LOOP
 from engine.nodes.spec import AnySpec, NamedText, TextKind
 from engine.plan.names import state_names
 from engine.plan.structure import Structure
@@ -27,6 +28,7 @@ LOOP_HELP: Final = {
 }
 """What `loop.…` has in every body, beside `last` and `parent`."""
 
+ITEM_HELP: Final = {"item": "The item of the iterator around.", "index": "The item's number, from 0."}
 _NUMBERS: Final = frozenset({"iteration", "index", "max_iterations"})
 _ENDED_HELP: Final = {
     "output": "The result of the iteration that has just ended.",
@@ -74,9 +76,11 @@ def names_at(structure: Structure, node: Node, text: NamedText) -> list[Name]:
     names = [Name((name,), _ENDED_HELP.get(name, "")) for name in sorted(text.names, key=_ended_order)]
     if text.ports:
         names = [*_ports(structure, node.id), *names]
-    own_loop = node.id if "nodes" in text.namespaces else structure.parent.get(node.id)
+    own_loop = node.id if "nodes" in text.namespaces else structure.around(node.id, LOOP)
     if "nodes" in text.namespaces:
         names.extend(_body(structure, node.id, ("nodes",), "What {} gave in this iteration."))
+    if structure.around(node.id, ITERATOR) is not None:
+        names.extend(Name((name,), help_, is_leaf=name == "index") for name, help_ in ITEM_HELP.items())
     names.extend(_loop(structure, own_loop, ("loop",)))
     names.extend(_state(structure))
     return names
@@ -118,7 +122,7 @@ def _loop(structure: Structure, loop: str | None, prefix: tuple[str, ...]) -> It
     for member, help_ in LOOP_HELP.items():
         yield Name((*prefix, member), f"{help_[:-1]}{whose}.", is_leaf=member in _NUMBERS)
     yield from _body(structure, loop, (*prefix, "last"), "What {} gave in the iteration before.")
-    yield from _loop(structure, structure.parent.get(loop), (*prefix, "parent"))
+    yield from _loop(structure, structure.around(loop, LOOP), (*prefix, "parent"))
 
 
 def _state(structure: Structure) -> Iterator[Name]:

@@ -21,7 +21,7 @@ CATEGORY_TITLES: Final = {
 }
 TITLES: Final = {"loop": "Loop and Exit"}
 """Types that bring another with them, and how they are offered."""
-ONLY_WHEN_SOUGHT: Final = frozenset({"exit"})
+ONLY_WHEN_SOUGHT: Final = frozenset({"exit", "aggregator"})
 """Types that come with another, and are rarely wanted alone."""
 TEMPLATE_ICON: Final = "mdi6.file-tree-outline"
 TOOL_ICON: Final = "mdi6.toolbox-outline"

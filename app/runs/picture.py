@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from engine.models.base import Usage
+from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall
 from engine.runner.events import (
     AnyEvent,
@@ -120,7 +121,9 @@ class LoopPicture:
         total: How many iterations there are at the most.
         current: Index of the iteration under way, or of the last; -1 before the first.
         input_preview: The beginning of what that one started from.
-        iterations: The iterations that have ended.
+        iterations: The iterations that have ended, each at its index: of an iterator's items, which end in any order,
+            those before which none is still under way.
+        out_of_turn: The other items that have ended, by index.
         cost_usd: US dollars so far; None where a price is unknown.
         exit_reason: Why it stopped; empty while it goes on.
         returned: Index of the iteration whose result it gave.
@@ -131,6 +134,7 @@ class LoopPicture:
     current: int = -1
     input_preview: str = ""
     iterations: list[LoopIterationCompleted] = field(default_factory=list[LoopIterationCompleted])
+    out_of_turn: dict[int, LoopIterationCompleted] = field(default_factory=dict[int, LoopIterationCompleted])
     cost_usd: float | None = 0.0
     exit_reason: str = ""
     returned: int | None = None
@@ -267,7 +271,7 @@ def _completed(picture: RunPicture, event: NodeCompleted) -> None:
     execution.warnings = event.warnings
     execution.error = event.error
     execution.output_key = event.output_key
-    _spent(picture, execution, event, counts=event.node_type != "loop")
+    _spent(picture, execution, event, counts=event.node_type not in PAIR_BY_START)
 
 
 def _failed(picture: RunPicture, event: NodeFailed) -> None:
@@ -275,7 +279,7 @@ def _failed(picture: RunPicture, event: NodeFailed) -> None:
     execution.state = NodeState.FAILED
     execution.calls = event.calls
     execution.error, execution.remedy = event.error, event.remedy
-    _spent(picture, execution, event, counts=event.node_type != "loop")
+    _spent(picture, execution, event, counts=event.node_type not in PAIR_BY_START)
 
 
 def _spent(picture: RunPicture, execution: NodePicture, event: NodeCompleted | NodeFailed, *, counts: bool) -> None:
@@ -311,7 +315,9 @@ def _take_back(picture: RunPicture, path: str) -> None:
 
 def _iteration_completed(picture: RunPicture, event: LoopIterationCompleted) -> None:
     loop = picture.loops[event.path]
-    loop.iterations.append(event)
+    loop.out_of_turn[event.index] = event
+    while (following := loop.out_of_turn.pop(len(loop.iterations), None)) is not None:
+        loop.iterations.append(following)
     known = loop.cost_usd is not None and event.cost_usd is not None
     loop.cost_usd = loop.cost_usd + event.cost_usd if known else None  # pyright: ignore[reportOptionalOperand] - both known
 

@@ -17,6 +17,7 @@ from engine.document.operation import Batch, Operation
 from engine.document.operations import Connect, Disconnect, SetLayout, SetSettings
 from engine.document.problems import Problem
 from engine.nodes.loop_config import MAX_ITERATIONS_CAP
+from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 from engine.nodes.router import DONE
 from engine.plan.structure import Structure
 
@@ -51,22 +52,25 @@ def fixes(problem: Problem, structure: Structure) -> tuple[Fix, ...]:
 def _missing_exit(problem: Problem, structure: Structure) -> Iterator[Fix]:
     loop = problem.node or ""
     workflow = structure.workflow
-    exit_id = unique_id(workflow, "exit")
+    pair = PAIR_BY_START[workflow.node(loop).type]
+    exit_id = unique_id(workflow, pair.end)
     place = _beside(workflow, loop, 2 * COLUMN)
-    operations: list[Operation] = [AddNode(Node(id=exit_id, type="exit", config={"loop": loop}))]
+    operations: list[Operation] = [AddNode(Node(id=exit_id, type=pair.end, config={pair.field: loop}))]
     if place is not None:
         operations.append(SetLayout(("nodes", exit_id), place))
-    yield Fix("Add the missing exit", Batch(f"Add {exit_id}", tuple(operations)))
+    yield Fix(f"Add the missing {pair.end}", Batch(f"Add {exit_id}", tuple(operations)))
 
 
-def _exit_without_loop(problem: Problem, _structure: Structure) -> Iterator[Fix]:
-    yield Fix("Remove the exit", RemoveNode(problem.node or ""))
+def _exit_without_loop(problem: Problem, structure: Structure) -> Iterator[Fix]:
+    end = structure.workflow.node(problem.node or "").type
+    yield Fix(f"Remove the {end}", RemoveNode(problem.node or ""))
 
 
 def _unknown_loop(problem: Problem, structure: Structure) -> Iterator[Fix]:
-    loops = [node.id for node in structure.workflow.nodes if node.type == "loop" and node.id not in structure.bodies]
-    for loop in loops:
-        yield Fix(f"End “{loop}”", SetConfig(problem.node or "", ("loop",), loop))
+    pair = PAIR_BY_END[structure.workflow.node(problem.node or "").type]
+    nodes = structure.workflow.nodes
+    for loop in (node.id for node in nodes if node.type == pair.start and node.id not in structure.bodies):
+        yield Fix(f"End “{loop}”", SetConfig(problem.node or "", (pair.field,), loop))
 
 
 def _edge(problem: Problem, _structure: Structure) -> Iterator[Fix]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from engine.document.model import NODE_ID_PATTERN, Edge, Node, Workflow
+from engine.nodes.pairs import LOOP
 from engine.plan.bodies import MAX_DEPTH
 from engine.plan.structure import analyse
 
@@ -24,8 +25,10 @@ _SHAPES: Final = {
     "validator": ('{"', '"}'),
     "loop": ('{{"', '"}}'),
     "exit": ('{{"', '"}}'),
+    "iterator": ('{{"', '"}}'),
+    "aggregator": ('{{"', '"}}'),
 }
-_USUAL_PORTS: Final = frozenset({"output", "input", "value", "body"})
+_USUAL_PORTS: Final = frozenset({"output", "input", "value", "body", "item", "items"})
 
 
 def flowchart(workflow: Workflow) -> str:
@@ -43,7 +46,10 @@ def flowchart(workflow: Workflow) -> str:
     # What lies in no level, because loops overlap or nest too deep, stands beside them.
     lines += (_box(node, names, 1) for nodes in inside.values() for node in nodes)
     lines += (line for edge in workflow.edges for line in _edge(edge, names))
-    lines += (f'    {names[body.exit]} -.->|"next iteration"| {names[loop]}' for loop, body in structure.bodies.items())
+    lines += (
+        f'    {names[body.exit]} -.->|"next {"iteration" if body.kind is LOOP else "item"}"| {names[loop]}'
+        for loop, body in structure.bodies.items()
+    )
     return "\n".join(lines) + "\n"
 
 

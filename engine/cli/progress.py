@@ -8,6 +8,7 @@ from typing import Final
 
 from engine.document.model import Workflow
 from engine.models.base import Usage
+from engine.nodes.pairs import ITERATOR, PAIR_BY_START
 from engine.runner.events import (
     AnyEvent,
     LoopCompleted,
@@ -68,7 +69,8 @@ class Progress:
         usage: The tokens used so far.
         cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
         document: The document that runs; None where it is not known.
-        iterations: Those that each loop has ended, by its full path.
+        iterations: Those that each loop has ended, by its full path; items in the order in which they ended.
+        iterators: The full paths of those loops that are iterators.
         questions: What waits for a person, by path.
         is_kept: Whether the history has all of it, should the run be kept at all.
     """
@@ -83,6 +85,7 @@ class Progress:
     cost_usd: float | None = 0.0
     document: Workflow | None = None
     iterations: dict[str, list[LoopIterationCompleted]] = field(default_factory=dict[str, list[LoopIterationCompleted]])
+    iterators: set[str] = field(default_factory=set[str])
     questions: dict[str, NodeWaiting] = field(default_factory=dict[str, NodeWaiting])
     is_kept: bool = True
 
@@ -96,15 +99,15 @@ class Progress:
                 # What was at work or waited when the run broke off begins anew, or asks anew.
                 self.started = event.time
                 self.at_work.clear()
-            case NodeStarted() if event.node_type != "loop":  # a loop has its bar
-                self.at_work[event.path] = NodeAtWork(event.node_type)
+            case NodeStarted():
+                self._begin(event.path, event.node_type)
             case NodeStreaming():
                 self._say(event.path, event.text, joined=True)
             case NodeRetrying():
                 self._say(event.path, f"again in {event.delay_s:.1f} s: {event.error}", joined=False)
             case NodeCompleted() | NodeFailed():
                 self.at_work.pop(event.path, None)
-                if event.node_type != "loop":  # what a loop used, its nodes have told
+                if event.node_type not in PAIR_BY_START:  # what a loop used, its nodes have told
                     self._count(event.usage, event.cost_usd)
             case RunNotKept():
                 self.is_kept = False
@@ -114,6 +117,12 @@ class Progress:
                 self._turn(event)
             case _:
                 pass
+
+    def _begin(self, path: str, node_type: str) -> None:
+        if node_type == ITERATOR.start:
+            self.iterators.add(path)
+        if node_type not in PAIR_BY_START:  # a loop has its bar
+            self.at_work[path] = NodeAtWork(node_type)
 
     def _ask(self, event: AnyEvent) -> None:
         if isinstance(event, NodeWaiting):
@@ -138,15 +147,16 @@ class Progress:
         loop = self.loops.setdefault(name, LoopProgress())
         match event:
             case LoopIterationStarted():
-                loop.current, loop.total, loop.completed = event.index + 1, event.total, event.index
-                loop.ended = False
+                loop.current, loop.total, loop.ended = event.index + 1, event.total, False
                 self.totals[event.path] = event.total
                 if event.index == 0:  # a loop that begins anew
                     self.iterations[event.path] = []
+                loop.completed = len(self.iterations.get(event.path, ()))
             case LoopIterationCompleted():
-                self.iterations.setdefault(event.path, []).append(event)
-                loop.completed = event.index + 1
-                loop.before = loop.result if event.index else ""
+                ended = self.iterations.setdefault(event.path, [])
+                ended.append(event)
+                loop.completed = len(ended)
+                loop.before = loop.result if event.index and event.path not in self.iterators else ""
                 loop.result = to_text(event.result)
             case LoopCompleted():
                 loop.ended = True

@@ -202,7 +202,8 @@ def _write_iteration(screen: Screen, shown: _Shown, place: Place) -> None:
     else:
         is_last = ended is around.loops[path].iterations[-1]
         why = shown.why(around, path, workflow) if is_last else "It went on."
-        screen.line(f"Tested: {'; '.join(tested)}.")
+        if tested:
+            screen.line(f"Tested: {'; '.join(tested)}.")
         screen.line(why or "It went on.")
         _write_text(screen, "started from", ended.input)
     for node in inside.on_level(str(place)):
@@ -225,6 +226,7 @@ def _write_text(screen: Screen, name: str, value: Value) -> None:
 
 def _write_node(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
     """What a node did; in full with what reached it and what its model was asked."""
+    from engine.nodes.pairs import PAIR_BY_START
     from engine.runner.words import money, seconds, tokens
     from engine.store.parts import asked, given_by
 
@@ -247,7 +249,7 @@ def _write_node(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
             _write_text(screen, f"called {call.tool}", {"arguments": call.arguments, "gave": call.error or call.result})
         for name, value in node.outputs.items():
             _write_text(screen, f"output {name}", value)
-    elif node.outputs and node.node_type != "loop":
+    elif node.outputs and node.node_type not in PAIR_BY_START:
         _write_text(screen, "gave", given_by(node))
 
 

@@ -12,6 +12,7 @@ from typing import Protocol, Self
 from engine.cli.output import Screen, write_json
 from engine.cli.progress import Progress, without_indices
 from engine.document.wording import one_line
+from engine.nodes.pairs import PAIR_BY_START
 from engine.runner.events import (
     AnyEvent,
     BudgetWarning,
@@ -101,7 +102,7 @@ class LineView(QuietView):
 
     def take(self, event: AnyEvent) -> None:
         """Write what the event says, where it says something."""
-        if isinstance(event, NodeCompleted) and event.node_type != "loop":
+        if isinstance(event, NodeCompleted) and event.node_type not in PAIR_BY_START:
             self._screen.line(_node_line(event))
         line = event_line(event, self._progress, self._note_of)
         if line:
@@ -120,7 +121,7 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
             lines = _told(event.path, (_why_stopped(event, progress), *event.warnings))
         case NodeCompleted():
             lines = _told(event.path, (event.error, *event.warnings))
-        case NodeFailed() if event.node_type != "loop":  # a loop fails because a node in it has
+        case NodeFailed() if event.node_type not in PAIR_BY_START:  # a loop fails because a node in it has
             lines = _told(event.path, (f"failed: {event.error}",))
         case NodeRetrying():
             lines = _told(event.path, (f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}",))
@@ -172,15 +173,17 @@ def _node_line(event: NodeCompleted) -> str:
 
 def _iteration_line(event: LoopIterationCompleted, progress: Progress) -> str:
     figures = [seconds(event.duration_s)]
+    is_item = event.path in progress.iterators
     if event.branch is not None:
-        figures.append(f"branch {event.branch}")
+        figures.append(event.branch.replace("_", " ") if is_item else f"branch {event.branch}")
     if event.similarity is not None:
         figures.append(f"similarity {event.similarity:.3f}")
     if event.score is not None:
         figures.append(f"score {event.score:g}")
     where = f"{event.path} {event.index + 1}/{progress.totals.get(event.path, '?')}"
     loop = progress.loops[without_indices(event.path)]
-    return f"{where} ({', '.join(figures)}): {what_is_new(loop.before, loop.result)}"
+    said = event.reason if is_item and event.reason else what_is_new(loop.before, loop.result)
+    return f"{where} ({', '.join(figures)}): {said}"
 
 
 def what_is_new(before: str, result: str) -> str:

@@ -1,8 +1,8 @@
 """Where the config of a node names other nodes, and how those names follow when a node gets another id.
 
-Two kinds of places are known: the fields that pair a loop with its exit and name its controlling router, and the paths
-`loop.last.ID` and `nodes.ID` in templates and expressions. Nothing else is known here of what a config means, so a text
-that holds no `{{` is taken for an expression as a whole.
+Two kinds of places are known: the fields that pair a loop with its exit, pair an iterator with its aggregator or name a
+controlling router, and the paths `loop.last.ID` and `nodes.ID` in templates and expressions. Nothing else is known here
+of what a config means, so a text that holds no `{{` is taken for an expression as a whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from engine.document.model import Node
 from engine.values import Value
 
-NAMING_FIELDS = frozenset({("exit", "loop"), ("loop", "evaluator")})
+NAMING_FIELDS = frozenset({("exit", "loop"), ("loop", "evaluator"), ("aggregator", "iterator")})
 """Node type and config field, where the field's value is the id of another node."""
 
 _PATH = re.compile(

@@ -10,7 +10,20 @@ import difflib
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from engine.nodes import agent, approval, llm, loop, output, router, subflow, tool, transform, validator
+from engine.nodes import (
+    agent,
+    aggregator,
+    approval,
+    iterator,
+    llm,
+    loop,
+    output,
+    router,
+    subflow,
+    tool,
+    transform,
+    validator,
+)
 from engine.nodes import exit as exit_node
 from engine.nodes import input as input_node
 from engine.nodes.spec import AnySpec
@@ -53,5 +66,6 @@ class Registry:
 @cache
 def builtin_registry() -> Registry:
     """The node types that come with the program, and those that enabled plugins have added to it."""
-    modules = (input_node, output, llm, agent, router, transform, validator, approval, tool, loop, exit_node, subflow)
+    plain = (input_node, output, llm, agent, router, transform, validator, approval, tool)
+    modules = (*plain, loop, exit_node, iterator, aggregator, subflow)
     return Registry(module.SPEC for module in modules)

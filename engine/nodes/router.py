@@ -196,7 +196,9 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
     names = [branch.name for branch in config.branches]
     messages = router_question(config, criteria.render(context.scope), to_text(context.inputs["input"]))
     try:
-        return await ask(context, config, messages, verdict_schema(names), partial(read_verdict, names=names), "verdict")
+        return await ask(
+            context, config, messages, verdict_schema(names), partial(read_verdict, names=names), "verdict"
+        )
     except UnreadableReplyError as error:
         failure = str(error)
     fallback = fallback_branch(names)

@@ -1,8 +1,9 @@
-"""What lies between a loop and its exit: the part that runs again and again.
+"""What lies between a loop and its exit, or an iterator and its aggregator: the part that runs again and again.
 
-A body is everything reachable from the loop's port `body` that also leads to its exit (forward search that stops at the
-exit, backward search that stops at the loop, their intersection), and the side branches that hang on it and lead
-nowhere: a router's `continue` branch that ends in a transform, or a tool that writes a file in every iteration.
+A body is everything reachable from the loop's port `body` (an iterator's `item` and `index`) that also leads
+to its exit (forward search that stops at the exit, backward search that stops at the loop, their intersection), and the
+side branches that hang on it and lead nowhere: a router's `continue` branch that ends in a transform, or a tool that
+writes a file in every iteration. In what follows a loop is an iterator too, and an exit an aggregator.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
+from engine.nodes.pairs import PAIR_BY_START, Pair
 from engine.plan.edges import Link
 from engine.plan.graphs import Graph, leading_to, ordered, reachable
-from engine.plan.pairing import BODY_PORT
 
 MAX_DEPTH = 64
 """How deep loops may nest; each level needs some of Python's stack."""
@@ -22,15 +23,17 @@ MAX_DEPTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The body of one loop.
+    """The body of one loop or iterator.
 
     Attributes:
+        kind: Which pair of node types stands around it.
         loop: Id of the loop.
         exit: Id of its exit.
         nodes: Ids of all nodes in it, those of nested loops included, without `loop` and `exit` themselves.
         side_branches: Those among them that do not lead to the exit.
     """
 
+    kind: Pair
     loop: str
     exit: str
     nodes: frozenset[str]
@@ -41,11 +44,12 @@ def find_body(
     loop: str, exit_id: str, workflow: Workflow, graph: Graph, found: list[Link], exit_of: dict[str, str]
 ) -> Body:
     """Find a loop's body in the graph of all nodes, in which every loop is joined to its exit."""
-    seeds = [link.target for link in found if link.source == loop and link.source_port == BODY_PORT]
+    kind = PAIR_BY_START[workflow.nodes_by_id[loop].type]
+    seeds = [link.target for link in found if link.source == loop and link.source_port in kind.body_ports]
     forward = reachable(graph, seeds, stop_at=exit_id)
     core = (forward & leading_to(graph, exit_id, stop_at=loop)) - {loop, exit_id}
     after = reachable(graph, [exit_id]) | {
-        link.target for link in found if link.source == loop and link.source_port != BODY_PORT
+        link.target for link in found if link.source == loop and link.source_port not in kind.body_ports
     }
     loop_of = {there: its_loop for its_loop, there in exit_of.items()}
     side: set[str] = set()
@@ -54,7 +58,7 @@ def find_body(
         leaves = workflow.nodes_by_id[node].type == "output" or loop_of.get(node, node) not in forward
         if not leaves and all(successor in side for successor in graph.successors(node)):
             side.add(node)
-    return Body(loop, exit_id, frozenset(core | side), frozenset(side))
+    return Body(kind, loop, exit_id, frozenset(core | side), frozenset(side))
 
 
 def body_problems(bodies: dict[str, Body], found: list[Link]) -> Iterator[Problem]:
@@ -64,18 +68,18 @@ def body_problems(bodies: dict[str, Body], found: list[Link]) -> Iterator[Proble
         if not body.nodes or not (body.nodes - body.side_branches):
             yield Problem(
                 "empty-body",
-                f'Nothing stands between the loop "{body.loop}" and its exit "{body.exit}".',
-                'Lead the loop\'s port "body" through at least one node to the exit.',
+                f'Nothing stands between the {body.kind.start} "{body.loop}" and its {body.kind.end} "{body.exit}".',
+                f'Lead the {body.kind.start}\'s port "{body.kind.body_ports[0]}" through at least one node to its end.',
                 node=body.loop,
             )
     for link in found:
         yield from _edge_problems(link, bodies, innermost)
     yield from _overlaps(bodies)
-    for loop in bodies:
+    for loop, body in bodies.items():
         if _depth(loop, innermost) > MAX_DEPTH:
             yield Problem(
                 "nested-too-deep",
-                f'The loop "{loop}" lies more than {MAX_DEPTH} loops deep.',
+                f'The {body.kind.start} "{loop}" lies more than {MAX_DEPTH} loops deep.',
                 "Flatten the workflow.",
                 node=loop,
             )
@@ -100,25 +104,37 @@ def _depth(loop: str, innermost: dict[str, str]) -> int:
 
 def _edge_problems(link: Link, bodies: dict[str, Body], innermost: dict[str, str]) -> Iterator[Problem]:
     own = bodies.get(link.source)
-    if own is not None and link.source_port != BODY_PORT and (link.target in own.nodes or link.target == own.exit):
+    is_inside = own is not None and (link.target in own.nodes or link.target == own.exit)
+    if own is not None and is_inside and link.source_port not in own.kind.body_ports:
+        start, port = own.kind.start, own.kind.body_ports[0]
+        names = "{{loop.history}}" if start == "loop" else "{{item}}"
         yield Problem(
             "loop-result-in-body",
-            f'The port "{link.source_port}" of the loop "{own.loop}" has a value only after the loop.',
-            'Start from its port "body" instead, or use {{loop.history}} in a text.',
+            f'The port "{link.source_port}" of the {start} "{own.loop}" has a value only after the {start}.',
+            f'Start from its port "{port}" instead, or use {names} in a text.',
             edge=str(link.edge),
             node=own.loop,
             port=link.source_port,
         )
+    if own is not None and not is_inside and link.source_port in own.kind.body_ports:
+        yield from _escape(link, own)
+        return
     around = bodies.get(innermost.get(link.source, ""))
     if around is not None and link.target not in around.nodes and link.target != around.exit:
-        yield Problem(
-            "edge-out-of-body",
-            f'The edge {link.edge} leads out of the loop "{around.loop}" other than through its exit.',
-            f'Lead it through the exit "{around.exit}", or use the loop\'s port "iterations".',
-            edge=str(link.edge),
-            node=link.source,
-            port=link.source_port,
-        )
+        yield from _escape(link, around)
+
+
+def _escape(link: Link, body: Body) -> Iterator[Problem]:
+    """The problem of an edge that leads from a body to what lies outside."""
+    start, end = body.kind.start, body.kind.end
+    yield Problem(
+        "edge-out-of-body",
+        f'The edge {link.edge} leads out of the {start} "{body.loop}" other than through its {end}.',
+        f'Lead it through the {end} "{body.exit}", or use the {start}\'s port "iterations".',
+        edge=str(link.edge),
+        node=link.source,
+        port=link.source_port,
+    )
 
 
 def _overlaps(bodies: dict[str, Body]) -> Iterator[Problem]:
@@ -132,7 +148,14 @@ def _overlaps(bodies: dict[str, Body]) -> Iterator[Problem]:
                 continue
             yield Problem(
                 "overlapping-loops",
-                f'The loops "{first}" and "{second}" overlap, and neither lies wholly inside the other.',
-                "Move one loop and its exit inside the other, or put one after the other.",
+                f"{_both(bodies[first], bodies[second])} overlap, and neither lies wholly inside the other.",
+                f"Move one {bodies[first].kind.start} and its {bodies[first].kind.end} inside the other, "
+                "or put one after the other.",
                 node=first,
             )
+
+
+def _both(first: Body, second: Body) -> str:
+    if first.kind is second.kind:
+        return f'The {first.kind.start}s "{first.loop}" and "{second.loop}"'
+    return f'The {first.kind.start} "{first.loop}" and the {second.kind.start} "{second.loop}"'

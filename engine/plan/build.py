@@ -2,7 +2,7 @@
 
 Each loop's body is lifted out into a synthetic graph of its own: `__loop_input__` stands for the loop,
 `__loop_output__` for its exit, and what comes from outside the body is a constant. It is built once a run, not once
-an iteration.
+an iteration. With an iterator and its aggregator it is the same.
 """
 
 from __future__ import annotations
@@ -12,18 +12,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from engine.document.ids import make_id
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError, has_errors
+from engine.expr import compile_expression
 from engine.nodes.input import InputConfig
+from engine.nodes.iterator import IteratorConfig
 from engine.nodes.judge import JUDGE, JUDGE_SPEC
 from engine.nodes.loop import range_problem
 from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
 from engine.nodes.output import OutputConfig
+from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
 from engine.nodes.registry import Registry
 from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.check import check_structure
 from engine.plan.edges import Link
-from engine.plan.graph import LOOP_INPUT, LOOP_OUTPUT, GraphPlan, InputPlan, LoopPlan, NodePlan, PartPlan, Plan
+from engine.plan.graph import (
+    LOOP_INPUT,
+    LOOP_OUTPUT,
+    GraphPlan,
+    InputPlan,
+    IteratorPlan,
+    LoopPlan,
+    NodePlan,
+    PartPlan,
+    Plan,
+)
 from engine.plan.graphs import Graph, make_graph
-from engine.plan.pairing import BODY_PORT
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure, analyse
 
@@ -66,7 +78,7 @@ def _parameters(structure: Structure) -> dict[str, InputConfig]:
 
 
 class _Level:
-    """One level being built: the whole workflow (`loop` is None) or the body of a loop."""
+    """One level being built: the whole workflow (`loop` is None) or the body of a loop or an iterator."""
 
     def __init__(self, structure: Structure, loop: str | None, cap: int, around: _Level | None = None) -> None:
         self.structure = structure
@@ -79,12 +91,14 @@ class _Level:
         self.position = {node: index for index, node in enumerate(self.order)}
         self.slots: dict[tuple[str, str], int] = {}
         self.constants: list[tuple[int, int]] = []
-        self.input_slot = None if loop is None else self._slot(loop, BODY_PORT)
+        self.body_slots = (
+            [] if self.body is None else [self._slot(self.body.loop, p) for p in self.body.kind.body_ports]
+        )
         self.outputs: dict[str, dict[str, int]] = {
             node: {
                 link.source_port: self._slot(node, link.source_port)
                 for link in structure.links_from.get(node, ())
-                if not (node in structure.bodies and link.source_port == BODY_PORT)
+                if not is_body_port(structure.workflow.node(node).type, link.source_port)
             }
             for node in self.order
         }
@@ -143,7 +157,8 @@ class _Level:
             exit_node = self.structure.resolution.nodes[self.body.exit]
             ends = {plan.name: plan for plan in self._inputs(exit_node)}
             result, feedback = ends.get("input"), ends.get("feedback")
-        return GraphPlan(nodes, waits, first, len(self.slots), self.input_slot, tuple(self.constants), result, feedback)
+        constants, slots = tuple(self.constants), (*self.body_slots, None, None)
+        return GraphPlan(nodes, waits, first, len(self.slots), slots[0], constants, result, feedback, slots[1])
 
     def _node(self, resolved: Resolved) -> NodePlan:
         body = self.structure.bodies.get(resolved.id)
@@ -165,7 +180,8 @@ class _Level:
             followers=tuple(
                 sorted(self.position[node] for node in self.graph.succ[resolved.id] if node != LOOP_OUTPUT)
             ),
-            loop=self._loop(resolved) if body is not None else None,
+            loop=self._loop(resolved) if body is not None and body.kind is LOOP else None,
+            iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,
             exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
             tells_iteration=self._tells_iteration(resolved),
             result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
@@ -204,13 +220,24 @@ class _Level:
             judge=_judge(config, inner.order) if config.has_judge else None,
         )
 
+    def _iterator(self, resolved: Resolved) -> IteratorPlan:
+        config: IteratorConfig = resolved.config
+        return IteratorPlan(
+            config=config,
+            body=_Level(self.structure, resolved.id, self.cap, self).build(),
+            aggregator=self.position[self.structure.bodies[resolved.id].exit],
+            expression=compile_expression(config.expression) if config.source == "expression" else None,
+            condition=compile_expression(config.condition) if config.condition.strip() else None,
+        )
+
     def _part(self, node: str) -> PartPlan | None:
         inner = self.structure.parts.get(node)
         return None if inner is None else PartPlan(_Level(inner, None, self.cap).build(), _parameters(inner))
 
     def _tells_iteration(self, resolved: Resolved) -> bool:
         """Whether this is the first model node of a body whose loop tells it about the iteration."""
-        if self.loop is None or not self.structure.resolution.nodes[self.loop].config.inject_feedback:
+        around = None if self.loop is None else self.structure.resolution.nodes[self.loop].config
+        if not isinstance(around, LoopConfig) or not around.inject_feedback:
             return False
         nodes = self.structure.resolution.nodes
         told = (node for node in self.order if nodes[node].type in {"llm", "agent"} and nodes[node].node.enabled)

@@ -8,6 +8,7 @@ from engine.document.problems import Problem
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.nodes.llm import LlmConfig
+from engine.nodes.pairs import LOOP
 from engine.plan.structure import Structure
 
 
@@ -15,7 +16,7 @@ def exit_loop_problems(structure: Structure) -> Iterator[Problem]:
     """A problem for each node outside of all loops that is given the tool `exit_loop`."""
     for resolved in structure.resolution.nodes.values():
         field = _field(resolved.config)
-        if field and structure.order and not _lies_in_a_loop(resolved.id, structure):
+        if field and structure.order and structure.around(resolved.id, LOOP) is None:
             yield Problem(
                 "exit-loop-outside",
                 f'"{resolved.id}" may end the loop around it, and lies in none.',
@@ -30,10 +31,3 @@ def _field(config: object) -> str:
     if isinstance(config, LlmConfig):
         return "may_exit_loop" if config.may_exit_loop else ""
     return "tools" if isinstance(config, AgentConfig) and EXIT_LOOP in config.tools else ""
-
-
-def _lies_in_a_loop(node: str, structure: Structure) -> bool:
-    around = structure.parent.get(node)
-    while around is not None and structure.resolution.nodes[around].type != "loop":
-        around = structure.parent.get(around)
-    return around is not None

@@ -1,7 +1,8 @@
 """The plan: what a run follows. Immutable, with every name turned into a position.
 
 A `GraphPlan` is one level of a workflow: the whole of it, or the body of a loop as a graph of its own, with
-`__loop_input__` in the loop's place and `__loop_output__` in the exit's. Values lie in slots: one for each output
+`__loop_input__` in the loop's place and `__loop_output__` in the exit's; the same for an iterator and its aggregator.
+Values lie in slots: one for each output
 port, one for what the iteration starts from, one for each value that comes from outside the body.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.expr import Expression
 from engine.nodes.input import InputConfig
+from engine.nodes.iterator import IteratorConfig
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import AnySpec, ModelChoice, PortType
 from engine.values import Value
@@ -54,7 +57,8 @@ class NodePlan:
         outputs: Each output port that edges start at, with its slot.
         followers: Positions of the nodes that wait for it.
         loop: For a loop, what it runs.
-        exit_of: For an exit, the position of its loop.
+        iterator: For an iterator, what it runs.
+        exit_of: For an exit or an aggregator, the position of its loop or iterator.
         tells_iteration: Whether it is told about its iteration.
         result_name: For an output, what the workflow's result is called.
         part: For a subflow, what it runs.
@@ -76,13 +80,19 @@ class NodePlan:
     exit_of: int | None = None
     tells_iteration: bool = False
     result_name: str | None = None
+    iterator: IteratorPlan | None = None
     part: PartPlan | None = None
 
     @property
     def body(self) -> GraphPlan | None:
-        """The graph inside it: what a loop runs again and again, what a subflow runs; None for any other node."""
-        inside = self.loop or self.part
+        """The graph inside it: what a loop or an iterator runs again and again, what a subflow runs; None elsewhere."""
+        inside = self.loop or self.iterator or self.part
         return inside.body if inside is not None else None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether its body runs again and again: what it is has iterations."""
+        return self.loop is not None or self.iterator is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +105,7 @@ class GraphPlan:
         first: Positions of the nodes that wait for none.
         slots: How many values it holds.
         input_slot: Where `__loop_input__` puts what the iteration starts from; None for the whole workflow.
+        index_slot: Where it puts the number of an iterator's item; None for any other graph.
         constants: For each value from outside a body: its slot in the graph around the loop, and its slot here.
         result: What `__loop_output__` collects as the iteration's result; None where nothing leads there.
         feedback: What it collects as the feedback; None where nothing leads there.
@@ -108,6 +119,7 @@ class GraphPlan:
     constants: tuple[tuple[int, int], ...] = ()
     result: InputPlan | None = None
     feedback: InputPlan | None = None
+    index_slot: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,6 +145,25 @@ class LoopPlan:
     feedback_ends: tuple[int, ...]
     exit: int
     judge: NodePlan | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IteratorPlan:
+    """An iterator and its body.
+
+    Attributes:
+        config: The iterator's settings.
+        body: Its body.
+        aggregator: Position of its aggregator in the graph around it.
+        expression: What finds the items in what reaches it; None where nothing has to.
+        condition: What says whether it runs at all; None for always.
+    """
+
+    config: IteratorConfig
+    body: GraphPlan
+    aggregator: int
+    expression: Expression | None
+    condition: Expression | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

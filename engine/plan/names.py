@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from engine.document.problems import Problem
+from engine.nodes.pairs import ITERATOR, LOOP
 from engine.nodes.spec import NamedText
 from engine.nodes.texts import paths_of
 from engine.plan.resolve import Resolved
@@ -18,9 +19,9 @@ LOOP_MEMBERS: Final = frozenset(
 
 _NUMBERS: Final = frozenset({"index", "iteration", "max_iterations"})
 
-_LATER: Final = {
-    "item": "`item` has a value only in an iterator.",
-    "index": "`index` has a value only in an iterator; in a loop it is `loop.index`.",
+_OF_AN_ITEM: Final = {
+    "item": "`item` has a value only between an Iterator and its Aggregator.",
+    "index": "`index` has a value only between an Iterator and its Aggregator; in a loop it is `loop.index`.",
 }
 
 
@@ -55,7 +56,7 @@ def _fault(
     path: tuple[str, ...], text: NamedText, resolved: Resolved, structure: Structure, known: Mapping[str, object]
 ) -> str:
     root = path[0]
-    own_loop = resolved.id if "nodes" in text.namespaces else structure.parent.get(resolved.id)
+    own_loop = resolved.id if "nodes" in text.namespaces else structure.around(resolved.id, LOOP)
     if root == "loop":
         return _loop_fault(path[1:], own_loop, structure)
     if root == "state":
@@ -64,8 +65,8 @@ def _fault(
         return _node_fault(path[1:], resolved.id, structure)
     if root in text.names or (text.ports and root in resolved.inputs):
         return ""
-    if root in _LATER:
-        return _LATER[root]
+    if root in _OF_AN_ITEM:
+        return "" if structure.around(resolved.id, ITERATOR) is not None else _OF_AN_ITEM[root]
     ports = resolved.inputs if text.ports else ()
     names = sorted({*text.names, *ports, *text.namespaces})
     return f"here there is {', '.join(names)}."
@@ -88,7 +89,7 @@ def _loop_fault(members: tuple[str, ...], loop: str | None, structure: Structure
     if name in _NUMBERS and len(members) > 1:
         return f"`loop.{name}` is a number and has nothing in it."
     if name == "parent":
-        outer = structure.parent.get(loop)
+        outer = structure.around(loop, LOOP)
         if outer is None:
             return f'the loop "{loop}" lies in no other.'
         return _loop_fault(members[1:], outer, structure)

@@ -1,7 +1,7 @@
-"""Which exit ends which loop.
+"""Which exit ends which loop, and which aggregator which iterator.
 
 An exit names its loop. Where a file leaves that out, loops and exits pair like brackets: along every path, an exit
-ends the loop that was opened last and is not ended yet.
+ends the loop that was opened last and is not ended yet. Iterators and aggregators pair in the same way.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from dataclasses import dataclass, field
 from engine.document.model import Workflow
 from engine.document.problems import Problem
 from engine.document.wording import shown
+from engine.nodes.pairs import ITERATOR, LOOP, Pair
 from engine.plan.edges import Link
 from engine.plan.resolve import Resolution
-
-BODY_PORT = "body"
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """Loops and exits that belong together, and what is wrong with the others."""
+    """Loops and exits, iterators and aggregators that belong together, and what is wrong with the others."""
 
     exit_of: dict[str, str] = field(default_factory=dict[str, str])
     problems: list[Problem] = field(default_factory=list[Problem])
 
 
 def pair(workflow: Workflow, resolution: Resolution, found: list[Link], order: Iterable[str]) -> Pairing:
-    """Pair the loops and exits of a document without cycles.
+    """Pair the loops and exits, iterators and aggregators of a document without cycles.
 
     Args:
         workflow: The document.
@@ -35,40 +34,49 @@ def pair(workflow: Workflow, resolution: Resolution, found: list[Link], order: I
         found: Its edges.
         order: All node ids, sources before targets.
     """
-    loops = [node.id for node in workflow.nodes if node.type == "loop"]
-    exits = [node.id for node in workflow.nodes if node.type == "exit"]
-    named = {exit_id: _named_loop(exit_id, resolution) for exit_id in exits}
-    ended_by = {exit_id: name for exit_id, name in named.items() if name in loops}
-    _pair_like_brackets(found, order, loops, {e: n for e, n in named.items() if not n}, ended_by)
-    open_loops = [loop for loop in loops if loop not in ended_by.values()]
-    open_exits = [exit_id for exit_id in exits if exit_id not in ended_by and not named[exit_id]]
-    if len(open_loops) == len(open_exits) == 1:
-        ended_by[open_exits[0]] = open_loops[0]
-    problems = [*_exit_problems(exits, named, ended_by), *_loop_problems(loops, ended_by)]
-    exits_of: dict[str, list[str]] = {}
-    for exit_id, loop in ended_by.items():
-        exits_of.setdefault(loop, []).append(exit_id)
-    return Pairing({loop: there[0] for loop, there in exits_of.items() if len(there) == 1}, problems)
+    exit_of: dict[str, str] = {}
+    problems: list[Problem] = []
+    for kind in (LOOP, ITERATOR):
+        starts = [node.id for node in workflow.nodes if node.type == kind.start]
+        ends = [node.id for node in workflow.nodes if node.type == kind.end]
+        named = {end: _named_start(kind, end, resolution) for end in ends}
+        ended_by = {end: name for end, name in named.items() if name in starts}
+        _pair_like_brackets(kind, found, order, starts, {e: n for e, n in named.items() if not n}, ended_by)
+        open_starts = [start for start in starts if start not in ended_by.values()]
+        open_ends = [end for end in ends if end not in ended_by and not named[end]]
+        if len(open_starts) == len(open_ends) == 1:
+            ended_by[open_ends[0]] = open_starts[0]
+        problems += [*_end_problems(kind, ends, named, ended_by), *_start_problems(kind, starts, ended_by)]
+        ends_of: dict[str, list[str]] = {}
+        for end, start in ended_by.items():
+            ends_of.setdefault(start, []).append(end)
+        exit_of.update({start: there[0] for start, there in ends_of.items() if len(there) == 1})
+    return Pairing(exit_of, problems)
 
 
-def _named_loop(exit_id: str, resolution: Resolution) -> str:
-    resolved = resolution.nodes.get(exit_id)
-    return resolved.config.loop if resolved is not None else ""
+def _named_start(kind: Pair, end: str, resolution: Resolution) -> str:
+    resolved = resolution.nodes.get(end)
+    return getattr(resolved.config, kind.field) if resolved is not None else ""
 
 
 def _pair_like_brackets(
-    found: list[Link], order: Iterable[str], loops: list[str], unnamed: dict[str, str], ended_by: dict[str, str]
+    kind: Pair,
+    found: list[Link],
+    order: Iterable[str],
+    starts: list[str],
+    unnamed: dict[str, str],
+    ended_by: dict[str, str],
 ) -> None:
-    """Add to `ended_by` the pairs that follow from the paths; `open_at` holds the loops open behind each node."""
+    """Add to `ended_by` the pairs that follow from the paths; `open_at` holds what is open behind each node."""
     leading: dict[str, list[Link]] = {}
     for link in found:
         leading.setdefault(link.target, []).append(link)
-    is_loop = set(loops)
+    is_start = set(starts)
     open_at: dict[str, tuple[str, ...]] = {}
     for node in order:
         reached = [
             (*open_at[link.source], link.source)
-            if link.source in is_loop and link.source_port == BODY_PORT
+            if link.source in is_start and link.source_port in kind.body_ports
             else open_at[link.source]
             for link in leading.get(node, ())
         ]
@@ -79,41 +87,45 @@ def _pair_like_brackets(
         open_at[node] = now_open[: now_open.index(ended)] if ended in now_open else now_open
 
 
-def _exit_problems(exits: list[str], named: dict[str, str], ended_by: dict[str, str]) -> Iterator[Problem]:
-    for exit_id in exits:
-        if exit_id in ended_by:
+def _end_problems(kind: Pair, ends: list[str], named: dict[str, str], ended_by: dict[str, str]) -> Iterator[Problem]:
+    for end in ends:
+        if end in ended_by:
             continue
-        if named[exit_id]:
+        if named[end]:
             yield Problem(
                 "unknown-loop",
-                f'The exit "{exit_id}" names a loop "{shown(named[exit_id], 60)}" that is not there.',
-                "Name the loop that it ends.",
-                node=exit_id,
-                field="loop",
+                f'The {kind.end} "{end}" names {_a(kind.start)} "{shown(named[end], 60)}" that is not there.',
+                f"Name the {kind.start} that it ends.",
+                node=end,
+                field=kind.field,
             )
         else:
             yield Problem(
                 "exit-without-loop",
-                f'The exit "{exit_id}" ends no loop.',
-                "Add a loop before it, or remove the exit.",
-                node=exit_id,
+                f'The {kind.end} "{end}" ends no {kind.start}.',
+                f"Add {_a(kind.start)} before it, or remove the {kind.end}.",
+                node=end,
             )
 
 
-def _loop_problems(loops: list[str], ended_by: dict[str, str]) -> Iterator[Problem]:
-    for loop in loops:
-        there = [exit_id for exit_id, ended in ended_by.items() if ended == loop]
+def _start_problems(kind: Pair, starts: list[str], ended_by: dict[str, str]) -> Iterator[Problem]:
+    for start in starts:
+        there = [end for end, ended in ended_by.items() if ended == start]
         if not there:
             yield Problem(
                 "missing-exit",
-                f'The loop "{loop}" has no exit.',
-                "Add an exit and lead the end of the loop's body to it.",
-                node=loop,
+                f'The {kind.start} "{start}" has no {kind.end}.',
+                f"Add {_a(kind.end)} and lead the end of the {kind.start}'s body to it.",
+                node=start,
             )
         elif len(there) > 1:
             yield Problem(
                 "two-exits",
-                f'The loop "{loop}" has {len(there)} exits: {", ".join(there)}.',
+                f'The {kind.start} "{start}" has {len(there)} {kind.end}s: {", ".join(there)}.',
                 "Keep one, and lead everything to it.",
-                node=loop,
+                node=start,
             )
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

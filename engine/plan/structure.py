@@ -1,4 +1,4 @@
-"""How a document hangs together: its graph, its pairs of loop and exit, their bodies, and who controls each loop."""
+"""How a document hangs together: its graph, its loops and iterators with their bodies, who controls each loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cached_property
 from engine.document.model import Workflow
 from engine.document.problems import Problem
 from engine.nodes.loop_config import LoopConfig
+from engine.nodes.pairs import LOOP, Pair
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.router import DONE
 from engine.plan.bodies import Body, body_problems, find_body, parents
@@ -28,8 +29,8 @@ class Structure:
         resolution: Its nodes with type, settings and ports.
         links: Its edges, in the document's order.
         order: Node ids, sources before targets, otherwise in the document's order; empty where there is a cycle.
-        bodies: The body of each loop that has one exit, by the loop's id.
-        parent: For each node in a body, the innermost loop around it.
+        bodies: The body of each loop that has one exit, and of each iterator that has one aggregator, by its id.
+        parent: For each node in a body, the innermost loop or iterator around it.
         evaluators: For each loop, the one router that controls it, where there is one.
         feedback_ends: For each loop, the ends of its router branches that lead nowhere, in the document's order.
         problems: All that was found wrong on the way.
@@ -59,8 +60,15 @@ class Structure:
 
     @cached_property
     def loop_of(self) -> dict[str, str]:
-        """The loop of each exit."""
+        """The loop of each exit, the iterator of each aggregator."""
         return {body.exit: body.loop for body in self.bodies.values()}
+
+    def around(self, node: str, kind: Pair) -> str | None:
+        """The innermost loop, or the innermost iterator, around a node; None where there is none."""
+        start = self.parent.get(node)
+        while start is not None and self.bodies[start].kind is not kind:
+            start = self.parent.get(start)
+        return start
 
 
 def _grouped(found: list[Link], key: Callable[[Link], str]) -> dict[str, list[Link]]:
@@ -101,7 +109,7 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     }
     problems.extend(body_problems(bodies, found))
     structure = Structure(workflow, resolution, found, ordered(graph), bodies, parents(bodies), problems=problems)
-    for body in bodies.values():
+    for body in (body for body in bodies.values() if body.kind is LOOP):
         problems.extend(_control_problems(structure, body))
         problems.extend(_feedback_problems(structure, body))
     return structure

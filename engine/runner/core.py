@@ -47,9 +47,10 @@ class BoundModel:
 
 
 class Slots:
-    """How many nodes may be at work at once; first come, first served."""
+    """How many nodes may be at work at once (`count`); first come, first served."""
 
     def __init__(self, count: int) -> None:
+        self.count = count
         self._free = count
         self._waiting: deque[asyncio.Future[None]] = deque()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.nodes.spec import Outputs
 from engine.plan.graph import NodePlan
+from engine.runner.iterator import run_aggregator, run_iterator
 from engine.runner.loop import run_loop
 from engine.runner.node import bypass, run_leaf, skip
 from engine.runner.scheduler import DEAD, GraphRun
@@ -22,12 +23,12 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
         BudgetError: The budget is spent.
     """
     if node.exit_of is not None:
-        return _leave(run, node)
+        return await _leave(run, node, run.plan.nodes[node.exit_of])
     inputs = _inputs(run, node)
     if inputs is None:
         return skip(run.level, node, "Nothing live reached it.")
-    if node.loop is not None:
-        return await run_loop(run, node, inputs)
+    if node.is_repeated:
+        return await (run_loop if node.loop is not None else run_iterator)(run, node, inputs)
     if not node.enabled:
         return bypass(run.level, node, inputs)
     if node.part is not None:
@@ -35,8 +36,10 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
     return await run_leaf(run.level, node, inputs)
 
 
-def _leave(run: GraphRun, node: NodePlan) -> Outputs | None:
+async def _leave(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs | None:
     """An exit's turn comes after its loop; it has the loop's result, or none where the loop gave none."""
+    if start.iterator is not None:
+        return await run_aggregator(run, node, start)
     if node.position not in run.exit_values:
         return skip(run.level, node, "Its loop gave no result.")
     return {"output": run.exit_values[node.position]}

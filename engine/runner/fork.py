@@ -1,8 +1,9 @@
 """Which part of a run's past holds before a place from which it is to be run anew.
 
 What hangs on the place is run anew: in its own graph the nodes that it leads to, in the loops around it the iterations
-after it and whatever those loops lead to. Everything else stays as it was, parallel branches too. The events that stay
-are copied, in order and numbered anew, with what was paid for them taken off: a fork pays for what it does itself.
+after it and whatever those loops lead to; of an iterator the one item, since no item knows of another. Everything else
+stays as it was, parallel branches too. The events that stay are copied, in order and numbered anew, with what was paid
+for them taken off: a fork pays for what it does itself.
 """
 
 from __future__ import annotations
@@ -51,19 +52,24 @@ class ForkPoint:
         """Whether what a node gave, or an iteration that ended, comes before the place."""
         if self.place is None:
             return True
-        for step, wanted, after in zip(steps, self.place.steps, self.after, strict=False):
+        for node, step, wanted, after in zip(self.nodes, steps, self.place.steps, self.after, strict=False):
             if step.node != wanted.node:
                 return step.node not in after
             if wanted is self.place.last and wanted.index is None:
                 return self.keeps_node
             if wanted.index is not None and step.index != wanted.index:
-                return step.index is not None and step.index < wanted.index
+                return step.index is not None and (node.iterator is not None or step.index < wanted.index)
         return False
 
     def has_begun(self, steps: Sequence[Step]) -> bool:
-        """Whether an iteration's beginning comes before the place: it does where the place lies in the iteration."""
-        inside = self.place is not None and tuple(steps) == self.place.steps[: len(steps)]
-        return len(steps) < len(self.place.steps) if inside and self.place is not None else self.holds(steps)
+        """Whether an iteration's beginning comes before the place: it does where the place lies in the iteration.
+
+        An item's always does: all items had begun with the iterator, and that an iteration 0 begins says that the loop
+        begins anew.
+        """
+        if self.place is None or tuple(steps) != self.place.steps[: len(steps)]:
+            return self.holds(steps)
+        return len(steps) < len(self.place.steps) or self.nodes[-1].iterator is not None
 
 
 def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> ForkPoint:
@@ -83,7 +89,7 @@ def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> 
         if node is None:
             ids = ", ".join(node.id for node in graph.nodes)
             raise PlaceError(f'There is no node "{step.node}" at that place ({place}).', f"There are: {ids}.")
-        if step.index is not None and node.loop is None:
+        if step.index is not None and not node.is_repeated:
             raise PlaceError(f'"{step.node}" is no loop, and has no iterations ({place}).', f"Write {step.node}.")
         nodes.append(node)
         graphs.append(graph)
@@ -137,6 +143,7 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
     found: dict[tuple[str, ...], AnyEvent] = {}
     finished: set[str] = set()
     begun: set[str] = set()
+    ended: set[str] = set()
     for event in past:
         path = event.path
         if isinstance(event, LoopIterationStarted):
@@ -145,9 +152,11 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
                     del found[key]
                 for index in [key for key in found if key[1] == path and key[0].startswith("iteration")]:
                     del found[index]
+                ended = {place for place in ended if not place.startswith(f"{path}[")}
             begun.add(path)
             found[f"iteration started {event.index}", path] = event
         elif isinstance(event, LoopIterationCompleted):
+            ended.add(f"{path}[{event.index}]")
             found[f"iteration completed {event.index}", path] = event
         elif isinstance(event, NodeRetrying):  # a subflow that is attempted anew
             for key in [key for key in found if key[1].startswith(f"{path}.")]:
@@ -166,8 +175,17 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
         for event in found.values()
         if isinstance(event, (LoopIterationStarted, LoopIterationCompleted))
         or event.path in finished
+        or (isinstance(event, LoopCompleted) and _lies_in_what_is_over(event.path, finished, ended))
         or (isinstance(event, NodeStarted) and event.path in loops)
     ]
+
+
+def _lies_in_what_is_over(path: str, finished: set[str], ended: set[str]) -> bool:
+    """Whether an iteration around has ended, or what is around has come to its end although what is in it failed."""
+    while path := path.rpartition(".")[0]:
+        if path in ended or path in finished or path.rpartition("[")[0] in finished:
+            return True
+    return False
 
 
 def _stays(event: AnyEvent, plan: Plan, point: ForkPoint) -> bool:
@@ -190,7 +208,7 @@ def _is_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None
     judge: NodePlan | None = None
     for number, step in enumerate(steps):
         node = _find(graph, judge, step.node)
-        if node is None or (step.index is not None and node.loop is None):
+        if node is None or (step.index is not None and not node.is_repeated):
             return False
         if node.body is not None:
             graph, judge = node.body, node.loop.judge if node.loop is not None else None

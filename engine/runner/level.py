@@ -34,6 +34,7 @@ from engine.runner.events import (
 from engine.runner.frame import LoopFrame
 from engine.runner.memory import LoopMemory
 from engine.runner.notes import Note, check_note
+from engine.runner.state import StateView
 from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import find_tool
 from engine.values import Value
@@ -90,6 +91,15 @@ class Level:
         self.exit = exit
         self.parameters = core.parameters if parameters is None else parameters
         self.outputs = core.outputs if outputs is None else outputs
+
+    def scope(self, names: Mapping[str, Value], state: StateView | None = None) -> dict[str, Value | Namespace]:
+        """What texts may name on this level beside `names`; the state is the present one where none is given."""
+        scope: dict[str, Value | Namespace] = {**names, "state": state or self.core.state.now}
+        if self.frame is not None:
+            scope["loop"] = self.frame
+        if self.names is not None:
+            scope.update(self.names)
+        return scope
 
     def parameter(self, name: str) -> Value:
         """The value given to the run for that input."""

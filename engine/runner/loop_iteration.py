@@ -83,7 +83,8 @@ def _pass(loop: LoopState, index: int, body_input: Value) -> GraphRun:
     note = IterationNote(index + 1, most, previous) if loop.tells_iteration else None
     account = Account(loop.path, loop.account)
     prefix, memory = f"{loop.path}[{index}].", loop.memory
-    run = GraphRun(body, Level(level.core, account, prefix, frame, note, memory=memory, exit=LoopExit()))
+    inner = Level(level.core, account, prefix, frame, note, memory=memory, names=level.names, exit=LoopExit())
+    run = GraphRun(body, inner)
     assert body.input_slot is not None
     run.values[body.input_slot] = body_input
     for slot, value in loop.constants:

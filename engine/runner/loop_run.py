@@ -13,7 +13,7 @@ from engine.errors import EngineError
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.exits.spending import BUDGET, TIMEOUT
 from engine.exits.verdict import is_true
-from engine.expr import Namespace, compile_expression
+from engine.expr import compile_expression
 from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.graph import NodePlan
@@ -26,6 +26,7 @@ from engine.runner.loop_iteration import run_iteration
 from engine.runner.loop_state import Ended, LoopState
 from engine.runner.records import loop_output, record_json
 from engine.runner.scheduler import GraphRun
+from engine.runner.words import count_came_first
 from engine.values import Value
 
 _NOT_CONVERGED = frozenset({MAX_ITERATIONS, BUDGET, TIMEOUT})
@@ -117,9 +118,7 @@ class LoopRun:
         if not self.config.condition.strip():
             return True
         level = self.state.level
-        scope: dict[str, Value | Namespace] = {"input": self.state.original, "state": level.core.state.now}
-        if level.frame is not None:
-            scope["loop"] = level.frame
+        scope = level.scope({"input": self.state.original})
         return is_true("condition", compile_expression(self.config.condition), scope)
 
     def _passed_through(self, reason: str) -> Outputs:
@@ -133,9 +132,10 @@ class LoopRun:
         if action == "return_best":
             return self._returned(reason, self._best())
         if action == "fail" and asks_for_more_than_the_count(self.config):
-            raise _CountCameFirstError(_count_came_first(count), "Raise 'At most', or ease the condition.")
-        if tell_flagged(self.state.level.core.warnings, self.state.path, self.config, reason, count):
-            self.warnings.append(_count_came_first(count))
+            raise _CountCameFirstError(count_came_first(count), "Raise 'At most', or ease the condition.")
+        if action == "return_with_flag" and asks_for_more_than_the_count(self.config):
+            self.warnings.append(count_came_first(count))
+            self.state.level.core.warnings.append(f"{self.state.path}: {count_came_first(count)}")
         return self._returned(reason, last)
 
     def _cut_off(self, reason: str, action: str) -> Outputs:
@@ -176,16 +176,3 @@ class LoopRun:
 def _converged(reason: str) -> bool:
     """Whether something else than count, money or time ended a loop; several reasons are joined with `+`."""
     return not _NOT_CONVERGED.issuperset(reason.split("+"))
-
-
-def tell_flagged(warnings: list[str], path: str, config: LoopConfig, reason: str, iterations: int) -> bool:
-    """Put a loop that ended by its count, where that is to be flagged, among the run's warnings; whether it was."""
-    is_flagged = reason == MAX_ITERATIONS and config.on_max_iterations == "return_with_flag"
-    if not is_flagged or not asks_for_more_than_the_count(config):
-        return False
-    warnings.append(f"{path}: {_count_came_first(iterations)}")
-    return True
-
-
-def _count_came_first(iterations: int) -> str:
-    return f"It did not stop by itself within {iterations} iterations."

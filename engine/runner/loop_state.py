@@ -113,7 +113,8 @@ class LoopState:
     def groups(self, ended: Ended) -> dict[str, Value | Namespace]:
         """The groups of values that texts about the iteration just ended may name."""
         nodes = GivenByNodes(self.plan.body, ended.given)
-        return {"nodes": nodes, "loop": ended.frame, "state": self.level.core.state.now}
+        own: dict[str, Value | Namespace] = {"nodes": nodes, "loop": ended.frame, "state": self.level.core.state.now}
+        return {**(self.level.names or {}), **own}
 
     def scope(self, ended: Ended) -> Scope:
         """The names for `until` and `score`."""

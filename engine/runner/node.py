@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Final
 
 from engine.errors import EngineError
-from engine.expr import Namespace
 from engine.nodes.context import NodeContext
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import ModelCall, NodeError, Outputs
@@ -95,12 +94,7 @@ def _attempted(level: Level, node: NodePlan, context: NodeContext[Any], state: S
     if node.converts:
         inputs = context.inputs = converted(node, inputs)
     if node.blank is not None:
-        names: dict[str, Value | Namespace] = {**node.blank, **inputs, "state": state}
-        if level.frame is not None:
-            names["loop"] = level.frame
-        if level.names is not None:
-            names.update(level.names)
-        context.scope = names
+        context.scope = level.scope({**node.blank, **inputs}, state)
     if level.memory is not None:
         context.memory = level.memory.of(node.id)
     if node.tells_iteration:

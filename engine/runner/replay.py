@@ -5,16 +5,18 @@ working and without being told again; an iteration that had ended stays as it wa
 that had not ended is not made again. Everything else is run. A fork is the same: its log begins with those events of
 its parent that lie before the fork (`engine.runner.fork`).
 
-What was told under a loop's path counts no more once that loop has begun anew with iteration 0.
+What was told under a loop's path counts no more once that loop has begun anew with iteration 0. An iterator is a loop
+here, and its items are iterations that may have ended in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from engine.models.base import Request, Usage
 from engine.nodes.context import Answer
+from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall, Outputs
 from engine.runner.account import Account
 from engine.runner.events import (
@@ -68,7 +70,7 @@ class Replay:
         self._progress: dict[str, Progress] = {}
         self._exited: set[str] = set()
         self._softened: set[str] = set()
-        self._iterations: dict[str, list[LoopIterationCompleted]] = {}
+        self._iterations: dict[str, dict[int, LoopIterationCompleted]] = {}
         self._begun: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
         self._ends: dict[str, LoopCompleted] = {}
@@ -157,12 +159,24 @@ class Replay:
 
     def iteration(self, loop: str, index: int) -> LoopIterationCompleted | None:
         """The iteration, where it had ended."""
-        ended = self._iterations.get(loop, ())
-        return ended[index] if index < len(ended) else None
+        return self._iterations.get(loop, {}).get(index)
 
-    def loop_ends(self, loop: str) -> list[LoopCompleted]:
-        """How the loop and those in it had ended, in the order in which they had."""
-        return [end for path, end in self._ends.items() if path == loop or path.startswith(f"{loop}[")]
+    def charge_iterations(self, loop: str, accounts: Mapping[int, Account]) -> None:
+        """Count what the nodes of some iterations have cost so far, each amount once; `accounts`: by their indices."""
+        inside = f"{loop}["
+        for path in self._owing(inside):
+            account = accounts.get(int(path[len(inside) : path.index("]", len(inside))]))
+            owed = self._owed(path) if account is not None else None
+            if account is not None and owed is not None:
+                account.charge(owed.usage, owed.cost_usd)
+
+    def iterations_left(self) -> set[str]:
+        """The iterations (`each[2]`) in which a node, one in no loop inside them, had ended the loop around."""
+        return {path.rpartition(".")[0] for path in self._exited}
+
+    def loop_ends(self, place: str) -> list[LoopCompleted]:
+        """How a loop and those in it, or those in an iteration, had ended, in the order in which they had."""
+        return [end for path, end in self._ends.items() if path == place or path.startswith((f"{place}[", f"{place}."))]
 
     def edited_start(self, loop: str, index: int, value: Value) -> Value:
         """What that iteration starts from: what a person gave for it, else the value."""
@@ -186,26 +200,23 @@ class Replay:
         return path in self._softened
 
     def _take_back_inside(self, owner: str, inside: str) -> None:
-        kept: tuple[dict[str, Any], ...] = (
-            self._finished,
-            self._finished_calls,
-            self._calls,
-            self._iterations,
-            self._begun,
-            self._ends,
-            self._loops_spent,
-            self._progress,
-            self.unknown_calls,
-        )
+        nodes = (self._finished, self._finished_calls, self._calls, self._progress, self.unknown_calls)
+        loops = (self._iterations, self._begun, self._ends, self._loops_spent)
+        kept: tuple[dict[str, Any], ...] = (*nodes, *loops)
         self.state.take_back(inside)
-        owing = {path for amounts in (self._spent, self._unended, self._calls) for path in amounts}
-        for path in (path for path in owing if path.startswith(inside)):
+        for path in self._owing(inside):
             owed = self._owed(path)
             if owed is not None:
                 self._spent.setdefault(owner, Spent()).add(owed.usage, owed.cost_usd)
         for by_path in kept:
             for path in [path for path in by_path if path.startswith(inside)]:
                 del by_path[path]
+        self._exited = {path for path in self._exited if not path.startswith(inside)}
+
+    def _owing(self, inside: str) -> set[str]:
+        """The nodes whose paths begin like this and of which something may not have been counted yet."""
+        amounts = (self._spent, self._unended, self._calls)
+        return {path for by_path in amounts for path in by_path if path.startswith(inside)}
 
     def _owed(self, path: str) -> Spent | None:
         """What the node's executions have cost and no account has yet; asked for once."""
@@ -285,7 +296,7 @@ class Replay:
             self._softened.add(event.path)
         if event.calls:
             self._finished_calls[event.path] = event.calls
-        if event.node_type == "loop":
+        if event.node_type in PAIR_BY_START:
             self._loops_spent[event.path] = Spent(event.usage or Usage(), event.cost_usd)
 
     def _node_failed(self, event: NodeFailed) -> None:
@@ -301,7 +312,7 @@ class Replay:
         """An execution has ended: its own figures hold, failed attempts included."""
         for by_path in (self.unknown_calls, self._calls, self._unended):
             by_path.pop(event.path, None)
-        if event.node_type != "loop":  # what a loop spent was spent by the nodes in it
+        if event.node_type not in PAIR_BY_START:  # what a loop spent was spent by the nodes in it
             self._spent.setdefault(event.path, Spent()).add(event.usage, event.cost_usd)
 
     def _node_skipped(self, event: NodeSkipped) -> None:
@@ -310,10 +321,10 @@ class Replay:
     def _iteration_started(self, event: LoopIterationStarted) -> None:
         if event.index == 0:
             self.take_back(event.path)
-        self._begun[event.path] = event.index
+        self._begun[event.path] = max(self._begun.get(event.path, 0), event.index)
 
     def _iteration_completed(self, event: LoopIterationCompleted) -> None:
-        self._iterations.setdefault(event.path, []).append(event)
+        self._iterations.setdefault(event.path, {})[event.index] = event
 
     def _loop_completed(self, event: LoopCompleted) -> None:
         self._ends[event.path] = event

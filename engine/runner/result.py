@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 from engine.errors import EngineError
@@ -33,7 +35,7 @@ class LoopResult:
         returned: Index of the iteration whose result it gave.
         cost_usd: US dollars; None where a price is unknown.
         warnings: What a person should know although it went on.
-        iterations: The iterations that ended, in order.
+        iterations: The iterations that ended, in the order of their indices; an iterator's may end in any other order.
     """
 
     iterations_run: int = 0
@@ -134,7 +136,7 @@ def _iteration_started(result: RunResult, event: LoopIterationStarted) -> None:
 
 
 def _iteration_completed(result: RunResult, event: LoopIterationCompleted) -> None:
-    result.loops[event.path].iterations.append(event)
+    insort(result.loops[event.path].iterations, event, key=attrgetter("index"))
 
 
 def _loop_completed(result: RunResult, event: LoopCompleted) -> None:

@@ -16,6 +16,7 @@ _REASONS: Final = {
     "until": "its 'until' expression became true",
     "plateau": "the best score no longer rose",
     "oscillation": "the result came back to an earlier one",
+    "all_items": "every item was worked on",
     "exit_loop": "one of its nodes ended it",
     "condition": "its condition was not met",
     "disabled": "it is disabled",
@@ -59,6 +60,11 @@ def written(value: Value) -> str:
 def exit_reason_words(exit_reason: str) -> str:
     """Why a loop stopped, where only its exit reason is known; `engine.store.stopping` says more where more is."""
     return " and ".join(_REASONS.get(one, one) for one in exit_reason.split("+"))
+
+
+def count_came_first(iterations: int) -> str:
+    """What is said of a loop that ended by its count although another condition was asked for."""
+    return f"It did not stop by itself within {iterations} iterations."
 
 
 def stop_sentence(exit_reason: str, iterations_run: int, total: int | None) -> str:

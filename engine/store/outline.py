@@ -6,8 +6,10 @@ events decides: those of one level are enough to show that level.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from engine.models.base import Usage
@@ -136,8 +138,9 @@ class RunOutline:
         """The iteration at a place such as `outer[1].inner[0]`; None where it did not end."""
         loop, _, index = place.removesuffix("]").rpartition("[")
         ended = self.loops[loop].iterations if loop in self.loops else []
-        number = int(index) if index.isdigit() else len(ended)
-        return ended[number] if number < len(ended) else None
+        number = int(index) if index.isdigit() else -1
+        row = bisect_left(ended, number, key=attrgetter("index"))
+        return ended[row] if row < len(ended) and ended[row].index == number else None
 
     def node(self, path: str) -> NodeOutline:
         """The execution of the node at that path, made where there was none."""

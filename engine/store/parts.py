@@ -148,7 +148,7 @@ def nothing_at(store: Store, run_id: str, place: Place) -> StoreError:
     """The error for a place at which nothing came to an end, with the places near it that there are."""
     outline = outline_of(store, run_id, place.level)
     found = [node.path for node in outline.nodes.values()]
-    found += [f"{path}[{index}]" for path, loop in outline.loops.items() for index in range(len(loop.iterations))]
+    found += [f"{path}[{iteration.index}]" for path, loop in outline.loops.items() for iteration in loop.iterations]
     where = f"On that level there are: {', '.join(found[:12])}{' …' if len(found) > 12 else ''}."
     return StoreError(
         f"The run {run_id} has nothing at {place}.", where if found else f"'loopwright runs show {run_id}' shows it."

@@ -260,7 +260,8 @@ def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:
         for name, value in fields.items():
             workflow, _ = SetConfig(node_id, (name,), value).apply(workflow)
     if changes.max_iterations is not None:
-        loops = [step.node for step in place.steps if step.index is not None]
+        around = [step.node for step in place.steps if step.index is not None]
+        loops = [node for node in around if workflow.node(node).type == "loop"]
         if not loops:
             raise PlaceError(f"{place} lies in no loop, so there is no count to change.", "Leave the count out.")
         workflow, _ = SetConfig(loops[-1], ("max_iterations",), changes.max_iterations).apply(workflow)

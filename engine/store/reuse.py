@@ -57,14 +57,15 @@ class _Iterations:
         assert point.place is not None
         for depth, (loop, index) in enumerate(point.place.iterations()):
             is_last = depth == len(point.place.steps) - 1
-            most = self._ended.get(loop, 0) if is_last else self._begun.get(loop, 0) - 1
+            is_item = point.nodes[depth].iterator is not None
+            most = self._ended.get(loop, 0) if is_last and not is_item else self._begun.get(loop, 0) - 1
             if index > most:
                 raise PlaceError(
                     f"The run never came to {point.place}.",
                     f"The last place there is {loop}[{most}]." if most >= 0 else f'"{loop}" made no iteration.',
                 )
-            count = _loop(point, depth).max_iterations
-            if index >= count:
+            count = None if is_item else _loop(point, depth).max_iterations
+            if count is not None and index >= count:
                 raise PlaceError(
                     f'The loop "{loop}" makes at most {count} iterations, and would not come to {point.place}.',
                     f"Let it make at least {index + 1}.",
@@ -101,7 +102,9 @@ def _reused(point: ForkPoint) -> Iterable[str]:
         others = [node.title for node in graph.nodes if node.id != step.node and node.id not in after]
         if others:
             yield ", ".join(f"“{title}”" for title in others)
-        if step.index:
+        if there.iterator is not None and step.index is not None:
+            yield f"all other items of “{there.title}”"
+        elif step.index:
             yield f"{_counted(1, step.index)} of “{there.title}”"
     if point.keeps_node:
         yield f"“{point.nodes[-1].title}”, with the value given by hand"
@@ -112,7 +115,10 @@ def _anew(point: ForkPoint) -> Iterable[str]:
     last = len(point.place.steps) - 1
     for depth in range(last, -1, -1):
         graph, step, after = point.graphs[depth], point.place.steps[depth], point.after[depth]
-        if step.index is not None:
+        if step.index is not None and point.nodes[depth].iterator is not None:
+            if depth == last:
+                yield f"item {step.index + 1} of “{point.nodes[depth].title}”"
+        elif step.index is not None:
             first, most = step.index + (1 if depth == last else 2), _loop(point, depth).max_iterations
             if first <= most:
                 yield f"{_counted(first, most)} of “{point.nodes[depth].title}”, at most"
@@ -130,7 +136,9 @@ def _counted(first: int, last: int) -> str:
 def _iterations_left(point: ForkPoint) -> int:
     assert point.place is not None
     index = point.place.steps[0].index
-    return 0 if index is None else _loop(point, 0).max_iterations - index
+    if index is None:
+        return 0
+    return 1 if point.nodes[0].iterator is not None else _loop(point, 0).max_iterations - index
 
 
 def _estimate(told: Iterable[AnyEvent], point: ForkPoint) -> float | None:

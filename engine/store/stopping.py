@@ -17,6 +17,7 @@ from engine.document.model import Workflow
 from engine.expr import ExpressionError, compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.loop_exits import ListedCondition
+from engine.nodes.pairs import ITERATOR
 from engine.plan.parts import node_at
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import exit_reason_words, money, seconds
@@ -26,8 +27,13 @@ _SHOWN: Final = 60
 
 
 def loop_config(workflow: Workflow, path: str) -> LoopConfig:
-    """The settings of the loop at a path of a run (`outer[1].inner`); the usual ones where it has none to be read."""
+    """The settings of the loop at a path of a run (`outer[1].inner`); the usual ones where it has none to be read.
+
+    Of an iterator those that both have; it counts no iterations, so its `max_iterations` is 0.
+    """
     node = node_at(workflow, path)
+    if node is not None and node.type == ITERATOR.start:
+        node = node.model_copy(update={"config": {**node.config, "max_iterations": 0}})
     try:
         return LoopConfig.model_validate(node.config if node is not None else {})
     except ValidationError:
@@ -91,7 +97,8 @@ def what_was_tested(
     score = tested.last.score
     scored = [f"score {score:g}"] if score is not None else []
     looked_at = [tested.looked_at(condition) for condition in asked_conditions(config)]
-    return (*looked_at, *scored, f"iteration {index + 1} of at most {config.max_iterations}")
+    counted = [f"iteration {index + 1} of at most {config.max_iterations}"] if config.max_iterations > 0 else []
+    return (*looked_at, *scored, *counted)
 
 
 def asked_conditions(config: LoopConfig) -> list[ListedCondition]:

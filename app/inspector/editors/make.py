@@ -29,6 +29,7 @@ _WIDGETS: dict[str, type[Editor]] = {
     "arguments": ArgumentsEditor,
     "workflow_file": WorkflowFileEditor,
     "loop": NodeEditor,
+    "iterator": NodeEditor,
     "router": NodeEditor,
 }
 

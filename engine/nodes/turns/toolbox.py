@@ -31,7 +31,6 @@ _LONGEST_RESULT: Final = 50_000
 """Characters of a result that the model is told."""
 
 
-
 class Toolbox:
     """The tools of one agent.
 

@@ -10,20 +10,8 @@ from engine.nodes.registry import Registry, builtin_registry
 def test_the_built_in_types_stand_in_the_palettes_order() -> None:
     types = [spec.type for spec in builtin_registry()]
 
-    assert types == [
-        "input",
-        "output",
-        "llm",
-        "agent",
-        "router",
-        "transform",
-        "validator",
-        "approval",
-        "tool",
-        "loop",
-        "exit",
-        "subflow",
-    ]
+    plain = ["input", "output", "llm", "agent", "router", "transform", "validator", "approval", "tool"]
+    assert types == [*plain, "loop", "exit", "iterator", "aggregator", "subflow"]
 
 
 def test_a_type_is_found_by_its_name_alone() -> None:

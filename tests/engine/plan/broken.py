@@ -190,6 +190,15 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         {"node": "a"},
     ),
     # Loops.
+    "no-items": (
+        document(
+            {"each": ("iterator", {"source": "list"}), "a": STEP, "gather": "aggregator", "out": "output"},
+            "each.item -> a.input",
+            "a.output -> gather.input",
+            "gather.output -> out.value",
+        ),
+        {"node": "each", "field": "items"},
+    ),
     "iterations-clamped": (
         document(looped({"max_iterations": 51}), *LOOPED),
         {"node": "loop", "field": "max_iterations"},

@@ -48,7 +48,7 @@ def test_what_a_loop_knows_can_be_named_in_its_body(text: str) -> None:
         ("{{loop.last.text}}", '`text` is no node of it; the loop "loop" has a.'),
         ("{{loop.parent.index}}", 'the loop "loop" lies in no other.'),
         ("{{state.seen}}", "no node has a name in the state ('output_key')."),
-        ("{{item}}", "`item` has a value only in an iterator."),
+        ("{{item}}", "`item` has a value only between an Iterator and its Aggregator."),
         ("{{index}}", "in a loop it is `loop.index`."),
     ],
 )

@@ -14,8 +14,8 @@ from typing import Any
 
 from engine import Builder, Workflow, loads
 
-_SOURCE_PORT = {"input": "value", "loop": "body", "validator": "valid", "router": "done"}
-_TARGET_PORT = {"output": "value"}
+_SOURCE_PORT = {"input": "value", "loop": "body", "iterator": "item", "validator": "valid", "router": "done"}
+_TARGET_PORT = {"output": "value", "iterator": "items"}
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,15 @@ def leave(node_id: str = "exit", of: str = "loop", **config: Any) -> Part:
     return part(node_id, "exit", loop=of, **config)
 
 
+def each(node_id: str = "each", **config: Any) -> Part:
+    return part(node_id, "iterator", **config)
+
+
+def gather(node_id: str = "gather", of: str = "each", **config: Any) -> Part:
+    """The aggregator of an iterator."""
+    return part(node_id, "aggregator", iterator=of, **config)
+
+
 def off(node: Part) -> Part:
     """The node, disabled."""
     return replace(node, enabled=False)
@@ -107,6 +116,13 @@ def flow(*parts: Part, edges: str = "", settings: Mapping[str, Any] | None = Non
 def around(*body: Part, edges: str, **config: Any) -> Workflow:
     """A workflow of one loop around a body: `text -> loop`, `exit -> out`; `edges` says what lies between."""
     return flow(entry(), loop(**config), *body, leave(), result(), edges=f"text -> loop\n{edges}\nexit -> out")
+
+
+def for_each(*body: Part, edges: str, gathered: Mapping[str, Any] | None = None, **config: Any) -> Workflow:
+    """A workflow of one iterator around a body: `items -> each`, `gather -> out`; `edges` says what lies between."""
+    entries = entry("items", type="json", default=["a", "b", "c"])
+    parts = (entries, each(**config), *body, gather(**(gathered or {})), result())
+    return flow(*parts, edges=f"items -> each\n{edges}\ngather -> out")
 
 
 def raw(nodes: list[dict[str, Any]], edges: list[dict[str, Any]], **top: Any) -> Workflow:

@@ -1,7 +1,8 @@
 """Workflows made at random: good ones, grown so that they run, and broken ones, changed in places.
 
-A good one is a chain of pieces between an input and an output: single nodes, branches that join again, and loops around
-further pieces.
+A good one is a chain of pieces between an input and an output: single nodes, branches that join again, and loops and
+iterators around further pieces. Where items run side by side, nothing that hangs on which comes first is drawn: no
+budgets, state and notes, and no item that stops the others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 _TEMPLATES = ["{{input}}", "fixed", "{{input}} again", "\\{{x}} {{input}}"]
 _IN_A_BODY = ["{{loop.iteration}}: {{input}}", "{{input}}{{loop.previous}}", "{{input}} of {{loop.input}}"]
+_IN_AN_ITEM = ["{{index}}: {{input}}", "{{item}} and {{input}}"]
+_ITEMS = ["[items, 'b']", "[items]", "[]", "['b', 'a.txt', 'b']", "[items, items, 1, 2, items]", "items"]
 _EXPRESSIONS = ["input", "[input, 1]", "{'k': input}", "size(string(input))", "input.k", "1 / 0", "input == null"]
 _CONDITIONS = ["true", "size(string(input)) % 2 == 0", "input == 'seed'", "input.k > 1", "false"]
 _UNTIL = ["", "", "similarity != null && similarity > 0.8", "loop.iteration == 2", "output == null", "output.k == 1"]
@@ -44,6 +47,8 @@ class _Sketch:
     edges: list[dict[str, Any]] = field(default_factory=list)
     in_a_body: int = 0
     named: list[str] = field(default_factory=list)
+    in_an_item: int = 0
+    side_by_side: bool = False
 
     def pick(self, choices: list[Any]) -> Any:
         return self.draw(st.sampled_from(choices))
@@ -58,17 +63,20 @@ class _Sketch:
 
     def template(self) -> str:
         of_state = [f"{{{{state.{name}}}}}|{{{{input}}}}" for name in self.named]
-        return self.pick(_TEMPLATES + (_IN_A_BODY if self.in_a_body else []) + of_state)
+        of_item = _IN_AN_ITEM if self.in_an_item else []
+        return self.pick(_TEMPLATES + (_IN_A_BODY if self.in_a_body else []) + of_item + of_state)
 
     def name(self) -> dict[str, Any]:
         """Perhaps a name for what a node gives, known to the nodes that come after."""
-        name = self.pick(["", "", "x", "y"])
+        name = self.pick(["", "", "x", "y"]) if not self.side_by_side else ""
         self.named += [name] if name and name not in self.named else []
         return {"output_key": name} if name else {}
 
     def piece(self, source: str, depth: int) -> str:
         kinds = [self.model, self.agent, self.text, self.formula, self.checked, self.approved, self.routed, self.tool]
-        return self.pick(kinds + ([*[self.looped] * 3, self.nested] if depth else []))(source, depth)
+        return self.pick(kinds + ([*[self.looped] * 3, *[self.iterated] * 2, self.nested] if depth else []))(
+            source, depth
+        )
 
     def model(self, source: str, _depth: int) -> str:
         prompt, exits = self.template(), bool(self.in_a_body and self.pick([False, False, True]))
@@ -79,15 +87,13 @@ class _Sketch:
 
     def agent(self, source: str, _depth: int) -> str:
         prompt = self.template()
-        tools: list[list[str]] = [[], ["read_file"], ["send_note"]]
+        tools: list[list[str]] = [[], ["read_file"], [] if self.side_by_side else ["send_note"]]
         if self.in_a_body:
             tools.append(["exit_loop", "read_file"])
         node = self.add(
             "agent",
             prompt=prompt,
-            tools=self.pick(
-                [[], ["read_file"], ["send_note"]] + ([["exit_loop", "read_file"]] if self.in_a_body else [])
-            ),
+            tools=self.pick(tools),
             max_turns=self.pick([1, 2, 4]),
             on_max_turns=self.pick(["return_last", "flag", "fail"]),
             turn_strategy="tool_calling",
@@ -132,7 +138,7 @@ class _Sketch:
         return f"{join}.output"
 
     def nested(self, source: str, depth: int) -> str:
-        inner = _Sketch(self.draw)
+        inner = _Sketch(self.draw, side_by_side=self.side_by_side)
         text = inner.add("input", name="given", type="any")
         inner.connect(inner.chain(f"{text}.value", depth - 1), f"{inner.add('output', name='made')}.value")
         errors: list[dict[str, Any]] = [{}, {}, {"on_error": "branch"}, {"retries": 1, "retry_delay_s": 0}]
@@ -167,7 +173,7 @@ class _Sketch:
             output_mode=self.pick(["final", "last_iteration", "all_iterations"]),
             stability_threshold=self.pick([0.0, 0.9, 1.0]),
             inject_feedback=self.draw(st.booleans()),
-            budget_usd=self.pick([None, None, 0.0, 3.0]),
+            budget_usd=self.pick([None] if self.side_by_side else [None, None, 0.0, 3.0]),
             judge={"criteria": "Better than {{loop.previous}}.", "retries": 0} if judged else None,
             exit_conditions=listed,
             exit_when=self.pick(["any", "all"]),
@@ -194,6 +200,25 @@ class _Sketch:
         self.in_a_body -= 1
         return f"{leave}.output"
 
+    def iterated(self, source: str, depth: int) -> str:
+        each = self.add(
+            "iterator",
+            source="expression",
+            expression=self.pick(_ITEMS),
+            max_concurrency=self.pick([0, 1, 2, 3]) if self.side_by_side else 1,
+            on_item_error=self.pick(["skip", "collect"] if self.side_by_side else ["fail", "skip", "collect"]),
+            on_empty=self.pick(["pass", "pass", "fail"]),
+            condition=self.pick(["", "", "items == 'seed'"]),
+            **self.pick(_ERRORS),
+        )
+        mode = self.pick(["collect", "join", "first", "vote", "expression"])
+        gather = self.add("aggregator", iterator=each, mode=mode, **self.pick(_ERRORS), **self.name())
+        self.connect(source, f"{each}.items")
+        self.in_an_item += 1
+        self.connect(self.chain(f"{each}.{self.pick(['item', 'item', 'index'])}", depth - 1), f"{gather}.input")
+        self.in_an_item -= 1
+        return f"{gather}.output"
+
     def document(self, settings: dict[str, Any]) -> dict[str, Any]:
         top = {"format": "loopwright.workflow", "version": 1, "name": "random", "settings": settings}
         return {**top, "nodes": self.nodes, "edges": self.edges}
@@ -208,15 +233,16 @@ class _Sketch:
 @st.composite
 def good_documents(draw: st.DrawFn) -> dict[str, Any]:
     """Documents that ought to run, to whatever end."""
-    sketch = _Sketch(draw)
+    sketch = _Sketch(draw, side_by_side=draw(st.booleans()))
     default = draw(st.sampled_from(["seed", {"k": 2}]))
     text = sketch.add("input", name="text", type="text" if default == "seed" else "json", default=default)
-    end = sketch.chain(f"{text}.value", 2)
+    grow = sketch.iterated if sketch.pick([False, False, True]) else sketch.chain
+    end = grow(f"{text}.value", 2)
     sketch.connect(end, f"{sketch.add('output')}.value")
-    settings = draw(
-        st.sampled_from([{}, {"max_concurrency": 1}, {"budget_usd": 5.0}, {"budget_tokens": 60}, {"budget_usd": 0.0}])
+    budgets: list[dict[str, Any]] = [{"budget_usd": 5.0}, {"budget_tokens": 60}, {"budget_usd": 0.0}]
+    return sketch.document(
+        draw(st.sampled_from([{}, {"max_concurrency": 1}, *([] if sketch.side_by_side else budgets)]))
     )
-    return sketch.document(settings)
 
 
 _SCALARS = st.one_of(
@@ -225,8 +251,10 @@ _SCALARS = st.one_of(
 _VALUES = st.one_of(
     _SCALARS, st.lists(_SCALARS, max_size=2), st.dictionaries(st.text(max_size=4), _SCALARS, max_size=2)
 )
-_TYPES = ["input", "output", "llm", "router", "transform", "validator", "tool", "loop", "exit", "agent", "approval", ""]
-_PORTS = ["input", "output", "value", "body", "done", "continue", "feedback", "error", "valid", "reason", "x", ""]
+_TYPES = ["input", "output", "llm", "router", "transform", "validator", "tool", "loop", "exit", "agent"]
+_TYPES += ["iterator", "aggregator", "approval", ""]
+_PORTS = ["input", "output", "value", "body", "item", "items", "done", "continue", "feedback", "error", "valid"]
+_PORTS += ["reason", "x", ""]
 
 
 def _broken(draw: st.DrawFn, document: dict[str, Any]) -> None:

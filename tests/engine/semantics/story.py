@@ -49,7 +49,7 @@ def _check_nodes(events: Sequence[AnyEvent], status: str) -> None:
             at_work.add(event.path)
         elif isinstance(event, (NodeCompleted, NodeFailed)) and event.path in at_work:
             at_work.remove(event.path)
-        elif isinstance(event, LoopCompleted) and event.exit_reason == "timeout":
+        elif isinstance(event, LoopCompleted) and event.exit_reason in {"timeout", "error"}:  # the others are stopped
             at_work = {path for path in at_work if not path.startswith(f"{event.path}[")}
         elif isinstance(event, NodeCompleted):
             raise AssertionError(f"{event.path} was completed without having been started")
@@ -61,7 +61,11 @@ def _check_nodes(events: Sequence[AnyEvent], status: str) -> None:
 def _check_iterations(events: Sequence[AnyEvent]) -> None:
     running: dict[str, int] = {}
     following: dict[str, int] = {}
+    iterators = {event.path for event in events if isinstance(event, NodeStarted) and event.node_type == "iterator"}
+    _check_items([event for event in events if event.path in iterators])
     for event in events:
+        if event.path in iterators:
+            continue
         if isinstance(event, LoopIterationStarted):
             assert event.path not in running, f"two iterations of {event.path} at once"
             assert event.index in {0, following.get(event.path, 0)}, f"{event.path}: iteration {event.index}"
@@ -73,6 +77,20 @@ def _check_iterations(events: Sequence[AnyEvent]) -> None:
             following[event.path] = event.index + 1
 
 
+def _check_items(events: Sequence[AnyEvent]) -> None:
+    """Items begin in their order, and end in any."""
+    begun: dict[str, list[int]] = {}
+    for event in events:
+        if isinstance(event, LoopIterationStarted):
+            of_this = begun.setdefault(event.path, [])
+            if event.index == 0:
+                of_this.clear()
+            of_this.append(event.index)
+            assert of_this == list(range(len(of_this))), f"{event.path}: items began in another order"
+        elif isinstance(event, LoopIterationCompleted):
+            assert event.index in begun[event.path], f"{event.path}: item {event.index} ended and had not begun"
+
+
 def _check_loops(result: RunResult, events: Sequence[AnyEvent]) -> None:
     told: dict[str, LoopCompleted] = {event.path: event for event in events if isinstance(event, LoopCompleted)}
     for path, event in told.items():
@@ -81,4 +99,6 @@ def _check_loops(result: RunResult, events: Sequence[AnyEvent]) -> None:
             name: getattr(kept, name) for name in ("iterations_run", "exit_reason", "converged", "returned")
         }
         assert as_kept == {name: getattr(event, name) for name in as_kept}
-        assert [record.index for record in kept.iterations] == list(range(len(kept.iterations)))
+        indices = [record.index for record in kept.iterations]
+        assert indices == sorted(set(indices))
+        assert event.exit_reason in {"error", "cancelled", "budget", "timeout"} or indices == list(range(len(indices)))

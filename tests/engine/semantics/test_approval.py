@@ -76,9 +76,7 @@ async def test_the_question_says_what_reaches_its_ports() -> None:
 async def test_an_answer_that_is_no_choice_is_refused_and_the_question_stays() -> None:
     run, models = begin(one())
     asked = await anext(questions(run))
-    with pytest.raises(
-        EngineError, match=r'"perhaps" is no answer to the question at "check"\. Choose'
-    ):
+    with pytest.raises(EngineError, match=r'"perhaps" is no answer to the question at "check"\. Choose'):
         run.answer(asked.path, Answer("perhaps"))
     with pytest.raises(EngineError, match="chooses nothing"):
         run.answer(asked.path, Answer())

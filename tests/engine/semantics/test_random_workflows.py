@@ -50,7 +50,7 @@ def _models(choices: list[int], *, known_price: bool) -> FakeModels:
         turn = sum(message.role == "assistant" for message in call.request.messages)
         return _REPLIES[choices[(sum(map(ord, call.path)) + turn) % len(choices)]]
 
-    price = Price(0.01, 0.1) if known_price else None
+    price = Price(1 / 64, 1 / 8) if known_price else None  # sums of these are exact, in whatever order
     return FakeModels(FunctionModel(answer, price=price, usage=Usage(5, 5)))
 
 

@@ -55,6 +55,7 @@ def without_times(result: RunResult) -> dict[str, Any]:
     told = result.to_json()
     for key in ("run_id", "duration_s"):
         told.pop(key)
+    told["warnings"].sort()  # items that run side by side end in another order where some had ended before
     for loop in told["loops"].values():
         for iteration in loop["iterations"]:
             iteration.pop("duration_s")

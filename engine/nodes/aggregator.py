@@ -1,0 +1,118 @@
+"""The `aggregator` node: makes one value of what all items of its iterator came to.
+
+`engine.runner.iterator` gives it that once the last item is through; what it collects on the way is its port `input`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal, cast
+
+from pydantic import Field
+
+from engine.expr import Expression, compile_expression
+from engine.nodes.context import NodeContext
+from engine.nodes.output_key import OutputKey
+from engine.nodes.spec import Category, FieldProblem, NamedText, NodeConfig, NodeSpec, Outputs, Port, PortType, TextKind
+from engine.nodes.texts import text_problems
+from engine.values import Value, compact_json, to_text
+
+RESULT_NAMES: Final = frozenset({"items", "results", "failures"})
+"""What its expression may name: all items, what they came to, and which failed."""
+
+
+class AggregatorConfig(NodeConfig, OutputKey):
+    """Settings of an `aggregator` node."""
+
+    iterator: str = Field(
+        default="",
+        title="Iterator",
+        description="Id of the iterator that it ends. May be left out where only one can be meant.",
+        json_schema_extra={"widget": "iterator"},
+    )
+    mode: Literal["collect", "join", "first", "vote", "expression"] = Field(
+        default="collect",
+        title="Put together by",
+        description=(
+            "collect: the list of results. join: one text of them. first: the result of the first item that has one. "
+            "vote: the most frequent result. expression: a formula."
+        ),
+    )
+    separator: str = Field(
+        default="\n\n",
+        title="Between the results",
+        description="What stands between two results.",
+        json_schema_extra={"shown_when": {"mode": "join"}, "widget": "text"},
+    )
+    expression: str = Field(
+        default="results",
+        title="Expression",
+        description="A CEL expression on items, results and failures, such as results.filter(r, r.score > 0.5).",
+        json_schema_extra={"widget": "expression", "shown_when": {"mode": "expression"}},
+    )
+
+
+def _texts(config: AggregatorConfig) -> tuple[NamedText, ...]:
+    if config.mode != "expression":
+        return ()
+    return (NamedText("expression", TextKind.EXPRESSION, config.expression, RESULT_NAMES, ports=False),)
+
+
+def _check(config: AggregatorConfig) -> Iterator[FieldProblem]:
+    yield from text_problems(_texts(config))
+    if config.mode == "expression" and not config.expression.strip():
+        yield FieldProblem("no-expression", "expression", "The expression is missing.", "Write it.")
+
+
+def _outputs(config: AggregatorConfig) -> tuple[Port, ...]:
+    kinds = {"collect": PortType.LIST, "join": PortType.TEXT}
+    return (Port("output", kinds.get(config.mode, PortType.ANY), "What all items came to, put together."),)
+
+
+def _prepare(config: AggregatorConfig) -> Expression | None:
+    return compile_expression(config.expression) if config.mode == "expression" else None
+
+
+async def _run(context: NodeContext[AggregatorConfig]) -> Outputs:
+    expression: Expression | None = context.prepared
+    if expression is not None:
+        return {"output": expression.evaluate(context.scope)}
+    results = cast("list[Value]", context.inputs["results"])
+    match context.config.mode:
+        case "join":
+            return {"output": context.config.separator.join(to_text(result) for result in results)}
+        case "first":
+            return {"output": next((result for result in results if result is not None), None)}
+        case "vote":
+            return {"output": _most_frequent(results)}
+        case _:
+            return {"output": results}
+
+
+def _most_frequent(results: list[Value]) -> Value:
+    """The value that stands there most often, of equally many the one that came first; null where there is none.
+
+    White space around a text does not make it another one.
+    """
+    votes: dict[str, list[Value]] = {}
+    for result in results:
+        if result is not None:
+            votes.setdefault(compact_json(result.strip() if isinstance(result, str) else result), []).append(result)
+    return max(votes.values(), key=len)[0] if votes else None
+
+
+SPEC = NodeSpec(
+    type="aggregator",
+    title="Aggregator",
+    category=Category.LOGIC,
+    help="Ends the part that an Iterator runs for each item, and puts the results together.",
+    icon="mdi6.set-merge",
+    config=AggregatorConfig,
+    inputs=lambda _config: (Port("input", help="What an item came to.", many=True),),
+    outputs=_outputs,
+    run=_run,
+    prepare=_prepare,
+    texts=_texts,
+    check=_check,
+    summary=lambda config: config.mode,
+)

@@ -1,0 +1,136 @@
+"""The `iterator` node: where the part begins that runs once for each item of a list.
+
+Only its declaration; `engine.runner.iterator` runs it. Its other end is the `aggregator` node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from pydantic import Field
+
+from engine.nodes.spec import (
+    Category,
+    FieldProblem,
+    NamedText,
+    NodeConfig,
+    NodeSpec,
+    Port,
+    PortType,
+    TextKind,
+)
+from engine.nodes.texts import text_problems, uses
+
+MAX_ITEMS: Final = 10_000
+"""The most items that one iterator works on: a slip in an expression is not to start a million model calls."""
+
+
+class IteratorConfig(NodeConfig):
+    """Settings of an `iterator` node."""
+
+    source: Literal["port", "list", "expression"] = Field(
+        default="port",
+        title="Items from",
+        description=(
+            "port: the list that reaches the port 'items'. list: the list below. "
+            "expression: a list found in what reaches the port 'items'."
+        ),
+    )
+    items: list[Any] = Field(
+        default_factory=list[Any],
+        max_length=MAX_ITEMS,
+        title="Items",
+        description="The items, as a JSON list; each may be any JSON value.",
+        json_schema_extra={"shown_when": {"source": "list"}},
+    )
+    expression: str = Field(
+        default="items",
+        title="Expression",
+        description="A CEL expression that gives a list, such as items.services or items.filter(i, i.size > 3).",
+        json_schema_extra={"widget": "expression", "shown_when": {"source": "expression"}},
+    )
+    max_concurrency: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        title="Items at once",
+        description=(
+            "How many items are worked on at the same time; 1: one after the other. "
+            "0: as many as the workflow lets nodes be at work."
+        ),
+    )
+    on_item_error: Literal["fail", "skip", "collect"] = Field(
+        default="fail",
+        title="If an item fails",
+        description=(
+            "fail: the others are stopped and the iterator fails. skip: it is left out of the results. "
+            "collect: it keeps its place in the results, with null. The port 'failures' lists what went wrong."
+        ),
+    )
+    on_empty: Literal["pass", "fail"] = Field(
+        default="pass",
+        title="If there are no items",
+        description="pass: the workflow goes on with an empty result. fail: the iterator fails.",
+        json_schema_extra={"group": "more"},
+    )
+    condition: str = Field(
+        default="",
+        title="Only if",
+        description="A CEL expression on what reaches 'items'; false runs nothing and lets the items through.",
+        json_schema_extra={"widget": "expression", "group": "more"},
+    )
+
+
+def _texts(config: IteratorConfig) -> tuple[NamedText, ...]:
+    texts: list[NamedText] = []
+    if config.source == "expression":
+        texts.append(NamedText("expression", TextKind.EXPRESSION, config.expression))
+    if config.condition.strip():
+        texts.append(NamedText("condition", TextKind.EXPRESSION, config.condition))
+    return tuple(texts)
+
+
+def _inputs(config: IteratorConfig) -> tuple[Port, ...]:
+    kind = PortType.LIST if config.source == "port" else PortType.ANY
+    needed = config.source == "port" or uses(_texts(config), "items")
+    return (Port("items", kind, "The list of items.", required=needed, gate=True, many=True),)
+
+
+def _check(config: IteratorConfig) -> Iterator[FieldProblem]:
+    yield from text_problems(_texts(config))
+    if config.source == "list" and not config.items:
+        yield FieldProblem(
+            "no-items", "items", "The list of items is empty.", "Add an item, or take them from the port."
+        )
+    if config.source == "expression" and not config.expression.strip():
+        yield FieldProblem("no-expression", "expression", "The expression is missing.", "Write it.")
+
+
+def _summary(config: IteratorConfig) -> str:
+    counted = f"{len(config.items)} item{'' if len(config.items) == 1 else 's'}"
+    each = f"each of {counted}" if config.source == "list" else "each item"
+    at_once = "one at a time" if config.max_concurrency == 1 else f"{config.max_concurrency} at a time"
+    return f"{each} · {at_once}" if config.max_concurrency else each
+
+
+SPEC = NodeSpec(
+    type="iterator",
+    title="Iterator",
+    category=Category.LOGIC,
+    help="Begins the part that runs once for each item of a list; its Aggregator ends it.",
+    icon="mdi6.format-list-numbered",
+    config=IteratorConfig,
+    inputs=_inputs,
+    outputs=lambda _config: (
+        Port("item", help="Into the part: the item."),
+        Port("index", PortType.NUMBER, "Into the part: the item's number, from 0."),
+        Port("iterations", PortType.LIST, "After the last item: a record of every item."),
+        Port("count", PortType.NUMBER, "After the last item: how many items were worked on."),
+        Port("failures", PortType.LIST, "After the last item: index, item and error of each that failed."),
+    ),
+    run=None,
+    texts=_texts,
+    check=_check,
+    summary=_summary,
+)

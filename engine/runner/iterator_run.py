@@ -1,0 +1,254 @@
+"""One attempt at an iterator: its body once for each item, several at a time, the results in the items' order.
+
+Items begin in their order and may end in any. Each is told as an iteration is: with its item as the input and what
+reached the aggregator as the result. An item that gave none says so in its record's `branch`. A failed item stops the
+others, or is one result less, as the settings say; a spent budget always stops them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, cast
+
+from engine.errors import EngineError
+from engine.exits.spending import BUDGET, TIMEOUT
+from engine.exits.verdict import evaluate, is_true
+from engine.models.base import Usage
+from engine.nodes.iterator import MAX_ITEMS, IteratorConfig
+from engine.nodes.spec import NodeError, Outputs
+from engine.plan.graph import NodePlan
+from engine.runner.account import Account, BudgetError
+from engine.runner.attempts import out_of_time
+from engine.runner.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
+from engine.runner.failure import NodeFailure
+from engine.runner.level import Level, LoopExit
+from engine.runner.loop_iteration import PREVIEW_LENGTH
+from engine.runner.node import converted
+from engine.runner.records import IterationRecord, record_json
+from engine.runner.repeated import ALL_ITEMS, warnings_of
+from engine.runner.scheduler import DEAD, GraphRun
+from engine.values import Value, to_text
+
+FAILED: Final = "failed"
+NO_RESULT: Final = "no_result"
+
+
+class IteratorRun:
+    """One attempt at an iterator.
+
+    Attributes:
+        exit: Whether a node of it has ended the loop around; None where there is none.
+    """
+
+    def __init__(self, around: GraphRun, node: NodePlan, inputs: dict[str, Value], path: str, account: Account) -> None:
+        assert node.iterator is not None
+        self.exit = None if around.level.exit is None else LoopExit()
+        self._node = node
+        self._plan = node.iterator
+        self._config: IteratorConfig = node.config
+        self._level = around.level
+        self._path = path
+        self._account = account
+        self._inputs = inputs
+        self._constants = [(slot, around.values[outer]) for outer, slot in self._plan.body.constants]
+        self._records: dict[int, IterationRecord] = {}
+        self._in_order = asyncio.Lock()
+        self._started = time.perf_counter()
+
+    async def run(self) -> Outputs:
+        """Work on all items, and tell what ended it.
+
+        Raises:
+            NodeFailure: A node of the body failed, and that is not to be passed over.
+            NodeError: The iterator itself failed, or ran out of time.
+            BudgetError: The budget is spent.
+        """
+        timeout_s = self._config.timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._run_within_time()
+        except BudgetError:
+            self._tell_completed(BUDGET)
+            raise
+        except TimeoutError as error:
+            assert timeout_s is not None, "nodes turn time-outs of their own into errors"
+            self._tell_completed(TIMEOUT)
+            raise out_of_time(timeout_s) from error
+        except asyncio.CancelledError:
+            self._tell_completed("cancelled")
+            raise
+        except EngineError:
+            self._tell_completed("error")
+            raise
+
+    async def _run_within_time(self) -> Outputs:
+        given = converted(self._node, self._inputs).get("items")
+        reason = self._reason_to_pass(given)
+        if reason is not None:
+            raw = self._config.items if self._config.source == "list" else given
+            self._tell_completed(reason)
+            return passed_through(raw if isinstance(raw, list) else [])
+        await self._work_on(self._items(given))
+        outputs = outputs_of([_json(self._records[index]) for index in sorted(self._records)])
+        warnings = _warnings(outputs)
+        self._level.core.warnings += [f"{self._path}: {warning}" for warning in warnings]
+        self._tell_completed(ALL_ITEMS, warnings)
+        return outputs
+
+    def _reason_to_pass(self, given: Value) -> str | None:
+        """Why nothing is run and the items are let through as they are; None where they are worked on."""
+        if not self._node.enabled:
+            return "disabled"
+        condition = self._plan.condition
+        if condition is None or is_true("condition", condition, self._level.scope({"items": given})):
+            return None
+        return "condition"
+
+    def _items(self, given: Value) -> list[Value]:
+        items: Value = self._config.items if self._config.source == "list" else given
+        if self._plan.expression is not None:
+            items = evaluate("expression", self._plan.expression, self._level.scope({"items": given}))
+        if not isinstance(items, list):
+            raise NodeError(
+                f"The items are no list: {to_text(items)[:60] or 'null'}.",
+                "Give it a list, or find one with an expression under 'Items from'.",
+            )
+        if len(items) > MAX_ITEMS:
+            raise NodeError(f"There are {len(items):,} items.", f"At most {MAX_ITEMS:,} can be worked on at a time.")
+        if not items and self._config.on_empty == "fail":
+            raise NodeError("There are no items.", "Give it some, or let it pass under 'If there are no items'.")
+        return items
+
+    async def _work_on(self, items: Sequence[Value]) -> None:
+        """Work on the items that had not ended before the run broke off, as many at a time as there may be."""
+        self._take_up_ended(len(items))
+        most = self._config.max_concurrency or self._level.core.slots.count
+        at_work: dict[asyncio.Task[None], int] = {}
+        try:
+            for index, item in enumerate(items):
+                if index in self._records:
+                    continue
+                while len(at_work) >= most:
+                    await _first_ended(at_work)
+                at_work[asyncio.create_task(self._work_on_item(index, item, len(items)))] = index
+            while at_work:
+                await _first_ended(at_work)
+        except BaseException:
+            for task in at_work:
+                task.cancel()
+            await asyncio.gather(*at_work, return_exceptions=True)
+            raise
+
+    def _take_up_ended(self, count: int) -> None:
+        """Take up the items that had ended before the run broke off, as they were told then."""
+        replay = self._level.core.replay
+        if replay is None:
+            return
+        told = {index: replay.iteration(self._path, index) for index in range(count)}
+        ended = {index: event for index, event in told.items() if event is not None}
+        replay.charge_iterations(self._path, {index: Account(self._path, self._account) for index in ended})
+        self._records = {index: _record(event) for index, event in ended.items()}
+        for index in ended:
+            self._level.core.warnings += warnings_of(replay.loop_ends(f"{self._path}[{index}]"))
+        if self.exit is not None and replay.iterations_left() & {f"{self._path}[{index}]" for index in ended}:
+            self.exit.is_wanted = True
+
+    async def _work_on_item(self, index: int, item: Value, count: int) -> None:
+        core = self._level.core
+        if core.replay is not None:
+            item = core.replay.edited_start(self._path, index, item)
+        if core.replay is None or not core.replay.has_begun(self._path, index):
+            async with self._in_order:
+                await self._may_begin(index)
+                core.bus.emit(LoopIterationStarted, self._path, index, count, to_text(item)[:PREVIEW_LENGTH])
+        started = time.perf_counter()
+        run = self._pass(index, item)
+        result, branch, reason = await self._outcome(run)
+        duration, account = time.perf_counter() - started, run.level.account
+        figures = (None, None, account.usage, account.cost_usd, duration)
+        record = self._records[index] = IterationRecord(index, item, result, None, branch, reason, *figures)
+        core.bus.emit(LoopIterationCompleted, self._path, *record.fields())
+
+    async def _may_begin(self, index: int) -> None:
+        """Wait while the run is paused; pause where a person steps from one iteration to the next."""
+        core = self._level.core
+        if index and core.stop_before_iteration:
+            core.stop_before_iteration = False
+            core.pause()
+        if core.paused:
+            await core.free_to_start()
+
+    def _pass(self, index: int, item: Value) -> GraphRun:
+        """The body, ready to run on an item."""
+        body, level = self._plan.body, self._level
+        names = {**(level.names or {}), "item": item, "index": index}
+        account = Account(self._path, self._account)
+        prefix = f"{self._path}[{index}]."
+        run = GraphRun(body, Level(level.core, account, prefix, level.frame, names=names, exit=self.exit))
+        assert body.input_slot is not None
+        assert body.index_slot is not None
+        run.values[body.input_slot], run.values[body.index_slot] = item, index
+        for slot, value in self._constants:
+            run.values[slot] = value
+        return run
+
+    async def _outcome(self, run: GraphRun) -> tuple[Value, str | None, str | None]:
+        """What an item came to: its result, or why there is none."""
+        try:
+            await run.run()
+        except NodeFailure as failure:
+            if self._config.on_item_error == "fail":
+                raise
+            return None, FAILED, failure.sentence
+        reached = run.collect(self._plan.body.result)
+        if reached is DEAD:
+            return None, NO_RESULT, "Nothing reached the aggregator."
+        return cast("Value", reached), None, None
+
+    def _tell_completed(self, reason: str, warnings: tuple[str, ...] = ()) -> None:
+        costs = (self._account.cost_usd, time.perf_counter() - self._started, warnings)
+        told = (len(self._records), reason, reason == ALL_ITEMS, None)
+        self._level.core.bus.emit(LoopCompleted, self._path, *told, *costs)
+
+
+async def _first_ended(at_work: dict[asyncio.Task[None], int]) -> None:
+    """Wait until an item has ended and take it out; of several that failed at once, the first one's failure counts."""
+    ended, _ = await asyncio.wait(at_work, return_when=asyncio.FIRST_COMPLETED)
+    for task in sorted(ended, key=at_work.__getitem__):
+        task.result()
+        del at_work[task]
+
+
+def outputs_of(records: Sequence[dict[str, Any]]) -> Outputs:
+    """What an iterator gives whose items came to these records."""
+    failures: list[Value] = [
+        {"index": record["index"], "item": record["input"], "error": record["reason"]}
+        for record in records
+        if record["branch"] == FAILED
+    ]
+    return {"iterations": list(records), "count": len(records), "failures": failures}
+
+
+def passed_through(items: Iterable[Value]) -> Outputs:
+    """What an iterator gives that let these items through without working on them."""
+    free = (None, None, Usage(), 0.0, 0.0)
+    records = (IterationRecord(index, item, item, None, None, None, *free) for index, item in enumerate(items))
+    return {"iterations": [_json(record) for record in records], "count": 0, "failures": []}
+
+
+def _warnings(outputs: Outputs) -> tuple[str, ...]:
+    """What is said of items that failed and were passed over."""
+    failures, count = outputs["failures"], outputs["count"]
+    if not isinstance(failures, list) or not failures:
+        return ()
+    return (f"{len(failures)} of {count} item{'' if count == 1 else 's'} failed.",)
+
+
+def _json(record: IterationRecord) -> dict[str, Any]:
+    return cast("dict[str, Any]", record_json(record))
+
+
+def _record(event: LoopIterationCompleted) -> IterationRecord:
+    return IterationRecord(*(getattr(event, name) for name in IterationRecord.__slots__))

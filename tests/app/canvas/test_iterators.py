@@ -1,0 +1,121 @@
+"""An iterator on the canvas: it comes with its aggregator, its region says for each what, a run fills its dots."""
+
+from __future__ import annotations
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.canvas.operations import add, add_step
+from app.canvas.pipe_item import Flow
+from app.history.looked_at import LookedAt
+from app.inspector.names import names_at
+from app.runs.picture import RunPicture
+from app.window.fixes import fixes
+from engine.document.model import Workflow
+from engine.models.base import Usage
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import NamedText, TextKind
+from engine.plan.check import check_structure
+from engine.plan.structure import analyse
+from engine.runner.events import LoopIterationCompleted, LoopIterationStarted
+from engine.runner.options import RunOptions
+from tests.app.canvas.conftest import Hand, MakeCanvas
+from tests.app.canvas.documents import node, workflow
+
+
+def items(**config: object) -> Workflow:
+    return workflow(
+        [
+            node("each", "iterator", "Each", source="list", items=["x", "y", "z"], **config),
+            node("mark", "transform", "Mark", template="{{item}}{{index}}{{input}}"),
+            node("gather", "aggregator", "Gather", iterator="each"),
+            node("all", "output", "All", name="all"),
+        ],
+        ["each.item -> mark.input", "mark.output -> gather.input", "gather.output -> all.value"],
+        {"each": (0, 80), "mark": (280, 80), "gather": (560, 80), "all": (840, 80)},
+    )
+
+
+@pytest.fixture
+def hand(make_canvas: MakeCanvas) -> Hand:
+    return make_canvas(items(max_concurrency=3))
+
+
+def test_an_iterator_comes_with_its_aggregator() -> None:
+    spec = builtin_registry().find("iterator")
+    assert spec is not None
+    step = add_step(spec, add(Workflow(), spec, (0, 0)))
+
+    after, _ = step.apply(Workflow())
+
+    assert step.title == "Add Iterator and Aggregator"
+    assert {there.type: there.config for there in after.nodes} == {
+        "iterator": {},
+        "aggregator": {"iterator": "iterator"},
+    }
+
+
+def test_the_region_says_for_each_what(hand: Hand) -> None:
+    region = hand.canvas.view.regions.items["each"]
+
+    assert region.words == "for each item · 3 at a time"
+    assert region.label.icon == "mdi6.format-list-numbered"
+
+
+def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(hand.session.run_ended, timeout=10_000):
+        hand.session.start_run({}, RunOptions())
+
+    label = hand.canvas.view.regions.items["each"].label.facts
+    assert (label.counter, label.total, label.done, label.is_live) == ("item 3 of 3", 3, 3, False)
+    assert all(pipe.flow is Flow.CARRIED for pipe in hand.canvas.view.pipes.values())
+    state = hand.item("gather").state
+    assert state is not None
+    assert state.shown.line == "3 entries"
+    hand.session.look_at("each", 0)
+    mark = hand.item("mark").state
+    assert mark is not None
+    assert mark.shown.line == "x0x"
+    looked_at = LookedAt(hand.session)
+    assert (looked_at.loop_id, looked_at.place) == ("each", "each[0]")
+
+
+def test_items_that_end_in_any_order_stand_at_their_index() -> None:
+    picture = RunPicture({"mark": "each"})
+    base = ("run", 0, 0.0, "each")
+    for index in range(3):
+        picture.apply(LoopIterationStarted(*base, index, 3, ""))
+    ended = {}
+    for index in (2, 0, 1):
+        figures = (None, None, None, None, None, Usage(), 0.5, 0.0)
+        picture.apply(LoopIterationCompleted(*base, index, "in", f"out {index}", *figures))
+        ended[index] = [iteration.index for iteration in picture.loop("each").iterations]
+
+    assert ended == {2: [], 0: [0], 1: [0, 1, 2]}
+    assert picture.loop("each").cost_usd == 1.5
+
+
+def test_a_text_in_it_is_offered_item_and_index() -> None:
+    structure = analyse(items())
+
+    offered = {name.text for name in names_at(structure, structure.workflow.node("mark"), _text())}
+
+    assert {"item", "index"} <= offered
+    assert not {"item"} & {name.text for name in names_at(structure, structure.workflow.node("all"), _text())}
+
+
+def _text() -> NamedText:
+    return NamedText("template", TextKind.TEMPLATE, "")
+
+
+def test_a_missing_aggregator_can_be_added() -> None:
+    whole = items()
+    broken = whole.model_copy(update={"nodes": tuple(there for there in whole.nodes if there.id != "gather")})
+    structure = analyse(broken)
+    (problem,) = [problem for problem in check_structure(structure) if problem.code == "missing-exit"]
+
+    (fix,) = fixes(problem, structure)
+
+    after, _ = fix.operation.apply(broken)
+    assert fix.title == "Add the missing aggregator"
+    assert after.node("aggregator").config == {"iterator": "each"}

@@ -1,0 +1,85 @@
+"""A second interpreter of iterators and loops inside one another, as short as it can be, written from the contract.
+
+A body is a chain of steps. Values are texts; an iterator splits its value into items and joins the results again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Puts a letter behind the text."""
+
+    letter: str
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Fails where the text ends with that letter."""
+
+    letter: str
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A loop of so many iterations."""
+
+    times: int
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Each:
+    """An iterator over the text with each of some letters behind it."""
+
+    letters: str
+    on_item_error: Literal["fail", "skip", "collect"]
+    mode: Literal["join", "first", "vote"]
+    at_once: int
+    body: tuple[Step, ...]
+
+
+Step: TypeAlias = "Mark | Refuse | Repeat | Each"
+
+
+class Failed(Exception):  # noqa: N818 - nothing of the engine's
+    """A step failed."""
+
+
+def interpret(steps: tuple[Step, ...], text: str) -> str:
+    """What the text becomes; raises `Failed`."""
+    for step in steps:
+        match step:
+            case Mark():
+                text += step.letter
+            case Refuse():
+                if text.endswith(step.letter):
+                    raise Failed
+            case Repeat():
+                for _ in range(step.times):
+                    text = interpret(step.body, text)
+            case Each():
+                text = _together(step, [_item(step, text + letter) for letter in step.letters])
+    return text
+
+
+def _item(step: Each, text: str) -> str | None:
+    try:
+        return interpret(step.body, text)
+    except Failed:
+        if step.on_item_error == "fail":
+            raise
+        return None
+
+
+def _together(step: Each, results: list[str | None]) -> str:
+    there = [result for result in results if result is not None]
+    if step.mode == "join":
+        kept = there if step.on_item_error == "skip" else [result or "" for result in results]
+        return "-".join(kept)
+    if not there:
+        return ""
+    return there[0] if step.mode == "first" else max(there, key=there.count)
