@@ -48,34 +48,49 @@ class Consent(QObject):
             self.remember(workflow)
             start()
         else:
-            self._worker.ask(partial(is_approved, workflow), partial(self._answered, session, workflow, reach, start))
+
+            def go_on() -> None:
+                session.is_trusted = True
+                self.before_run(session, start)
+
+            self._worker.ask(partial(is_approved, workflow), partial(self._answered, session.name, reach, go_on))
+
+    def before_going_on(self, name: str, workflow: Workflow, go_on: Callable[[], object]) -> None:
+        """Go on with a run of the history, after asking where its workflow is somebody else's.
+
+        Args:
+            name: What to call it.
+            workflow: The document as it ran.
+            go_on: What to do then.
+        """
+        reach = reach_in(analyse(workflow))
+        if not reach:
+            go_on()
+            return
+
+        def trusted() -> None:
+            self.remember(workflow)
+            go_on()
+
+        self._worker.ask(partial(is_approved, workflow), partial(self._answered, name, reach, trusted))
 
     def remember(self, workflow: Workflow) -> None:
         """Note that what a document says is the person's own work, or trusted."""
         self._worker.ask(partial(approve, workflow))
 
-    def _answered(
-        self, session: Session, workflow: Workflow, reach: Reach, start: Callable[[], object], is_known: bool
-    ) -> None:
-        def go_on() -> None:
-            session.is_trusted = True
-            self.remember(workflow)
-            start()
-
-        if session.workflow is not workflow:
-            self.before_run(session, start)  # it was changed in that moment
-        elif is_known:
+    def _answered(self, name: str, reach: Reach, go_on: Callable[[], object], is_known: bool) -> None:
+        if is_known:
             go_on()
-        else:
-            box = ask(
-                self._window,
-                f"Do you trust “{session.name}”?",
-                f"It has not been run here before. Beside models, it would use:\n\n{_listed(reach)}",
-                [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
-            )
-            cancel = box.escapeButton()
-            assert isinstance(cancel, QPushButton)
-            box.setDefaultButton(cancel)  # a key that was meant for something else must trust nothing
+            return
+        box = ask(
+            self._window,
+            f"Do you trust “{name}”?",
+            f"It has not been run here before. Beside models, it would use:\n\n{_listed(reach)}",
+            [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
+        )
+        cancel = box.escapeButton()
+        assert isinstance(cancel, QPushButton)
+        box.setDefaultButton(cancel)  # a key that was meant for something else must trust nothing
 
 
 def _listed(reach: Reach) -> str:

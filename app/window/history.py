@@ -22,10 +22,12 @@ from app.history.store_access import StoreAccess
 from app.history.store_run import StoredRun, read_outline
 from app.history.store_session import StoredSession
 from app.settings.models_list import model_names
+from app.window.consent import Consent
 from app.window.document import Document
 from app.window.history_page import HistoryPage, open_document
 from app.window.run_facts import models_of
 from app.window.run_options import options_of_past, usual_model
+from engine.document.files import loads
 from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.plan.build import build
@@ -59,6 +61,7 @@ class History(QObject):
         super().__init__(window)
         self._window = window
         self.access = StoreAccess(path, self)
+        self._consent = Consent(window)
         self.panel = RunsPanel(self.access, window.asker)
         self.compare: CompareWindow | None = None
         self.pages: dict[str, HistoryPage] = {}
@@ -78,7 +81,18 @@ class History(QObject):
         self._read(run_id, self._show)
 
     def resume(self, summary: RunSummary) -> None:
-        """Let a run go on; ask first where the document has changed, or a call of unknown outcome is made again."""
+        """Let a run go on; ask first where its workflow is somebody else's, has changed, or a call is made again."""
+        self._trusting(summary.run_id, lambda: self._resume(summary))
+
+    def _trusting(self, run_id: str, then: Callable[[], object]) -> None:
+        """Do something with a run once what it ran is trusted: a run may have been imported."""
+
+        def read(workflow: Workflow) -> None:
+            self._consent.before_going_on(workflow.name or run_id, workflow, then)
+
+        self._ask(lambda store: loads(store.document(run_id), source="The document of that run"), read)
+
+    def _resume(self, summary: RunSummary) -> None:
         opened = open_document(summary, self._window.documents.all)
 
         def asked(standing: Standing) -> None:
@@ -119,7 +133,11 @@ class History(QObject):
         if not run_id or self.access.store is None:
             document.session.refused.emit("Only a run that is kept can be forked. Run the workflow again, then fork.")
             return
-        self._ask(lambda store: read_place(store, run_id, place), lambda found: self._ask_for_fork(run_id, found))
+
+        def trusted() -> None:
+            self._ask(lambda store: read_place(store, run_id, place), lambda found: self._ask_for_fork(run_id, found))
+
+        self._trusting(run_id, trusted)
 
     def fork_current(self) -> None:
         """Fork from the iteration that is looked at."""
@@ -192,6 +210,7 @@ class History(QObject):
         store, window = self.access.store, self._window
         if store is None:
             return
+        self._consent.remember(plan.workflow)  # the person has made the changes just now
         models = (plan.changes.model,) if plan.changes.model else plan.parent.models
         options = options_of_past(models, window.engine, window.preferences)
         self._start(self._fork_page(plan.parent, plan.at, plan.workflow), lambda: fork(store, plan, options))
@@ -210,7 +229,10 @@ class History(QObject):
         def go_on(_plan: object) -> None:
             self._start(self._fork_page(summary, "", document), begin)
 
-        self._ask(lambda _store: build(document), go_on)  # where it does not run, there is no tab for it
+        def trusted() -> None:
+            self._ask(lambda _store: build(document), go_on)  # where it does not run, there is no tab for it
+
+        self._consent.before_going_on(document.name or summary.run_id, document, trusted)
 
     def _fork_page(self, parent: RunSummary, at: str, workflow: Workflow) -> HistoryPage:
         session = StoredSession(self._window.engine, self.access, workflow, f"{name_of(parent)} · fork")

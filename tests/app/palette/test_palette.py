@@ -85,11 +85,11 @@ def test_arrows_pass_over_headers_and_lead_back_to_the_filter(qtbot: QtBot, pale
     palette.filter.setFocus()
     QTest.keyClick(palette.filter, Qt.Key.Key_Down)
     visited = [palette.list.currentIndex().data()]
-    for _step in range(2):
+    for _step in range(3):
         QTest.keyClick(palette.list, Qt.Key.Key_Down)
         visited.append(palette.list.currentIndex().data())
-    assert visited == ["Input", "Output", "LLM"]
-    for _step in range(3):
+    assert visited == ["Input", "Output", "Subflow", "LLM"]
+    for _step in range(4):
         QTest.keyClick(palette.list, Qt.Key.Key_Up)
     qtbot.waitUntil(palette.filter.hasFocus)
 

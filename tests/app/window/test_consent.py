@@ -101,3 +101,23 @@ def test_a_file_that_only_calls_models_is_run_at_once(window: MainWindow, tmp_pa
     window.runs.run(document)
     assert document.session.run is not None
     ended(document, qtbot)
+
+
+def test_a_kept_run_of_a_workflow_that_nobody_here_approved_is_asked_about_before_it_goes_on(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window.history.access.open()
+    qtbot.waitUntil(lambda: window.history.access.store is not None)
+    document = window.documents.open_copy(searching())
+    window.runs.run(document)
+    ended(document, qtbot)
+    qtbot.waitUntil(lambda: is_approved(document.session.workflow))
+    (tmp_path / "approved.json").unlink()
+    store = window.history.access.store
+    assert store is not None
+    window.history.resume(store.find(document.session.run_id))
+    qtbot.waitUntil(lambda: not no_question(window))
+    assert question(window).text() == "Do you trust “Searching”?"
+    answer(window, "Cancel")
+    assert document.session.run is None
+    window.history.access.close()
