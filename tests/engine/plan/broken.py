@@ -189,7 +189,30 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         ),
         {"node": "a"},
     ),
+    # Subflows.
+    "no-subflow": (in_a_row("subflow"), {"node": "n", "field": "file"}),
+    "subflow-not-read": (in_a_row(("subflow", {"file": "part.loop.json"})), {"node": "n", "field": "file"}),
+    "bad-subflow": (
+        in_a_row(("subflow", {"file": "part.loop.json", "workflow": {"nodes": 5}})),
+        {"node": "n", "field": "file"},
+    ),
     # Loops.
+    "duplicate-name": (
+        document(looped({"judge": {"rubric": [{"name": "a"}, {"name": "a"}]}}), *LOOPED),
+        {"node": "loop", "field": "judge.rubric.1.name"},
+    ),
+    "no-weight": (
+        document(looped({"judge": {"rubric": [{"name": "a", "weight": 0.0}]}}), *LOOPED),
+        {"node": "loop", "field": "judge.rubric"},
+    ),
+    "no-expression": (
+        document(looped({"exit_conditions": [{"condition": "until"}]}), *LOOPED),
+        {"node": "loop", "field": "exit_conditions.0.until"},
+    ),
+    "unknown-condition": (
+        document(looped({"exit_conditions": [{"condition": "plugin", "plugin_condition": "moon"}]}), *LOOPED),
+        {"node": "loop", "field": "exit_conditions.0.plugin_condition"},
+    ),
     "no-items": (
         document(
             {"each": ("iterator", {"source": "list"}), "a": STEP, "gather": "aggregator", "out": "output"},
