@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+from engine import validate
 from engine.models.base import Reply, ToolCall
-from tests.engine.document.importing.files import DEV_CYCLE, canvas, card, evaluated, read, wire
+from tests.engine.document.importing.files import DEV_CYCLE, FAN_OUT, canvas, card, evaluated, read, wire
 from tests.engine.semantics.kit import Played, play
-from tests.engine.semantics.models import Answer, by_node, verdict
+from tests.engine.semantics.models import Answer, Call, by_node, verdict
 
 
 async def imported(foreign: str, answer: Answer, /, **inputs: str) -> Played:
@@ -128,3 +129,40 @@ steps:
     (prompt,) = played.model.prompts("act")
     assert prompt.startswith("Act.\n\nWhat weigh gave:\n")
     assert prompt.endswith("What look gave:\nheavy")
+
+
+async def test_for_each_runs_for_each_item_and_the_next_step_sees_all_results() -> None:
+    def writes(call: Call) -> str:
+        return "about Ulm" if "Ulm" in call.prompt else "about Bonn"
+
+    assert validate(read(FAN_OUT).workflow) == []
+    played = await imported(
+        FAN_OUT,
+        by_node(
+            list_cities=json.dumps({"cities": [{"name": "Ulm"}, {"name": "Bonn"}]}),
+            write=writes,
+            read=lambda call: call.prompt.splitlines()[-1].upper(),
+            sum_up="Two.",
+        ),
+    )
+    assert played.result.outputs == {"sum-up": "Two."}
+    assert played.gave("each_results") == ["ABOUT ULM", "ABOUT BONN"]
+    assert {"each[0].write", "each[1].read"} <= set(played.model.paths)
+    (second,) = [call.prompt for call in played.model.calls if call.path == "each[1].write"]
+    assert second.startswith("Write about it, number 1.\n\nItem 1:\n")
+    assert "ABOUT ULM" in played.model.prompts("sum_up")[0]
+
+
+async def test_an_iterator_of_a_canvas_gathers_its_results() -> None:
+    text = canvas(
+        [
+            card("in", "input", name="text", dataType="array", defaultValue=["a", "b"]),
+            card("each", "iterator", mode="sequential"),
+            card("draft", "llm", prompt="{{input}}"),
+            card("all", "aggregator", strategy="array"),
+            card("out", "output", name="out"),
+        ],
+        [wire("in", "each"), wire("each", "draft"), wire("draft", "all"), wire("all", "out")],
+    )
+    assert validate(read(text).workflow) == []
+    assert (await imported(text, lambda call: call.prompt.upper())).out == ["A", "B"]

@@ -12,7 +12,7 @@ from engine.document.files import load
 from engine.models.base import Reply, ToolCall
 from engine.runner.declared import declared_inputs
 from tests.engine.semantics.kit import Played, play
-from tests.engine.semantics.models import Answer, by_node, verdict
+from tests.engine.semantics.models import Answer, Call, by_node, verdict
 
 NAMES = sorted(file.name.removesuffix(".loop.json") for file in templates_folder().glob("*.loop.json"))
 
@@ -188,3 +188,17 @@ async def test_the_best_of_several_tries_comes_out() -> None:
     played = await template("best-of-several", write=["a", "b", "c", "d"], judge=scores)
     assert played.result.outputs["best"] == "b"
     assert [record["result"] for record in played.result.outputs["tries"]] == ["a", "b", "c", "d"]
+
+
+async def test_many_texts_are_summed_up_each_in_a_loop_and_then_together() -> None:
+    def summarise(call: Call) -> str:
+        return f"sum of {call.indices[0]}"
+
+    played = await template("map-reduce-summary", summarise=summarise, combine="The report.")
+    assert played.result.outputs == {"report": "The report."}
+    (prompt,) = played.model.prompts("combine")
+    assert prompt.startswith("sum of 0\n\nsum of 1\n\nsum of 2")
+    assert [call.path for call in played.model.calls if call.node == "summarise" and call.indices[0] == 2] == [
+        "each[2].loop[0].summarise",
+        "each[2].loop[1].summarise",
+    ]
