@@ -33,8 +33,10 @@ class ToolConfig(NodeConfig):
         default="off",
         title="Use earlier results again",
         description=(
-            "off: the tool is called each time. repeatable, always: what it gave earlier for the same arguments is "
-            "used again, and the tool is not called; not for tools that change something. Needs the history."
+            "off: the tool is called each time. "
+            "repeatable: what it gave earlier for the same arguments is used again. "
+            "always: likewise, for tools make no difference there. "
+            "The tool is then not called, so leave it off for one that changes something. Needs the history."
         ),
         json_schema_extra={"group": "more"},
     )

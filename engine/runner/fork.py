@@ -84,13 +84,15 @@ def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> 
     graphs: list[GraphPlan] = []
     after: list[frozenset[str]] = []
     graph, judge = plan.graph, None
-    for step in place.steps:
+    for number, step in enumerate(place.steps, 1):
         node = _find(graph, judge, step.node)
         if node is None:
             ids = ", ".join(node.id for node in graph.nodes)
             raise PlaceError(f'There is no node "{step.node}" at that place ({place}).', f"There are: {ids}.")
         if step.index is not None and not node.is_repeated:
             raise PlaceError(f'"{step.node}" is no loop, and has no iterations ({place}).', f"Write {step.node}.")
+        if step.index is None and number < len(place.steps) and (node.is_repeated or node.body is None):
+            raise PlaceError(f"{place} is no place in a run.", f"In which iteration? Write {step.node}[0].")
         nodes.append(node)
         graphs.append(graph)
         judged = frozenset({judge.id}) if judge is not None and judge is not node else frozenset[str]()

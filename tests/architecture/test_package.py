@@ -106,7 +106,9 @@ def test_the_installed_program_has_its_templates(installed: Path, tmp_path: Path
 def test_the_installed_program_searches_its_handbook(installed: Path, tmp_path: Path):
     file = tmp_path / "search.loop.json"
     file.write_text(json.dumps(_SEARCH), encoding="utf-8")
-    result = json.loads(_program(installed, tmp_path, "run", str(file), "--allow", "-i", "query=stable output", "--json"))
+    result = json.loads(
+        _program(installed, tmp_path, "run", str(file), "--allow", "-i", "query=stable output", "--json")
+    )
     passages = result["outputs"]["passages"]
     assert passages
     assert all((ROOT / "resources" / "handbook" / passage["file"]).is_file() for passage in passages)

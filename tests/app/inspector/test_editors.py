@@ -511,9 +511,17 @@ def test_an_object_has_its_own_fields_and_is_gone_when_all_are_empty(one_node: O
     assert "judge" not in bench.config("it")
 
 
-def test_a_problem_of_an_object_is_shown_at_its_field_also_behind_the_fold(one_node: OneNode) -> None:
-    bench = one_node("loop", exit_condition="judge", judge={"criteria": "{{nothing}}", "runs": 0})
+def test_a_problem_of_an_object_is_shown_at_its_field(one_node: OneNode) -> None:
+    bench = one_node("loop", exit_condition="judge", judge={"criteria": "{{unclosed"})
+    bench.analysed()
     judge = bench.editor("judge")
     assert judge.main.rows["criteria"].has_problems
-    assert judge.fold.isChecked()
+    assert not judge.fold.isChecked()
+
+
+def test_a_problem_behind_the_fold_of_an_object_opens_it(one_node: OneNode) -> None:
+    bench = one_node("loop", exit_condition="judge", judge={"criteria": "It rhymes.", "runs": 0})
+    bench.analysed()
+    judge = bench.editor("judge")
     assert judge.more.rows["runs"].has_problems
+    assert judge.fold.isChecked()

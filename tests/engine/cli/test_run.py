@@ -234,7 +234,9 @@ def test_file_tools_read_the_folder_that_is_named(program: Program, tmp_path: Pa
     (tmp_path / "other" / "note.txt").write_text("there")
     (tmp_path / "note.txt").write_text("here")
     file = write(tmp_path, reader("note.txt"))
-    assert program("run", file, "--allow", "--json", "--folder", tmp_path / "other").json["outputs"] == {"result": "there"}
+    assert program("run", file, "--allow", "--json", "--folder", tmp_path / "other").json["outputs"] == {
+        "result": "there"
+    }
 
 
 def test_code_runs_only_where_it_is_allowed(program: Program, tmp_path: Path):

@@ -87,9 +87,7 @@ def test_a_workflow_that_contains_itself_directly_or_not_is_an_error(tmp_path: P
     assert problem.message == 'In "b.loop.json": The workflow "a.loop.json" contains itself.'
 
 
-@pytest.mark.parametrize(
-    "file", ["/etc/passwd", "\\\\host\\x.loop.json", "C:\\x.loop.json", "//host/x.loop.json"]
-)
+@pytest.mark.parametrize("file", ["/etc/passwd", "\\\\host\\x.loop.json", "C:\\x.loop.json", "//host/x.loop.json"])
 def test_a_file_on_another_drive_or_machine_is_not_asked_for(tmp_path: Path, file: str) -> None:
     _, (problem,) = refreshed(outer(file), tmp_path / "outer.loop.json")
     assert (problem.code, problem.severity) == ("subflow-elsewhere", "error")
