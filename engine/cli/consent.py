@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.document.model import Workflow
 from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from engine.document.model import Workflow
 
 Allow = Annotated[
     bool,

@@ -57,7 +57,8 @@ def program(
 ) -> None:
     """Run workflows in which a language model improves its own work.
 
-    Exit codes: 0 done, 1 the run failed, 2 wrong use or a document with problems, 130 interrupted.
+    Exit codes: 0 done, 1 the run failed, 2 wrong use or a document with problems, 3 the run waits for a person,
+    130 interrupted.
 
     Example: loopwright run self-refine
     """
