@@ -121,7 +121,7 @@ def test_a_run_that_names_itself_as_its_parent_is_listed_all_the_same(program: P
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--status", "dead"], '"dead" is no status of a run. The statuses are: running, paused, waiting, interrupted, '),
+        (["--status", "dead"], '"dead" is no status of a run. The statuses are: running, paused, waiting, '),
         (["--since", "soon"], '"soon" is no time for --since. Write 2026-11-28, '),
         (["--until", "99999999w"], '"99999999w" is no time for --until. '),
         (["--parent", "zz"], 'There is no run "zz" in the history. '),
