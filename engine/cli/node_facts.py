@@ -25,6 +25,8 @@ _LIMITS: Final = (
 )
 
 
+_DEEPEST_REFERENCE: Final = 10
+
 _KINDS: Final = {
     "string": "text",
     "integer": "whole number",
@@ -122,10 +124,12 @@ def _as_json(value: object) -> str:
 
 
 def _entry_fields(name: str, field: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[FieldFacts]:
-    for entry in _shapes(field.get("items", {}), schema):
+    for entry in _shapes(field.get("items"), schema):
         for inner, inner_field in entry.get("properties", {}).items():
-            default = _as_json(inner_field["default"]) if "default" in inner_field else ""
-            yield _field(f"{name}[].{inner}", inner_field, schema, default)
+            if isinstance(inner_field, dict):
+                declared = cast("dict[str, Any]", inner_field)
+                default = _as_json(declared["default"]) if "default" in declared else ""
+                yield _field(f"{name}[].{inner}", declared, schema, default)
 
 
 def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], default: str) -> FieldFacts:
@@ -141,15 +145,22 @@ def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], defau
     )
 
 
-def _shapes(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The alternatives of a field's schema, references followed."""
-    if "$ref" in field:
-        yield from _shapes(schema["$defs"][field["$ref"].rpartition("/")[2]], schema)
-    elif "anyOf" in field:
-        for alternative in field["anyOf"]:
-            yield from _shapes(alternative, schema)
+def _shapes(field: Any, schema: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """The alternatives of a field's schema, references followed as far as they say something new.
+
+    A tool's schema may be a server's: `true` is a schema too, and a reference may lead to itself.
+    """
+    if not isinstance(field, dict) or depth > _DEEPEST_REFERENCE:
+        return
+    part = cast("dict[str, Any]", field)
+    if "$ref" in part:
+        name = str(part["$ref"]).rpartition("/")[2]
+        yield from _shapes(schema.get("$defs", {}).get(name), schema, depth + 1)
+    elif "anyOf" in part:
+        for alternative in part["anyOf"]:
+            yield from _shapes(alternative, schema, depth + 1)
     else:
-        yield field
+        yield part
 
 
 def _kind(shape: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 _HANDED_ON: Final = (
     ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -24,6 +24,11 @@ _HANDED_ON: Final = (
         *("PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
     )
 )
+
+_DRAINED: Final = 65_536
+
+_PIPES_S: Final = 1.0
+"""How long to wait, in seconds, for the pipes of a process that has ended: something that it started may hold them."""
 
 _NEW_GROUP: Final = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0
 
@@ -79,3 +84,25 @@ def end_process(process: asyncio.subprocess.Process) -> None:
         elif process.returncode is None:
             command = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
             subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - no text of others is in it
+
+
+async def end_and_wait(process: asyncio.subprocess.Process) -> None:
+    """End a process and all that it started, and wait until it is gone.
+
+    What it still had to say is read and thrown away: `Process.wait` waits for the pipes to end, and a pipe whose reader
+    has stopped because it was full never does. Nothing else may be reading from them.
+    """
+    end_process(process)
+    rests = [asyncio.create_task(_drain(stream)) for stream in (process.stdout, process.stderr) if stream is not None]
+    await has_exited(process)
+    _, waiting = await asyncio.wait(rests, timeout=_PIPES_S)
+    for rest in waiting:
+        rest.cancel()
+    # asyncio closes pipes that have not ended in no other way.
+    transport = cast("asyncio.SubprocessTransport", vars(process)["_transport"])
+    transport.close()
+
+
+async def _drain(stream: asyncio.StreamReader) -> None:
+    while await stream.read(_DRAINED):
+        pass

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from engine.tools.base import ToolContext, ToolError
 from engine.tools.parameters import Text
-from engine.tools.processes import end_process, has_exited, small_environment, start_process
+from engine.tools.processes import end_and_wait, end_process, has_exited, small_environment, start_process
 from engine.values import Value
 
 MAX_OUTPUT_BYTES: Final = 1_000_000
@@ -103,8 +103,7 @@ async def run_program(name: str, arguments: Sequence[str], given: Given, context
                 "Let it write less, or to a file.",
             ) from error
         finally:
-            end_process(process)
-            await process.wait()
+            await end_and_wait(process)
 
 
 @contextlib.asynccontextmanager
@@ -127,6 +126,7 @@ async def _outcome(process: asyncio.subprocess.Process, text: str) -> Value:
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     return {
         "exit_code": process.returncode,
         "stdout": output.result().decode("utf-8", "replace"),

@@ -100,11 +100,27 @@ def _plain(value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(value, dict):
         return {}
     declared = cast("dict[str, Any]", value)
-    if not _ends(declared, schema, 0):
+    if not _ends(declared, schema, 0) or not _is_schema(declared, schema):
         declared = {"description": declared.get("description")}
     texts = {key: declared[key] for key in ("title", "description") if isinstance(declared.get(key), str)}
     rest = {key: part for key, part in declared.items() if key not in {"title", "description"}}
     return {**texts, **rest}
+
+
+def _is_schema(declared: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Whether it is a JSON Schema whose references are all to definitions of its own."""
+    import jsonschema_rs
+
+    whole = {key: schema[key] for key in ("$schema", "$defs") if key in schema} | {"properties": {"it": declared}}
+    try:
+        jsonschema_rs.validator_for(whole, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions())
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(uri)
 
 
 def _ends(declared: Any, schema: Mapping[str, Any], depth: int) -> bool:

@@ -17,7 +17,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from engine.tools.base import ToolError
 from engine.tools.mcp.life import MAX_MESSAGE_BYTES, Life
-from engine.tools.processes import end_process, has_exited, small_environment, start_process
+from engine.tools.processes import end_and_wait, end_process, has_exited, small_environment, start_process
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -60,7 +60,7 @@ async def stdio_line(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await process.wait()
+        await end_and_wait(process)
 
 
 async def _started(name: str, command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,26 @@ async def test_what_writes_too_much_is_stopped() -> None:
     code = f"import sys\nwhile True: sys.stdout.write('x' * {MAX_OUTPUT_BYTES // 4})"
     with pytest.raises(ToolError, match="wrote more than 1,000,000 bytes, and was stopped"):
         await python(code)
+
+
+async def test_a_pipe_that_is_full_does_not_keep_the_end_from_being_seen() -> None:
+    many = "import os\nwhile True: os.write(1, b'x' * 1_000_000); os.write(2, b'x' * 1_000_000)"
+    async with asyncio.timeout(30):
+        for _ in range(10):
+            with pytest.raises(ToolError, match="wrote more than 1,000,000 bytes, and was stopped"):
+                await python(many)
+
+
+@posix_only
+async def test_one_that_escapes_with_the_pipes_does_not_hold_the_tool(tmp_path: Path) -> None:
+    code = (
+        "import subprocess; escaped = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        "open('told', 'w').write(str(escaped.pid))\nescaped.wait()"
+    )
+    async with asyncio.timeout(30):
+        with pytest.raises(ToolError, match=r"took longer than 1 s, and was stopped"):
+            await python(code, ToolContext(folder=tmp_path, allow_code=True), timeout_s=1)
+    os.kill(int((tmp_path / "told").read_text()), signal.SIGKILL)
 
 
 @posix_only

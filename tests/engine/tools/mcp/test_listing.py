@@ -65,6 +65,10 @@ def test_a_parameter_without_a_usable_name_is_left_out_or_makes_the_tool_unusabl
         {"properties": {"a": {"$ref": "https://example.org/schema"}}},
         {"properties": {"a": {"type": "elephant"}}, "required": "a"},
         LOOP,
+        {"properties": {"a": {"items": []}, "b": {"items": None}, "c": {"enum": None}, "d": {"items": False}}},
+        {"properties": {"a": {"items": {"anyOf": [True, {"properties": {"b": False}}]}}}},
+        {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}, "properties": {"a": {"items": {"$ref": "#/$defs/A"}}}},
+        {"properties": {"a": {"items": {"$ref": "#/$defs/Missing"}}}},
     ],
 )
 def test_any_schema_has_ports_and_facts(schema: dict[str, Any]) -> None:
@@ -83,7 +87,7 @@ declared = st.dictionaries(keywords, json_values, max_size=4) | json_values
 
 
 @given(st.dictionaries(st.text(max_size=6), declared, max_size=4))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=200)
 def test_a_hostile_schema_does_no_harm(properties: dict[str, Any]) -> None:
     _has_ports_and_facts({"properties": properties, "required": list(properties)})
 
