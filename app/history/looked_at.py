@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.history.crumbs import loops_of
-from app.history.stopping import given_in, sentence
 from app.runs.picture import NO_LOOP, LoopPicture
+from app.runs.stopping import given_in, unit_of, why
 from app.session import Session
 from engine.document.model import Workflow
 from engine.nodes.loop_config import LoopConfig
@@ -59,6 +59,11 @@ class LookedAt:
         return loop_config(self._session.run_workflow or Workflow(), self.loop_id)
 
     @property
+    def unit(self) -> str:
+        """What one pass through its body is called: `item` of an iterator, `iteration` of a loop."""
+        return unit_of(self._session.run_workflow or Workflow(), self.loop_id)
+
+    @property
     def path(self) -> str:
         """The path of its run: `loop`, `outer[1].inner`."""
         picture = self._session.picture
@@ -75,10 +80,10 @@ class LookedAt:
         Args:
             similarity: Of its last two results, from 0 to 1; None where it is not known.
         """
-        picture, loop = self._session.picture, self.loop
-        error = "" if picture is None else picture.node(self.loop_id, self._session.chosen).error
-        given = self.given(len(loop.iterations) - 1) if loop.exit_reason else None
-        return sentence(loop, self.config, error=error, similarity=similarity, given=given)
+        picture, workflow = self._session.picture, self._session.run_workflow
+        if picture is None or workflow is None:
+            return ""
+        return why(workflow, picture, self._session.registry, self._session.chosen, self.loop_id, similarity)
 
     def given(self, index: int) -> dict[str, Value]:
         """What the nodes of its body gave in an iteration; nothing where no expression asks for it."""
@@ -125,4 +130,6 @@ class LookedAt:
             return NO_RUN
         if self.loop.exit_reason:
             return self.why()
+        if self.unit == "item":
+            return "There was no item to work on." if picture.is_over else "No item has begun yet."
         return "The loop made no iteration." if picture.is_over else "The loop has not begun yet."

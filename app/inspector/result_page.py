@@ -9,10 +9,11 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from app.inspector.iteration_list import IterationList
 from app.inspector.note_line import NoteLine
 from app.inspector.part_view import PartView
-from app.inspector.result_parts import Part, loop_sentence, parts_of
+from app.inspector.result_parts import Part, parts_of
 from app.inspector.row import ProblemLines
 from app.inspector.words import STATE_ICONS, cost_words, facts, state_words, token_words
 from app.runs.picture import NO_LOOP, NodePicture, NodeState, RunPicture
+from app.runs.stopping import why
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT, Theme
@@ -140,7 +141,8 @@ class ResultPage(QWidget):
         self.sentence.setVisible(loop is not NO_LOOP)
         self.iterations.setVisible(bool(loop.iterations))
         if picture is not None and node_id is not None and loop is not NO_LOOP:
-            self.sentence.setText(loop_sentence(loop))
+            session, ran = self._session, self._session.run_workflow or self._session.workflow
+            self.sentence.setText(why(ran, picture, session.registry, session.chosen, node_id))
             path = picture.path_of(node_id, self._session.chosen)
             self.iterations.show_loop(path, loop, self._session.chosen.get(node_id))
 

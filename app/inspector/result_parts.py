@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.inspector.words import cost_words, token_words, usage_words, value_text
-from app.runs.picture import LoopPicture, NodePicture, NodeState
+from app.runs.picture import NodePicture, NodeState
 from engine.nodes.spec import ModelCall
 from engine.runner.events import LoopIterationCompleted
-from engine.runner.words import money, seconds, stop_sentence
+from engine.runner.words import money, seconds
 from engine.values import Value, compact_json
 
 _ROLES: Final = {
@@ -87,18 +87,6 @@ def _parameters(call: ModelCall) -> list[str]:
     if request.schema is not None:
         told.append("structured")
     return told
-
-
-def loop_sentence(loop: LoopPicture) -> str:
-    """How far a loop has come, or why it stopped."""
-    if loop.exit_reason:
-        sentence = stop_sentence(loop.exit_reason, len(loop.iterations), loop.total or None)
-        if loop.returned is not None and loop.returned != len(loop.iterations) - 1:
-            sentence += f" It gave the result of iteration {loop.returned + 1}."
-        return sentence
-    if loop.current < 0:
-        return "No iteration has begun yet."
-    return f"At iteration {loop.current + 1} of at most {loop.total}."
 
 
 def iteration_line(iteration: LoopIterationCompleted, *, is_returned: bool) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.runs.picture import node_of, steps_of
+from app.runs.picture import RunPicture, node_of, steps_of
+from app.runs.stopping import sentence
 from engine.document.model import Workflow
 from engine.document.wording import one_line
 from engine.runner.events import (
@@ -33,7 +34,8 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
-from engine.runner.words import money, seconds, stop_sentence, tokens
+from engine.runner.words import money, seconds, tokens
+from engine.store.stopping import loop_config
 from engine.values import to_text
 
 PREVIEW: Final = 120
@@ -67,18 +69,20 @@ class LogWriter:
     """Makes lines of the events of one run, in their order.
 
     Args:
-        titles: What to call each node, by its id; a node that is not in it is called by its id.
+        workflow: The document that runs; None where it is not known.
     """
 
-    def __init__(self, titles: Mapping[str, str] | None = None) -> None:
-        self._titles = titles or {}
-        self._totals: dict[str, int] = {}
+    def __init__(self, workflow: Workflow | None = None) -> None:
+        self._workflow = workflow or Workflow()
+        self._titles = titles_of(workflow)
+        # Of loops only.
+        self._loops = RunPicture({})
 
     def lines(self, event: AnyEvent) -> Iterator[LogLine]:
         """The lines of one event; none for most that only say that something goes on."""
         node = node_of(event.path)
-        if isinstance(event, LoopIterationStarted):
-            self._totals[event.path] = event.total
+        if isinstance(event, LoopIterationStarted | LoopIterationCompleted | LoopCompleted):
+            self._loops.apply(event)
         for level, text in self._told(event):
             where = f"{place(event.path, self._titles)}: " if event.path else ""
             yield LogLine(event.time, node, level, where + " ".join(text.split()))
@@ -101,10 +105,11 @@ class LogWriter:
             case NodeRetrying():
                 yield "warning", f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}"
             case LoopIterationCompleted():
-                yield "info", iteration_line(event, self._totals.get(event.path))
+                yield "info", iteration_line(event, self._loops.loops[event.path].total)
                 yield from (("warning", warning) for warning in event.warnings)
             case LoopCompleted():
-                yield "info", stop_sentence(event.exit_reason, event.iterations_run, self._totals.get(event.path))
+                loop = self._loops.loops[event.path]
+                yield "info", sentence(loop, loop_config(self._workflow, event.path))
                 yield from (("warning", warning) for warning in event.warnings)
             case BudgetWarning():
                 yield "warning", f"most of the budget is spent: {spent(event.spent, event.limit, event.unit)}"

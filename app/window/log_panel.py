@@ -166,7 +166,7 @@ class LogPanel(QWidget):
             self.view.scrollToBottom()
 
     def _follow(self) -> None:
-        self._writer = LogWriter(titles_of(self._session.run_workflow))
+        self._writer = LogWriter(self._session.run_workflow)
         if self._session.run is not None:  # a run of the history is handed over by whoever read it
             self._session.run.events.connect(self.take)
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from app.history.crumbs import Crumb, crumbs
 from app.history.series import Kind, scale, ticks
-from app.history.stopping import findings, sentence, threshold
+from app.history.stopping import findings, threshold
 from app.history.words import MOST, beginning, cost, facts, token_count, verdict
-from app.runs.picture import RunPicture
+from app.runs.picture import LoopPicture, RunPicture
+from app.runs.stopping import sentence
 from engine.models.base import Usage
 from engine.nodes.loop_config import LoopConfig
 from tests.app.history.loops import begin, end, iteration, nested, told
@@ -90,6 +91,11 @@ def test_the_sentence_has_the_values_that_were_tested() -> None:
     assert findings(loop, 1, config).splitlines()[0] == "Similarity 96.2 % ≥ 95 %"
     assert threshold(config) == 0.95
     assert threshold(LoopConfig()) is None
+
+
+def test_the_sentence_says_how_far_a_loop_has_come() -> None:
+    assert sentence(LoopPicture(), LoopConfig()) == "No iteration has begun yet."
+    assert sentence(LoopPicture(total=4, current=1), LoopConfig()) == "At iteration 2 of at most 4."
 
 
 def test_the_sentence_names_another_iteration_that_was_returned() -> None:

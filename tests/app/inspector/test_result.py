@@ -15,11 +15,11 @@ from PySide6.QtTest import QTest
 from app.inspector.inspector import RESULT
 from app.inspector.long_text import FIRST, LongText, shown
 from app.inspector.result_page import NO_RUN
-from app.inspector.result_parts import first_words, iteration_line, loop_sentence
+from app.inspector.result_parts import first_words, iteration_line
 from app.inspector.words import cost_words, state_words, usage_words, value_text
-from app.runs.picture import LoopPicture, NodePicture, NodeState
+from app.runs.picture import NodePicture, NodeState
 from engine.document.builder import Builder
-from engine.document.node_operations import SetEnabled
+from engine.document.node_operations import SetConfig, SetEnabled
 from engine.models.base import Usage
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.options import RunOptions
@@ -88,6 +88,19 @@ def test_the_chosen_iteration_is_shown_and_named(open_inspector: OpenInspector, 
     assert texts(bench)["Reply"] == "two"
     bench.select("text")
     assert bench.inspector.tabs.tabText(RESULT) == "Result"
+
+
+def test_a_loop_that_stopped_by_itself_says_so_with_the_figures(
+    open_inspector: OpenInspector, refine_script: Path
+) -> None:
+    bench = at_result(open_inspector, "loop")
+    for name, value in (("exit_condition", "stable_output"), ("stability_threshold", 0.1)):
+        assert bench.session.do(SetConfig("loop", (name,), value))
+    bench.run(refine_script, task="a note")
+    # Of "two" and "three" the first letter of five is the same, of "one" and "two" none.
+    assert bench.inspector.result.sentence.text() == (
+        "Stopped after 3 of 3: this result is 20 % the same as the one before (threshold 10 %)."
+    )
 
 
 def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
@@ -301,8 +314,3 @@ def test_words_for_states_costs_and_values() -> None:
     assert "\n" not in value_text(["long"] * 10_000)
     assert first_words("a\n b") == "a b"
     assert first_words("word " * 100).endswith("…")
-    assert loop_sentence(LoopPicture()) == "No iteration has begun yet."
-    assert loop_sentence(LoopPicture(total=4, current=1)) == "At iteration 2 of at most 4."
-    assert loop_sentence(LoopPicture(total=4, current=3, exit_reason="budget", returned=0)).endswith(
-        "It gave the result of iteration 1."
-    )

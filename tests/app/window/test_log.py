@@ -11,6 +11,7 @@ from app.window.document import Document
 from app.window.log_lines import LogLine, LogWriter, place
 from app.window.log_panel import MOST_LINES, LogPanel
 from app.window.main_window import MainWindow
+from engine.document.model import Node, Workflow
 from engine.models.base import Usage
 from engine.runner.events import (
     AnyEvent,
@@ -38,6 +39,9 @@ from tests.app.conftest import MakeSession
 from tests.app.window.conftest import ended
 
 USAGE = Usage(10, 2)
+STABLE = {"exit_condition": "stable_output", "stability_threshold": 0.8}
+WHY = "Stopped after 1 of 3: this result is 81 % the same as the one before (threshold 80 %)."
+WORKFLOW = Workflow(nodes=(Node(id="loop", type="loop", config=STABLE),))
 
 
 def event(kind: Any, path: str, *values: Any) -> AnyEvent:
@@ -45,7 +49,7 @@ def event(kind: Any, path: str, *values: Any) -> AnyEvent:
 
 
 def told(*events: AnyEvent) -> list[tuple[str, str, str]]:
-    writer = LogWriter()
+    writer = LogWriter(WORKFLOW)
     return [(line.level, line.node, line.text) for one in events for line in writer.lines(one)]
 
 
@@ -111,7 +115,7 @@ def test_each_event_that_matters_has_its_line() -> None:
             "loop: iteration 1 of 3 · continue · score 3.5 · similarity 81% · $0.0020 · 1.2 s · the words",
         ),
         ("warning", "loop", "loop: odd"),
-        ("info", "loop", "loop: Stopped after 1 of 3: the result no longer changed."),
+        ("info", "loop", f"loop: {WHY}"),
         ("warning", "loop", "loop: nearly"),
         ("warning", "", "most of the budget is spent: $0.8000 of $1.00"),
         ("warning", "loop", "loop: most of the budget is spent: 80 of 100 tokens"),

@@ -1,0 +1,98 @@
+"""Why a loop stopped or how far it has come, in the words of the engine: the same in panels, inspector and log.
+
+No Qt here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.runs.picture import LoopPicture, RunPicture
+from engine.document.model import Workflow
+from engine.nodes.loop_config import LoopConfig
+from engine.nodes.pairs import ITERATOR
+from engine.nodes.registry import Registry
+from engine.store.stopping import loop_config, why_stopped
+from engine.values import Value
+
+
+def unit_of(workflow: Workflow, loop_id: str) -> str:
+    """What to call one pass through the body: `item` of an iterator, `iteration` of a loop."""
+    node = workflow.nodes_by_id.get(loop_id)
+    return "item" if node is not None and node.type == ITERATOR.start else "iteration"
+
+
+def sentence(
+    loop: LoopPicture,
+    config: LoopConfig,
+    *,
+    unit: str = "iteration",
+    error: str = "",
+    similarity: float | None = None,
+    given: Mapping[str, Value] | None = None,
+) -> str:
+    """Why a loop stopped, or how far it has come.
+
+    Args:
+        loop: The run of the loop.
+        config: Its settings.
+        unit: What to call one pass through its body.
+        error: What failed, where an error ended it.
+        similarity: Of its last two results, from 0 to 1; None where it is not known.
+        given: What the nodes of its body gave in its last iteration, by id.
+    """
+    if not loop.exit_reason:
+        return _standing(loop, unit)
+    total, last = loop.total or None, len(loop.iterations) - 1
+    words = why_stopped(
+        config, loop.iterations, loop.exit_reason, total, error=error, similarity=similarity, given=given
+    )
+    is_other = loop.returned is not None and loop.returned != last
+    return f"{words} It gave the result of iteration {(loop.returned or 0) + 1}." if is_other else words
+
+
+def why(
+    workflow: Workflow,
+    picture: RunPicture,
+    registry: Registry,
+    chosen: Mapping[str, int],
+    loop_id: str,
+    similarity: float | None = None,
+) -> str:
+    """Why the run of a loop that is looked at stopped, or how far it has come.
+
+    Args:
+        workflow: The document as it ran.
+        picture: The run.
+        registry: The node types.
+        chosen: The iterations that are looked at, by loop id.
+        loop_id: The loop.
+        similarity: Of its last two results, from 0 to 1; None where it is not known.
+    """
+    loop, path, config = picture.loop(loop_id, chosen), picture.path_of(loop_id, chosen), loop_config(workflow, loop_id)
+    given: dict[str, Value] = {}
+    if loop.exit_reason and config.until.strip():
+        given = given_in(workflow, picture, registry, loop_id, f"{path}[{len(loop.iterations) - 1}]")
+    error, unit = picture.node(loop_id, chosen).error, unit_of(workflow, loop_id)
+    return sentence(loop, config, unit=unit, error=error, similarity=similarity, given=given)
+
+
+def given_in(workflow: Workflow, picture: RunPicture, registry: Registry, loop_id: str, place: str) -> dict[str, Value]:
+    """What the nodes of a loop's body gave in one iteration (`loop[2]`), by id, as expressions see it."""
+    found: dict[str, Value] = {}
+    for node in workflow.nodes:
+        execution = picture.nodes.get(f"{place}.{node.id}") if picture.parents.get(node.id) == loop_id else None
+        spec = registry.find(node.type)
+        if execution is not None and execution.outputs and spec is not None:
+            found[node.id] = spec.recorded(dict(execution.outputs))
+    return found
+
+
+def _standing(loop: LoopPicture, unit: str) -> str:
+    """How far a loop has come that has not stopped."""
+    if loop.current < 0:
+        return f"No {unit} has begun yet."
+    if unit == "item":
+        ended = len(loop.iterations) + len(loop.out_of_turn)
+        return f"{ended} of {loop.total} item{'' if loop.total == 1 else 's'} done."
+    return f"At iteration {loop.current + 1} of at most {loop.total}."
