@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.bridge import EngineThread
 from app.history.fork_dialog import ForkDialog
-from app.runs.picture import NodeState
+from app.runs.executions import NodeState
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.theme.style import Style

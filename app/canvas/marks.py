@@ -9,7 +9,8 @@ from typing import Final
 from app.canvas.overlay import CardState
 from app.canvas.pipe_item import Flow
 from app.canvas.region_label import LoopFacts
-from app.runs.picture import NodePicture, NodeState, RunPicture
+from app.runs.executions import NodePicture, NodeState
+from app.runs.picture import RunPicture
 from engine.document.model import Node
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
 from engine.nodes.spec import AnySpec

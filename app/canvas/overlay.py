@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.card import words_of
 from app.canvas.look import fonts, growth, icon_path, look, pen, zoom_of
-from app.runs.picture import NodeState
+from app.runs.executions import NodeState
 from app.theme.lines import elided
 from app.theme.tokens import FONT_SIZE_SMALL
 

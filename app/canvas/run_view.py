@@ -18,7 +18,7 @@ from app.canvas.overlay import CardState, StateItem
 from app.canvas.pipe_item import Flow
 from app.canvas.region_label import LoopFacts
 from app.canvas.travel import Travels
-from app.runs.picture import NodeState
+from app.runs.executions import NodeState
 from engine.document.problems import Severity
 
 if TYPE_CHECKING:

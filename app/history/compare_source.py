@@ -12,7 +12,8 @@ from typing import Final
 from app.history.runs_words import full_title_of, place_words
 from app.history.store_run import StoredRun, read_level, read_outline
 from app.inspector.words import value_text
-from app.runs.picture import NodePicture, RunPicture
+from app.runs.executions import NodePicture
+from app.runs.picture import RunPicture
 from engine.plan.structure import Structure
 from engine.runner.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
 from engine.store.base import Store

@@ -21,7 +21,7 @@ from app.history.words import facts
 from app.inspector.part_view import PartView
 from app.inspector.result_page import ResultPage
 from app.inspector.result_parts import Part
-from app.runs.picture import NOTHING
+from app.runs.executions import NOTHING
 from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT

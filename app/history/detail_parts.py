@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.inspector.result_parts import Part
-from app.runs.picture import LoopPicture
+from app.runs.executions import LoopPicture
 from engine.document.model import Workflow
 
 RESULT: Final = "result"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.history.crumbs import loops_of
-from app.runs.picture import NO_LOOP, LoopPicture
+from app.runs.executions import NO_LOOP, LoopPicture
 from app.runs.stopping import given_in, unit_of, why
 from app.session import Session
 from engine.document.model import Workflow

@@ -12,7 +12,7 @@ from app.history.detail_parts import Tab
 from app.history.table import ROW_HEIGHT
 from app.inspector.result_page import STATE_COLOURS
 from app.inspector.words import STATE_ICONS, state_words
-from app.runs.picture import NodePicture, NodeState
+from app.runs.executions import NodePicture, NodeState
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from app.history.similarities import Similarities
-from app.runs.picture import NO_LOOP, LoopPicture
+from app.runs.executions import NO_LOOP, LoopPicture
 from app.theme.tokens import Theme
 from engine.nodes.spec import Category
 from engine.runner.events import LoopIterationCompleted

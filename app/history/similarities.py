@@ -13,7 +13,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
-from app.runs.picture import LoopPicture
+from app.runs.executions import LoopPicture
 from app.session import ReadResults
 from app.worker import Worker
 from engine.errors import EngineError

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSlider, QWidget
 
-from app.runs.picture import LoopPicture
+from app.runs.executions import LoopPicture
 from app.theme.style import style
 from app.theme.tokens import UNIT
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.runs.picture import LoopPicture
+from app.runs.executions import LoopPicture
 from engine.nodes.loop_config import LoopConfig
 from engine.store.stopping import what_was_tested
 from engine.values import Value

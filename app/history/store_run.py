@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.runs.picture import NodePicture, NodeState, RunPicture
+from app.runs.executions import NodePicture, NodeState
+from app.runs.picture import RunPicture
 from engine.document.files import loads
 from engine.document.model import Workflow
 from engine.nodes.registry import Registry

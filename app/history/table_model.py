@@ -10,7 +10,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from app.history.similarities import Similarities
 from app.history.words import beginning, cost, token_count, verdict
-from app.runs.picture import NO_LOOP, LoopPicture
+from app.runs.executions import NO_LOOP, LoopPicture
 from app.theme.widgets import plain_tool_tip
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import seconds

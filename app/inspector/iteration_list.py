@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QWidget
 
 from app.inspector.editors.base import name_widget
 from app.inspector.result_parts import first_words, iteration_line
-from app.runs.picture import LoopPicture
+from app.runs.executions import LoopPicture
 from app.theme.tokens import UNIT
 
 _MOST_ROWS = 8

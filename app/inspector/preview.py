@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.inspector.holes import find_holes
-from app.runs.picture import LoopPicture, NodeState, RunPicture
+from app.runs.executions import LoopPicture, NodeState
+from app.runs.picture import RunPicture
 from engine.document.model import Workflow
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
 from engine.nodes.registry import Registry

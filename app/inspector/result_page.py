@@ -12,7 +12,8 @@ from app.inspector.part_view import PartView
 from app.inspector.result_parts import Part, parts_of
 from app.inspector.row import ProblemLines
 from app.inspector.words import STATE_ICONS, cost_words, facts, state_words, token_words
-from app.runs.picture import NO_LOOP, NodePicture, NodeState, RunPicture
+from app.runs.executions import NO_LOOP, NodePicture, NodeState
+from app.runs.picture import RunPicture
 from app.runs.stopping import why
 from app.session import Session
 from app.theme.style import icon, style

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.inspector.words import cost_words, token_words, usage_words, value_text
-from app.runs.picture import NodePicture, NodeState
+from app.runs.executions import NodePicture, NodeState
 from engine.nodes.spec import ModelCall
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from app.runs.picture import NodePicture, NodeState
+from app.runs.executions import NodePicture, NodeState
 from engine.models.base import Usage
 from engine.runner.words import money, seconds
 from engine.values import Value

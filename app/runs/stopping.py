@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.runs.picture import LoopPicture, RunPicture
+from app.runs.executions import LoopPicture
+from app.runs.picture import RunPicture
 from engine.document.model import Workflow
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR

@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.history.iterations_panel import IterationsPanel
-from app.runs.picture import node_of
+from app.runs.executions import node_of
 from app.session import Session
 from app.window.autosave import Autosave
 from app.window.bars import Bars

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.runs.picture import RunPicture, node_of, steps_of
+from app.runs.executions import node_of, steps_of
+from app.runs.picture import RunPicture
 from app.runs.stopping import sentence
 from engine.document.model import Workflow
 from engine.document.wording import one_line

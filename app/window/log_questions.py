@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.inspector.long_text import LongText
-from app.runs.picture import node_of
+from app.runs.executions import node_of
 from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.theme.style import mark

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from app.runs.picture import NodeState, RunPicture, node_of
+from app.runs.executions import NodeState, node_of
+from app.runs.picture import RunPicture
 from engine.document.model import Workflow
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.words import money, seconds, tokens

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.look import growth
 from app.canvas.overlay import MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
-from app.runs.picture import NodeState
+from app.runs.executions import NodeState
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL
 from tests.app.canvas.conftest import Hand

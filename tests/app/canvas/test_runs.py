@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.overlay import CardState
 from app.canvas.pipe_item import Flow
-from app.runs.picture import NodeState
+from app.runs.executions import NodeState
 from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import AddNode, SetConfig

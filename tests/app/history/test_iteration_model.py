@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.history.series import Figures, Kind
 from app.history.similarities import Similarities
 from app.history.table_model import Column, IterationModel
-from app.runs.picture import NodeState, RunPicture
+from app.runs.executions import NodeState
+from app.runs.picture import RunPicture
 from engine.errors import EngineError
 from engine.models.base import Usage
 from engine.runner.events import NodeStarted

@@ -13,7 +13,8 @@ from app.history.crumbs import Crumb, crumbs
 from app.history.series import Kind, scale, ticks
 from app.history.stopping import findings, threshold
 from app.history.words import MOST, beginning, cost, facts, token_count, verdict
-from app.runs.picture import LoopPicture, RunPicture
+from app.runs.executions import LoopPicture
+from app.runs.picture import RunPicture
 from app.runs.stopping import sentence
 from engine.models.base import Usage
 from engine.nodes.loop_config import LoopConfig

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.history.runs_differences import differences
 from app.history.store_run import levels_shown, read_level, read_outline
 from app.history.store_session import READ_ONLY
-from app.runs.picture import NodeState
+from app.runs.executions import NodeState
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.document.files import save

@@ -17,7 +17,7 @@ from app.inspector.long_text import FIRST, LongText, shown
 from app.inspector.result_page import NO_RUN
 from app.inspector.result_parts import first_words, iteration_line
 from app.inspector.words import cost_words, state_words, usage_words, value_text
-from app.runs.picture import NodePicture, NodeState
+from app.runs.executions import NodePicture, NodeState
 from engine.document.builder import Builder
 from engine.document.node_operations import SetConfig, SetEnabled
 from engine.models.base import Usage

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.runs.picture import NodeState
+from app.runs.executions import NodeState
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.document import files

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.runs.picture import NodeState, RunPicture
+from app.runs.executions import NodeState
+from app.runs.picture import RunPicture
 from app.session import Session
 from app.window.document import Document
 from app.window.log_questions import QuestionCard

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.runs.picture import NodeState
+from app.runs.executions import NodeState
 from app.settings.preferences import Preferences
 from app.window.document import Document
 from app.window.main_window import MainWindow
