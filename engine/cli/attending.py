@@ -70,6 +70,7 @@ class Attendant:
             assert self._asking is not None
             self._asking.cancel()  # it has been settled otherwise
             err().line()
+            err().line("The question is settled: it was answered elsewhere, or is asked no more.", style="yellow")
             self._done()
         if not questions:
             return

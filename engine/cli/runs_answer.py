@@ -46,7 +46,7 @@ def runs_answer(
     as_json: ResultJson = False,
     store: StorePath = None,
 ) -> int:
-    """Answer a run that waits for a person, and go on with it.
+    """Answer a run that waits for a person, and go on with it; one that a process is at work on goes on there.
 
     Without an answer it shows what is asked, and asks on a terminal.
 
@@ -57,7 +57,7 @@ def runs_answer(
     from engine.cli.consent import ask_consent
     from engine.cli.output import err
     from engine.cli.runs_go_on import Going, ran
-    from engine.store.answering import question_at, record_answer
+    from engine.store.answering import give_answer, question_at
     from engine.store.resume import resume
 
     with history(context, store) as kept:
@@ -70,10 +70,22 @@ def runs_answer(
                     err().line(line)
                 raise EngineError("No answer is given.", _remedy(asked))
             answer = ask_now(asked)
-        record_answer(kept, asked, answer)
+        if give_answer(kept, asked, answer):
+            return _tell_taken(asked, as_json=as_json)
         options = RunOptions(folder=folder, allow_private_addresses=allow_private_addresses, allow_code=allow_code)
         going = Going(kept, options, model, events, as_json)
         return going.on(lambda given: resume(kept, asked.run_id, given))
+
+
+def _tell_taken(asked: NodeWaiting, *, as_json: bool) -> int:
+    """Say that the process at work on the run has taken the answer."""
+    from engine.cli.exit_codes import ExitCode
+    from engine.cli.output import err, write_json
+
+    if as_json:
+        write_json({"run_id": asked.run_id, "status": "running", "answered": asked.path})
+    err().line(f"The process at work on the run {asked.run_id} has taken the answer; the run goes on there.")
+    return ExitCode.DONE
 
 
 def _choice(*, approve: bool, reject: bool, choice: str) -> str:

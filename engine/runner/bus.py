@@ -79,10 +79,14 @@ class EventBus:
         """By how many numbers the journal is behind the run."""
         return self._written - self._kept if self._journal is not None else 0
 
-    def emit(self, event_type: Callable[..., AnyEvent], path: str, *fields: Any) -> None:
-        """Tell an event; `fields` are those that its type has beside the common ones, in their order."""
+    def emit(self, event_type: Callable[..., AnyEvent], path: str, *fields: Any) -> int:
+        """Tell an event; `fields` are those that its type has beside the common ones, in their order.
+
+        Returns:
+            Its number (`seq`); -1 where nothing is told any more.
+        """
         if self._is_hushed:
-            return
+            return -1
         event = event_type(self.run_id, self._next, time.time(), path, *fields)
         self._next += 1
         self.log.append(event)
@@ -92,8 +96,9 @@ class EventBus:
                 self._journal.write(event)
                 self._written = event.seq
             if self._written > self._kept:
-                return
+                return event.seq
         self._tell(len(self.log))
+        return event.seq
 
     def hush(self) -> None:
         """Tell nothing from now on."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.models.base import Model, Price
-from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.graph import GraphPlan, NodePlan
 from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache
 from engine.runner.events import RunPaused, RunResumed
+from engine.runner.mailbox import Mailbox
 from engine.runner.notes import Note
 from engine.runner.replay import Replay
 from engine.runner.state import State
@@ -86,14 +86,6 @@ class Slots:
         self._free += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What waits for a person: where the answer is put, and what they may choose between (empty: no choice)."""
-
-    answer: asyncio.Future[Answer]
-    choices: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class Core:
     """What all levels of one run share.
@@ -114,7 +106,7 @@ class Core:
         steps: How many may start although the run is paused, as soon as they come to it.
         replay: What the run had told before it broke off, or its parent before the fork; None for a new run.
         cache: Where earlier replies are found; None where the run is not kept.
-        questions: By path, what waits for a person's answer.
+        mailbox: What waits for a person's answer.
         state: What nodes with an `output_key` gave last.
         notes: The notes that nobody has received yet.
     """
@@ -134,7 +126,7 @@ class Core:
     steps: int = 0
     replay: Replay | None = None
     cache: RunCache | None = None
-    questions: dict[str, Question] = field(default_factory=dict[str, Question])
+    mailbox: Mailbox = field(default_factory=Mailbox)
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])
 

@@ -6,12 +6,13 @@ before each model call until what it has written is safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.errors import EngineError
 from engine.models.base import Reply
+from engine.nodes.context import Answer
 from engine.runner.events import AnyEvent
 
 
@@ -34,6 +35,21 @@ class RunHead:
     source: str = ""
     parent: str = ""
     forked_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAnswer:
+    """An answer that another process left for a run, for the process at work on it to take.
+
+    Attributes:
+        path: The node that asks.
+        question: The number (`seq`) of the event that told the question.
+        answer: The answer.
+    """
+
+    path: str
+    question: int
+    answer: Answer
 
 
 class Journal(Protocol):
@@ -85,5 +101,13 @@ class RunKeeper(ReplyCache, Protocol):
 
         Raises:
             EngineError: There is no such run, another process is at work on it, or it cannot be kept.
+        """
+        ...
+
+    def left_answers(self, run_id: str) -> Sequence[LeftAnswer]:
+        """The answers that other processes have left for a run. Reads the disk; from any thread.
+
+        Raises:
+            EngineError: They cannot be read now.
         """
         ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -19,7 +18,7 @@ from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.plan.config_words import config_faults
 from engine.runner.account import Account, estimate, reply_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
-from engine.runner.core import BoundModel, Core, Question
+from engine.runner.core import BoundModel, Core
 from engine.runner.events import (
     BudgetWarning,
     NodeAnswered,
@@ -289,18 +288,16 @@ class Level:
         known = core.replay.answer(context.path) if core.replay is not None else None
         if known is not None:
             return known
-        core.bus.emit(NodeWaiting, context.path, context.node_type, kind, message, value, choices)
-        question = core.questions[context.path] = Question(asyncio.get_running_loop().create_future(), choices)
+        number = core.bus.emit(NodeWaiting, context.path, context.node_type, kind, message, value, choices)
         core.slots.give_back()
         try:
-            answer = await question.answer
+            with core.mailbox.open(context.path, number, choices) as given:
+                answer = await given
             if not core.slots.take_now():
                 await core.slots.wait()
         except BaseException:
             core.slots.take_anyway()
             raise
-        finally:
-            del core.questions[context.path]
         core.bus.emit(NodeAnswered, context.path, answer.choice, answer.value, answer.comment)
         return answer
 

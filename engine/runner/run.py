@@ -28,9 +28,9 @@ from engine.runner.events import (
 )
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level, post_note
+from engine.runner.mailbox import Mailbox
 from engine.runner.notes import Note
 from engine.runner.options import RunOptions
-from engine.runner.questions import check_choice
 from engine.runner.replay import Replay
 from engine.runner.result import RunResult
 from engine.runner.scheduler import GraphRun
@@ -96,6 +96,7 @@ class Run:
             execute=execute,
             replay=replay,
             cache=RunCache(options.store, self.run_id) if options.store is not None else None,
+            mailbox=Mailbox(options.store, self.run_id),
         )
         if replay is not None:
             self._core.state, self._core.notes = replay.state, replay.waiting_notes
@@ -174,11 +175,7 @@ class Run:
         Raises:
             EngineError: No node waits at that path, or the answer is none of those to choose between.
         """
-        question = self._core.questions.get(path)
-        if question is None or question.answer.done():
-            raise EngineError(f'Nothing waits for an answer at "{path}".', "Look whether it has been answered already.")
-        check_choice(path, answer.choice, question.choices)
-        question.answer.set_result(answer)
+        self._core.mailbox.put(path, answer)
 
     def post_note(self, to: str, text: str) -> None:
         """Post a note to a node: its next model call receives it, as a message that is marked as a note.

@@ -1,16 +1,29 @@
-"""Answering a run that waits for a person and on which no process is at work."""
+"""Answering a run that waits for a person, whether a process is at work on it or not.
+
+Where none is, the answer goes into the history. Where one is, it is left in the history's file for that process, which
+looks there while it waits (`engine.runner.mailbox`). Who answers first wins; the other is told.
+"""
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from typing import Final
 
 from engine.document.wording import shown
 from engine.nodes.context import Answer
-from engine.runner.events import NodeAnswered, NodeWaiting
-from engine.runner.questions import check_choice, open_questions
+from engine.runner.events import LoopIterationStarted, NodeAnswered, NodeWaiting
+from engine.runner.journal import LeftAnswer
+from engine.runner.questions import CLOSING, check_choice, open_questions
 from engine.store.base import RunStatus, Store, StoreError
 from engine.store.fold import OPEN
+from engine.store.words import answered_before
+
+TAKEN_WITHIN_S: Final = 15.0
+"""Seconds within which a process that is there has taken an answer."""
+_LOOK_S: Final = 0.1
+_TELLING: Final = (NodeWaiting, LoopIterationStarted, *CLOSING)
+"""The events that tell whether a question is open."""
 
 
 def questions_of(store: Store, run_id: str) -> dict[str, NodeWaiting]:
@@ -52,35 +65,83 @@ def question_at(store: Store, run_id: str, path: str | None = None) -> NodeWaiti
     return waiting[path]
 
 
-def record_answer(store: Store, asked: NodeWaiting, answer: Answer) -> None:
-    """Put an answer into the history of a run; whoever takes the run up again has it.
+def give_answer(store: Store, asked: NodeWaiting, answer: Answer) -> bool:
+    """Answer a run: into its history, where whoever takes the run up again has it, or by the process at work on it.
+
+    Waits until that process has taken the answer.
 
     Args:
         store: Where the run is kept.
         asked: The question.
         answer: The answer; a value of null leaves what was asked about as it was.
 
+    Returns:
+        Whether a process is at work on the run and goes on with it; where not, the run is to be resumed.
+
     Raises:
-        StoreError: A process is at work on the run, or the answer cannot be kept.
+        StoreError: Somebody else has answered before, the process at work on the run does not take it, or the answer
+            cannot be kept.
         EngineError: The answer is none of those to choose between.
     """
     check_choice(asked.path, answer.choice, asked.choices)
+    given = answer if answer.value is not None else Answer(answer.choice, asked.value, answer.comment)
+    if _recorded(store, asked, given):
+        return False
+    store.leave_answer(asked.run_id, LeftAnswer(asked.path, asked.seq, given))
+    try:
+        end = time.monotonic() + TAKEN_WITHIN_S
+        while not _was_given(store, asked, given):
+            if _recorded(store, asked, given):  # the process has gone meanwhile
+                return False
+            if time.monotonic() > end:
+                raise StoreError(
+                    f"A process is at work on the run {asked.run_id}, and does not take the answer.",
+                    "Answer in the window or on the terminal where it runs, or stop it there first.",
+                )
+            time.sleep(_LOOK_S)
+    finally:
+        store.take_answer_back(asked.run_id, asked.seq)
+    return True
+
+
+def _recorded(store: Store, asked: NodeWaiting, given: Answer) -> bool:
+    """Put an answer into the history of a run; false where a process is at work on it, or the answer is there."""
     try:
         journal = store.reopen(asked.run_id)
-    except StoreError as error:
+    except StoreError:
         if store.find(asked.run_id).status not in OPEN:
             raise
-        raise StoreError(
-            f"A process is at work on the run {asked.run_id}, and takes the answer itself.",
-            "Answer in the window or on the terminal where it runs, or stop it there first.",
-        ) from error
+        return False
     safe: Future[None] = Future()
     journal.watch(lambda _seq: safe.set_result(None), safe.set_exception)
     try:
+        if _was_given(store, asked, given):
+            return False
         last = max(event.seq for event in store.events(asked.run_id))
-        value = asked.value if answer.value is None else answer.value
-        now = time.time()
-        journal.write(NodeAnswered(asked.run_id, last + 1, now, asked.path, answer.choice, value, answer.comment))
+        answered = (asked.path, given.choice, given.value, given.comment)
+        journal.write(NodeAnswered(asked.run_id, last + 1, time.time(), *answered))
         safe.result()
     finally:
         journal.close()
+    return True
+
+
+def _was_given(store: Store, asked: NodeWaiting, given: Answer) -> bool:
+    """Whether the question got that very answer; false while it is open.
+
+    Raises:
+        StoreError: It is open no more, and got another answer or none.
+    """
+    later = list(store.events(asked.run_id, kinds=_TELLING, after=asked.seq - 1))
+    answered = next((event for event in later if isinstance(event, NodeAnswered) and event.path == asked.path), None)
+    if answered is not None:
+        if Answer(answered.choice, answered.value, answered.comment) == given:
+            return True
+        raise answered_before(asked.path)
+    still = open_questions(later).get(asked.path)
+    if still is None or still.seq != asked.seq:
+        raise StoreError(
+            f'The question at "{shown(asked.path, 60)}" is asked no more.',
+            f"'loopwright runs show {asked.run_id}' tells how the run stands.",
+        )
+    return False

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from engine.errors import EngineError
 from engine.models.base import Reply
 from engine.runner.events import AnyEvent
-from engine.runner.journal import RunHead, RunKeeper
+from engine.runner.journal import LeftAnswer, RunHead, RunKeeper
 
 
 class StoreError(EngineError):
@@ -174,6 +174,18 @@ class Store(RunKeeper, Protocol):
         Returns:
             Its id; a new one where the store has another run of the same id.
         """
+        ...
+
+    def leave_answer(self, run_id: str, left: LeftAnswer) -> None:
+        """Leave an answer for the process that is at work on a run.
+
+        Raises:
+            StoreError: There is no such run, or somebody has left an answer to that question already.
+        """
+        ...
+
+    def take_answer_back(self, run_id: str, question: int) -> None:
+        """Take away what was left for a question, taken up or not; nothing there is no error."""
         ...
 
     def pin(self, run_id: str, *, pinned: bool) -> None:

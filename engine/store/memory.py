@@ -13,12 +13,21 @@ from typing import Any
 from engine.errors import EngineError
 from engine.models.base import Reply
 from engine.runner.events import AnyEvent, RunStarted
-from engine.runner.journal import RunHead
+from engine.runner.journal import LeftAnswer, RunHead
 from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
 from engine.store.codec import encode_fields
 from engine.store.fold import OPEN, RunFold
 from engine.store.preview import cut_event
-from engine.store.words import begun_before, chosen, closed, held_elsewhere, level_of, no_such_run, still_under_way
+from engine.store.words import (
+    answered_before,
+    begun_before,
+    chosen,
+    closed,
+    held_elsewhere,
+    level_of,
+    no_such_run,
+    still_under_way,
+)
 
 Kept = Callable[[int], None]
 Failed = Callable[[EngineError], None]
@@ -117,6 +126,22 @@ class MemoryStore:
                 run.rename(secrets.token_hex(6))
             self._runs[run.head.run_id] = run
         return run.head.run_id
+
+    def left_answers(self, run_id: str) -> list[LeftAnswer]:
+        """The answers that were left for a run."""
+        with self._lock:
+            return list(self._run(run_id).left.values())
+
+    def leave_answer(self, run_id: str, left: LeftAnswer) -> None:
+        """Leave an answer for whoever is at work on a run."""
+        with self._lock:
+            if self._run(run_id).left.setdefault(left.question, left) is not left:
+                raise answered_before(left.path)
+
+    def take_answer_back(self, run_id: str, question: int) -> None:
+        """Take away what was left for a question."""
+        with self._lock:
+            self._run(run_id).left.pop(question, None)
 
     def pin(self, run_id: str, *, pinned: bool) -> None:
         """Keep a run from retention, or no longer."""
@@ -233,6 +258,7 @@ class _KeptRun:
         self.head = head
         self.fold = RunFold(started=time.time())
         self.log: list[AnyEvent] = []
+        self.left: dict[int, LeftAnswer] = {}
         self.pinned = False
         self.size = len(head.document)
         self.journals = 0

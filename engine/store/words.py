@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from engine.document.wording import shown
 from engine.store.base import StoreError
 
 
@@ -51,6 +52,13 @@ def held_elsewhere(run_id: str) -> StoreError:
 def begun_before(run_id: str) -> StoreError:
     """A run whose id is taken."""
     return StoreError(f'The history has a run "{run_id}" already.', "Start it again; it gets another id.")
+
+
+def answered_before(path: str) -> StoreError:
+    """Somebody else was faster."""
+    return StoreError(
+        f'Somebody else has answered the question at "{shown(path, 60)}" already.', "Look how the run goes on."
+    )
 
 
 def closed() -> StoreError:

@@ -11,6 +11,7 @@ from engine.store.sqlite.schema import SEQ_BITS
 def delete_run(connection: sqlite3.Connection, run: int) -> None:
     """Delete a run and the blobs that nobody else needs. Inside a transaction."""
     blobs = [blob for (blob,) in connection.execute("SELECT blob FROM uses WHERE run = ?", (run,))]
+    connection.execute("DELETE FROM answers WHERE run = ?", (run,))
     connection.execute("DELETE FROM replies WHERE run = ?", (run,))
     connection.execute("DELETE FROM uses WHERE run = ?", (run,))
     connection.execute("DELETE FROM events WHERE id >= ? AND id < ?", (run << SEQ_BITS, run + 1 << SEQ_BITS))

@@ -103,7 +103,15 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-STEPS: Final[tuple[Step, ...]] = (_make_tables,)
+def _make_room_for_answers(connection: sqlite3.Connection) -> None:
+    """What processes leave for the one that is at work on a run."""
+    connection.execute(
+        "CREATE TABLE answers (run INTEGER NOT NULL REFERENCES runs, question INTEGER NOT NULL, "
+        "path TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (run, question)) WITHOUT ROWID"
+    )
+
+
+STEPS: Final[tuple[Step, ...]] = (_make_tables, _make_room_for_answers)
 """The steps from an empty file to this version; released steps are never changed, only followed by further ones."""
 
 

@@ -16,11 +16,11 @@ from typing import Any, Final
 from engine.errors import EngineError
 from engine.models.base import Reply
 from engine.runner.events import AnyEvent
-from engine.runner.journal import RunHead
+from engine.runner.journal import LeftAnswer, RunHead
 from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
 from engine.store.codec import decode_reply
 from engine.store.fold import OPEN, UNDER_WAY
-from engine.store.sqlite import changes, queries
+from engine.store.sqlite import changes, left_answers, queries
 from engine.store.sqlite.blob_reader import BlobReader
 from engine.store.sqlite.deletion import bytes_in_use, delete_run, give_space_back, rewrite
 from engine.store.sqlite.faults import as_store_error
@@ -149,6 +149,19 @@ class SqliteStore:
         journal.close()
         self._writer.do(lambda _connection: None)  # it is let go of before its id is told
         return head.run_id
+
+    def left_answers(self, run_id: str) -> list[LeftAnswer]:
+        """The answers that other processes have left for a run."""
+        with self._readers.reading() as connection:
+            return left_answers.read(connection, run_id)
+
+    def leave_answer(self, run_id: str, left: LeftAnswer) -> None:
+        """Leave an answer for the process that is at work on a run. Waits for the disk."""
+        self._writer.do(lambda connection: left_answers.leave(connection, run_id, left))
+
+    def take_answer_back(self, run_id: str, question: int) -> None:
+        """Take away what was left for a question."""
+        self._writer.do(lambda connection: left_answers.take_back(connection, run_id, question))
 
     def pin(self, run_id: str, *, pinned: bool) -> None:
         """Keep a run from retention, or no longer."""

@@ -163,11 +163,26 @@ class TestOnATerminal:
         with on_terminal("run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")) as (running, terminal):
             read_terminal(terminal, b"approve / reject: ")
             (run_id,) = [run["run_id"] for run in program("runs", "--json").json["runs"]]
-            busy = program("runs", "answer", run_id, "--approve")
-            assert busy.code == 2
-            assert busy.err.startswith(f"A process is at work on the run {run_id}, and takes the answer itself. ")
             running.kill()
             running.wait(30)
         assert status(program, run_id) == "waiting"
         ended = program("runs", "answer", run_id, "--approve", "--json")
         assert (ended.code, ended.json["outputs"]["answer"]) == (0, "One.")
+
+    def test_an_answer_given_elsewhere_is_taken_by_the_process_that_waits(self, program: Program, tmp_path: Path):
+        with on_terminal("run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")) as (running, terminal):
+            read_terminal(terminal, b"approve / reject: ")
+            (run_id,) = [run["run_id"] for run in program("runs", "--json").json["runs"]]
+            ended = program(
+                "runs", "answer", run_id, "--approve", "--value", "Two.", "--comment", "From afar.", "--json"
+            )
+            assert (ended.code, ended.json) == (0, {"run_id": run_id, "status": "running", "answered": "check"})
+            assert (
+                ended.err == f"The process at work on the run {run_id} has taken the answer; the run goes on there.\n"
+            )
+            shown = read_terminal(terminal, b"Kept as ")
+            assert running.wait(30) == 0
+        assert b"The question is settled: it was answered elsewhere" in shown
+        assert b"Two." in shown
+        assert b"From afar." in shown
+        assert status(program, run_id) == "completed"

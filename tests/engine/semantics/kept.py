@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engine.errors import EngineError
 from engine.runner.events import AnyEvent
-from engine.runner.journal import RunHead
+from engine.runner.journal import LeftAnswer, RunHead
 
 
 class ListJournal:
@@ -53,3 +53,6 @@ class ListKeeper:
 
     def reopen(self, run_id: str) -> ListJournal:
         raise NotImplementedError(run_id)
+
+    def left_answers(self, run_id: str) -> list[LeftAnswer]:
+        return []

@@ -24,7 +24,9 @@ from hypothesis import strategies as st
 
 from engine.errors import EngineError
 from engine.models.base import Finish, Reply, Usage
+from engine.nodes.context import Answer
 from engine.runner import events
+from engine.runner.journal import LeftAnswer
 from engine.store.base import RunFilter, RunStatus, Store, StoreError
 from engine.store.fold import RunFold
 from engine.store.preview import cut_event
@@ -326,6 +328,23 @@ class StoreConformance:
             store.begin(head("a"))
         end(store, journal)
         end(store, store.reopen("a"))
+
+    def test_an_answer_lies_there_until_it_is_taken_back_and_the_first_stays(self, store: Store):
+        keep(store, head("a"), [started("a")])
+        keep(store, head("b"), [started("b")])
+        first = LeftAnswer("loop[0].ask", 7, Answer("approve", {"text": "\ud83d"}, "Good."))
+        store.leave_answer("a", first)
+        store.leave_answer("a", LeftAnswer("ask", 9, Answer()))
+        with pytest.raises(StoreError, match="Somebody else has answered"):
+            store.leave_answer("a", LeftAnswer("loop[0].ask", 7, Answer("reject")))
+        assert list(store.left_answers("a")) == [first, LeftAnswer("ask", 9, Answer())]
+        assert list(store.left_answers("b")) == []
+        store.take_answer_back("a", 7)
+        store.take_answer_back("a", 7)
+        assert [left.question for left in store.left_answers("a")] == [9]
+        store.delete(["a"])
+        with pytest.raises(StoreError, match="no run"):
+            store.leave_answer("a", first)
 
     def test_events_are_acknowledged_in_order_and_up_to_the_last(self, store: Store):
         journal = store.begin(head("a"))

@@ -1,0 +1,137 @@
+"""Answering a run from another process: whoever is at work on it takes the answer, and who answers first wins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import Run, start
+from engine.nodes.context import Answer
+from engine.runner.events import NodeAnswered, NodeWaiting
+from engine.runner.mailbox import LOOK_S
+from engine.store import answering
+from engine.store.answering import give_answer, question_at
+from engine.store.base import RunStatus, Store, StoreError
+from engine.store.opening import open_store
+from tests.engine.semantics.documents import entry, flow, part, result
+from tests.engine.semantics.kit import options
+from tests.engine.semantics.models import FakeModels, FunctionModel
+
+ASKING = flow(
+    entry(),
+    part("check", "approval"),
+    result(),
+    result("said"),
+    edges="text -> check\ncheck.approved -> out\ncheck.comment -> said",
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Store]:
+    """The history as the process has it that is at work on the run."""
+    with closing(open_store(tmp_path / "h.sqlite3")) as store:
+        yield store
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, here: Store) -> Iterator[Store]:
+    """The same file as another process has it."""
+    with closing(open_store(tmp_path / "h.sqlite3")) as store:
+        yield store
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runner.mailbox.LOOK_S", LOOK_S / 25)
+
+
+async def asking(store: Store) -> tuple[Run, NodeWaiting]:
+    """A run under way that asks, and its question as the history has it."""
+    run = start(ASKING, {"text": "seed"}, options(FakeModels(FunctionModel("")), store=store))
+    async for event in run.events():
+        if isinstance(event, NodeWaiting):
+            break
+    return run, question_at(store, run.run_id)
+
+
+async def outputs(run: Run) -> Any:
+    return (await asyncio.wait_for(run.result(), 30)).outputs
+
+
+async def test_the_process_at_work_takes_an_answer_that_was_given_elsewhere(here: Store, elsewhere: Store):
+    run, asked = await asking(here)
+    answer = Answer("approve", None, "From \ud83d afar.")
+    assert await asyncio.to_thread(give_answer, elsewhere, asked, answer) is True
+    assert await outputs(run) == {"out": "seed", "said": "From \ud83d afar."}
+    assert here.left_answers(run.run_id) == []
+    (answered,) = (event for event in here.events(run.run_id) if isinstance(event, NodeAnswered))
+    assert (answered.value, answered.comment) == ("seed", answer.comment)
+
+
+async def test_who_answers_later_than_the_person_at_the_run_is_told(here: Store, elsewhere: Store):
+    run, asked = await asking(here)
+    run.answer("check", Answer("approve", "mine", ""))
+    with pytest.raises(StoreError, match='Somebody else has answered the question at "check" already'):
+        await asyncio.to_thread(give_answer, elsewhere, asked, Answer("reject", "other", ""))
+    assert (await outputs(run))["out"] == "mine"
+    assert here.find(run.run_id).status is RunStatus.COMPLETED
+    assert elsewhere.left_answers(run.run_id) == []
+
+
+async def test_of_two_who_answer_elsewhere_the_first_wins(here: Store, elsewhere: Store):
+    run, asked = await asking(here)
+    answers = [Answer("approve", text, "") for text in ("one", "two")]
+    given = (asyncio.to_thread(give_answer, elsewhere, asked, answer) for answer in answers)
+    told = await asyncio.gather(*given, return_exceptions=True)
+    winner = told.index(True)
+    assert isinstance(told[1 - winner], StoreError)
+    assert (await outputs(run))["out"] == answers[winner].value
+
+
+async def test_a_process_that_does_not_take_the_answer_is_told_and_nothing_is_left(
+    here: Store, elsewhere: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("engine.runner.mailbox.LOOK_S", 1_000.0)
+    monkeypatch.setattr(answering, "TAKEN_WITHIN_S", 0.2)
+    run, asked = await asking(here)
+    with pytest.raises(StoreError, match="does not take the answer"):
+        await asyncio.to_thread(give_answer, elsewhere, asked, Answer("approve"))
+    assert elsewhere.left_answers(run.run_id) == []
+    run.answer("check", Answer("approve"))
+    await outputs(run)
+
+
+async def test_a_process_that_goes_before_it_takes_the_answer_leaves_it_in_the_history(
+    here: Store, elsewhere: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("engine.runner.mailbox.LOOK_S", 1_000.0)
+    run, asked = await asking(here)
+    left, loop = asyncio.Event(), asyncio.get_running_loop()
+    leave_answer = elsewhere.leave_answer
+
+    def leave(*given: Any) -> None:
+        leave_answer(*given)
+        loop.call_soon_threadsafe(left.set)
+
+    monkeypatch.setattr(elsewhere, "leave_answer", leave)
+    given = asyncio.create_task(asyncio.to_thread(give_answer, elsewhere, asked, Answer("approve", "late", "")))
+    await left.wait()
+    run.put_aside()
+    await run.result()
+    assert await given is False
+    assert [event.value for event in here.events(run.run_id, kinds=[NodeAnswered])] == ["late"]  # type: ignore[union-attr]
+    assert here.left_answers(run.run_id) == []
+
+
+async def test_a_question_that_was_answered_is_answered_no_second_time(here: Store, elsewhere: Store):
+    run, asked = await asking(here)
+    run.put_aside()
+    await run.result()
+    assert give_answer(elsewhere, asked, Answer("approve", "one", "")) is False
+    with pytest.raises(StoreError, match="Somebody else has answered"):
+        give_answer(here, asked, Answer("approve", "two", ""))
