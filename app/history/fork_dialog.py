@@ -36,6 +36,7 @@ class ForkDialog(QDialog):
         at: The place (`loop[2]`, `loop[2].critique`).
         place: What is known of it; see `read_place`.
         model_names: Lists names of models.
+        permissions: What the fork may touch on this machine, to be ticked.
 
     Signals:
         wanted: A person wants the fork to run; its plan.
@@ -51,6 +52,7 @@ class ForkDialog(QDialog):
         run_id: str,
         place: ForkPlace,
         model_names: Callable[[], Sequence[str]],
+        permissions: QWidget,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -63,6 +65,7 @@ class ForkDialog(QDialog):
         self._worker = Worker(self)
         self._round = 0
         self.plan: ForkPlan | None = None
+        self._permissions = permissions
         self.form = ForkForm(place, model_names)
         self.problem = HintBar("", "bad")
         self.problem.hide()
@@ -113,6 +116,7 @@ class ForkDialog(QDialog):
             layout.addWidget(widget)
         layout.addSpacing(UNIT)
         layout.addLayout(columns, 1)
+        layout.addWidget(self._permissions)
         layout.addLayout(bottom)
 
     def _plan_card(self) -> QWidget:

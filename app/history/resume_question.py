@@ -30,11 +30,13 @@ class Standing:
     """What there is to know before a run goes on.
 
     Attributes:
+        ran: The document as it ran.
         calls: Its model calls of unknown outcome.
         today: The document of the same file as it is now; None where there is none any more.
         differences: How that differs from the document as it ran, in words.
     """
 
+    ran: Workflow
     calls: tuple[UnknownCall, ...]
     today: Workflow | None
     differences: list[str]
@@ -53,7 +55,8 @@ def look_before(store: Store, summary: RunSummary, opened: Workflow | None) -> S
     """
     today = opened if opened is not None else document_today(summary.source)
     ran = loads(store.document(summary.run_id), source="The document of that run")
-    return Standing(unknown_calls(store, summary.run_id), today, differences(ran, today) if today is not None else [])
+    changed = differences(ran, today) if today is not None else []
+    return Standing(ran, unknown_calls(store, summary.run_id), today, changed)
 
 
 def document_today(source: str) -> Workflow | None:

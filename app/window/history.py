@@ -1,6 +1,7 @@
-"""What the window does with the history: it keeps its runs there, shows those of the past, compares, forks and resumes.
+"""What the window does with the history: it keeps its runs there, shows those of the past and compares them.
 
-It ties the parts of `app.history` to the documents of the window, and holds the way to the store for all of them.
+It ties the parts of `app.history` to the documents of the window, and holds the way to the store for all of them. How
+runs go on and are forked is `app.window.going_on`.
 """
 
 from __future__ import annotations
@@ -13,29 +14,20 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
-from app.history.fork_dialog import ForkDialog, read_place
-from app.history.fork_form import ForkPlace
-from app.history.resume_question import Standing, ask_before, look_before
+from app.history.part_session import PartSession
 from app.history.runs_panel import RunsPanel
 from app.history.runs_words import moment, name_of, title_of
 from app.history.store_access import StoreAccess
 from app.history.store_run import StoredRun, read_outline
 from app.history.store_session import StoredSession
-from app.settings.models_list import model_names
-from app.window.consent import Consent
 from app.window.document import Document
-from app.window.history_page import HistoryPage, open_document
-from app.window.run_facts import models_of
-from app.window.run_options import options_of_past, usual_model
-from engine.document.files import loads
-from engine.document.model import Workflow
+from app.window.going_on import GoingOn
+from app.window.history_page import HistoryPage
 from engine.errors import EngineError
-from engine.plan.build import build
 from engine.plan.structure import analyse
 from engine.runner.events import AnyEvent, RunNotKept
 from engine.runner.run import Run
 from engine.store.base import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
-from engine.store.resume import ForkPlan, fork, resume, resume_with
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -61,7 +53,7 @@ class History(QObject):
         super().__init__(window)
         self._window = window
         self.access = StoreAccess(path, self)
-        self._consent = Consent(window)
+        self._going_on = GoingOn(window, self)
         self.panel = RunsPanel(self.access, window.asker)
         self.compare: CompareWindow | None = None
         self.pages: dict[str, HistoryPage] = {}
@@ -75,36 +67,14 @@ class History(QObject):
     def open_run(self, run_id: str) -> None:
         """Show a run: the tab that shows it already, or a new one."""
         for document in self._window.tabs.documents:
-            if document.session.run_id == run_id:
+            if document.session.run_id == run_id and not isinstance(document.session, PartSession):
                 self._window.tabs.show_document(document)
                 return
-        self._read(run_id, self._show)
+        self.read(run_id, self.show)
 
     def resume(self, summary: RunSummary) -> None:
-        """Let a run go on; ask first where its workflow is somebody else's, has changed, or a call is made again."""
-        self._trusting(summary.run_id, lambda: self._resume(summary))
-
-    def _trusting(self, run_id: str, then: Callable[[], object]) -> None:
-        """Do something with a run once what it ran is trusted: a run may have been imported."""
-
-        def read(workflow: Workflow) -> None:
-            self._consent.before_going_on(workflow.name or run_id, workflow, then)
-
-        self._ask(lambda store: loads(store.document(run_id), source="The document of that run"), read)
-
-    def _resume(self, summary: RunSummary) -> None:
-        opened = open_document(summary, self._window.documents.all)
-
-        def asked(standing: Standing) -> None:
-            def go_on(document: Workflow | None) -> None:
-                if document is None:
-                    self._go_on(summary, retry_in_flight=bool(standing.calls))
-                else:
-                    self._go_on_with(summary, document)
-
-            ask_before(self._window, standing, go_on)
-
-        self._ask(lambda store: look_before(store, summary, opened), asked)
+        """Let a run go on; ask first where there is something to ask."""
+        self._going_on.resume(summary)
 
     def compare_from(self, document: Document, place: str) -> None:
         """Compare a place of the run that a document shows with the one before it, or with the run's parent."""
@@ -129,15 +99,7 @@ class History(QObject):
 
     def fork_from(self, document: Document, place: str) -> None:
         """Ask what a fork from that place of the run that a document shows is to do differently, and run it."""
-        run_id = document.session.run_id
-        if not run_id or self.access.store is None:
-            document.session.refused.emit("Only a run that is kept can be forked. Run the workflow again, then fork.")
-            return
-
-        def trusted() -> None:
-            self._ask(lambda store: read_place(store, run_id, place), lambda found: self._ask_for_fork(run_id, found))
-
-        self._trusting(run_id, trusted)
+        self._going_on.fork_from(document, place)
 
     def fork_current(self) -> None:
         """Fork from the iteration that is looked at."""
@@ -201,78 +163,23 @@ class History(QObject):
 
         document.session.run.events.connect(look)
 
-    def _ask_for_fork(self, run_id: str, place: ForkPlace) -> None:
-        dialog = ForkDialog(self.access, run_id, place, lambda: model_names(self._window.preferences), self._window)
-        dialog.wanted.connect(self._run_fork)
-        dialog.open()
+    def run_in_page(self, page: HistoryPage, begin: Callable[[], Run]) -> None:
+        """Run a run that goes on, or a fork, in its tab."""
 
-    def _run_fork(self, plan: ForkPlan) -> None:
-        store, window = self.access.store, self._window
-        if store is None:
-            return
-        self._consent.remember(plan.workflow)  # the person has made the changes just now
-        models = (plan.changes.model,) if plan.changes.model else plan.parent.models
-        options = options_of_past(models, window.engine, window.preferences)
-        self._start(self._fork_page(plan.parent, plan.at, plan.workflow), lambda: fork(store, plan, options))
+        def note_id() -> None:
+            if page.session.run_id:
+                self.pages[page.session.run_id] = page
 
-    def _go_on_with(self, summary: RunSummary, document: Workflow) -> None:
-        """Let a new run take over what had come to its end, as another document."""
-        store, window = self.access.store, self._window
-        if store is None:
-            return
-        models = {*summary.models, *models_of(document, usual_model(window.preferences))}
-        options = options_of_past(models, window.engine, window.preferences)
-
-        def begin() -> Run:
-            return resume_with(store, summary.run_id, document, options)
-
-        def go_on(_plan: object) -> None:
-            self._start(self._fork_page(summary, "", document), begin)
-
-        def trusted() -> None:
-            self._ask(lambda _store: build(document), go_on)  # where it does not run, there is no tab for it
-
-        self._consent.before_going_on(document.name or summary.run_id, document, trusted)
-
-    def _fork_page(self, parent: RunSummary, at: str, workflow: Workflow) -> HistoryPage:
-        session = StoredSession(self._window.engine, self.access, workflow, f"{name_of(parent)} · fork")
-        page = self._page(session)
-        page.show_fork(parent.run_id, at)
-        return page
-
-    def _go_on(self, summary: RunSummary, *, retry_in_flight: bool) -> None:
-        store, window = self.access.store, self._window
-        if store is None:
-            return
-        options = options_of_past(summary.models, window.engine, window.preferences)
-
-        def begin() -> Run:
-            return resume(store, summary.run_id, options, retry_in_flight=retry_in_flight)
-
-        def shown(run: StoredRun) -> None:
-            self._start(self._show(run), begin)
-
-        page = self.pages.get(summary.run_id)
-        if page is not None:
-            window.tabs.show_document(page.document)
-            self._start(page, begin)
-        else:
-            self._read(summary.run_id, shown)
-
-    def _start(self, page: HistoryPage, begin: Callable[[], Run]) -> None:
         page.session.go_on(begin)
-        page.session.run_updated.connect(lambda _touched: self._note_id(page))
+        page.session.run_updated.connect(lambda _touched: note_id())
         page.show_live()
 
-    def _note_id(self, page: HistoryPage) -> None:
-        if page.session.run_id:
-            self.pages[page.session.run_id] = page
-
-    def _show(self, run: StoredRun) -> HistoryPage:
+    def show(self, run: StoredRun) -> HistoryPage:
+        """Show a run that was read in a tab of its own."""
         session = StoredSession(
             self._window.engine, self.access, run.workflow, f"{name_of(run.summary)} · {moment(run.summary.started)}"
         )
-        page = self._page(session)
+        page = self.make_page(session)
         self.pages[run.summary.run_id] = page
         page.show_summary(run.summary)
         page.compare_with_today(self._window.documents.all)
@@ -285,7 +192,8 @@ class History(QObject):
             page.session.show_run(run)
             page.session.read_log(page.document.log.take)
 
-    def _page(self, session: StoredSession) -> HistoryPage:
+    def make_page(self, session: StoredSession) -> HistoryPage:
+        """Open a tab for a run."""
         document = self._window.documents.open_past(session)
         page = HistoryPage(document, session, self.access)
         page.copy_wanted.connect(lambda: self._window.documents.open_copy(session.workflow))
@@ -323,7 +231,8 @@ class History(QObject):
 
         self._ask(lambda store: (store.runs(EVERY_RUN, limit=1), store.runs(which, limit=1)), answered)
 
-    def _read(self, run_id: str, shown: Callable[[StoredRun], object]) -> None:
+    def read(self, run_id: str, shown: Callable[[StoredRun], object]) -> None:
+        """Read a run, to show it."""
         self._ask(lambda store: read_outline(store, run_id), shown)
 
     def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:

@@ -10,7 +10,6 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QDialog,
     QHBoxLayout,
@@ -26,6 +25,7 @@ from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.window.choosers import Asker
+from app.window.permissions import Needs, PermissionBoxes, Permissions
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.runner.declared import MAX_FILE_BYTES, Declared
@@ -234,16 +234,10 @@ class RunDialog(QDialog):
         self.fields = [InputField(item, last.get(item.name, item.default), asker, self) for item in declared]
         for field in self.fields:
             field.changed.connect(field.check)
-        self.folder = QCheckBox(self)
-        self.folder.setText("Tools may read and write files in the document's folder")
-        self.folder.setChecked(may_use_folder and folder is not None)
-        self.folder.setEnabled(folder is not None)
-        self.folder.setToolTip(str(folder) if folder is not None else "Save the document first: it has no folder yet.")
-        self.code = QCheckBox(self)
-        self.code.setText("Tools may run code and commands on this machine")
-        self.code.setChecked(bool(may_run_code))
-        self.code.setVisible(may_run_code is not None)
-        self.code.setToolTip("Allow it only if you trust the workflow: code can do whatever you can do.")
+        needs = Needs(folder=True, code=may_run_code is not None)
+        allowed = Permissions(folder if may_use_folder else None, bool(may_run_code))
+        self.boxes = PermissionBoxes(needs, folder, allowed, self)
+        self.folder, self.code = self.boxes.folder, self.boxes.code
         self.run = QPushButton("Run", self)
         self.run.setProperty("primary", True)
         self.run.setDefault(True)
@@ -278,11 +272,7 @@ class RunDialog(QDialog):
         column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
         column.setSpacing(4 * UNIT)
         column.addWidget(area, 1)
-        boxes = QVBoxLayout()
-        boxes.setSpacing(2 * UNIT)
-        boxes.addWidget(self.folder)
-        boxes.addWidget(self.code)
-        column.addLayout(boxes)
+        column.addWidget(self.boxes)
         column.addLayout(buttons)
         if self.fields:
             self.fields[0].setFocus()

@@ -23,6 +23,7 @@ from engine.models.catalogue import Models
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
 from engine.runner.declared import declared_inputs
+from engine.runner.options import RunOptions
 from engine.values import Value
 
 if TYPE_CHECKING:
@@ -112,9 +113,13 @@ class Runs(QObject):
         def options() -> BatchOptions:
             folder = path.parent if path is not None and document.may_use_folder else None
             source = "" if path is None else str(path)
-            run = run_options(workflow, self._engine, self._preferences, folder, None, source)
-            run = replace(run, allow_code=document.may_run_code)
-            return BatchOptions(run=run, store=self._history.store, models=lambda: run.models or Models())
+            store = self._history.store
+
+            def fresh() -> RunOptions:
+                return run_options(workflow, self._engine, self._preferences, folder, store, source)
+
+            run = replace(fresh(), allow_code=document.may_run_code, store=None)
+            return BatchOptions(run=run, store=store, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
         window = BatchWindow(self._engine, workflow, options, self._asker, folder, self._window)

@@ -89,6 +89,7 @@ class Tool(Generic[ParametersT]):
         output_type: The port type of what it gives (`text`, `json`, `list` …).
         run: Does it. Cancelling the awaiting task stops the work.
         runs_code: Whether it runs code or commands on this machine, which a person must have allowed.
+        uses_folder: Whether it uses the folder that the run was given, so that a person is asked about it.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Tool(Generic[ParametersT]):
     output_type: str
     run: Callable[[ParametersT, ToolContext], Awaitable[Value]]
     runs_code: bool = False
+    uses_folder: bool = False
 
 
 AnyTool = Tool[Any]

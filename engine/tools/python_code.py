@@ -50,4 +50,5 @@ PYTHON = Tool(
     output_type="json",
     run=python,
     runs_code=True,
+    uses_folder=True,
 )

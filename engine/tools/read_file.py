@@ -79,4 +79,5 @@ READ_FILE = Tool(
     parameters=ReadFileParameters,
     output_type="text",
     run=read_file,
+    uses_folder=True,
 )

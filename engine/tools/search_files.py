@@ -98,4 +98,5 @@ SEARCH_FILES = Tool(
     parameters=SearchFilesParameters,
     output_type="list",
     run=search_files,
+    uses_folder=True,
 )

@@ -47,4 +47,5 @@ SHELL = Tool(
     output_type="json",
     run=shell,
     runs_code=True,
+    uses_folder=True,
 )

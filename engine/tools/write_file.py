@@ -179,4 +179,5 @@ WRITE_FILE = Tool(
     parameters=WriteFileParameters,
     output_type="json",
     run=write_file,
+    uses_folder=True,
 )

@@ -1,0 +1,182 @@
+"""Letting runs of the history go on, and forking them: what is asked before, and the tab in which they run.
+
+Asked is, where there is something to ask: whether the workflow is trusted, as which document it goes on, whether calls
+of unknown outcome are made again, and what the run may touch on this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.history.fork_dialog import ForkDialog, read_place
+from app.history.fork_form import ForkPlace
+from app.history.resume_question import Standing, ask_before, look_before
+from app.history.runs_words import name_of
+from app.history.store_run import StoredRun
+from app.history.store_session import StoredSession
+from app.settings.models_list import model_names
+from app.window.consent import Consent
+from app.window.document import Document
+from app.window.history_page import HistoryPage, open_document
+from app.window.permissions import Needs, PermissionBoxes, PermissionDialog, Permissions, needs_of
+from app.window.run_facts import models_of
+from app.window.run_options import options_of_past, usual_model
+from engine.document.files import loads
+from engine.document.model import Workflow
+from engine.plan.build import build
+from engine.runner.options import RunOptions
+from engine.runner.run import Run
+from engine.store.base import RunSummary, Store
+from engine.store.resume import ForkPlan, fork, resume, resume_with
+
+if TYPE_CHECKING:
+    from app.window.history import History
+    from app.window.main_window import MainWindow
+
+
+class GoingOn(QObject):
+    """What goes on.
+
+    Args:
+        window: The window.
+        history: Its history; it reads runs and shows them.
+    """
+
+    def __init__(self, window: MainWindow, history: History) -> None:
+        super().__init__(history)
+        self._window = window
+        self._history = history
+        self._consent = Consent(window)
+
+    def resume(self, summary: RunSummary) -> None:
+        """Let a run go on; ask first where its workflow is somebody else's, has changed, or a call is made again."""
+        self._trusting(summary.run_id, lambda: self._resume(summary))
+
+    def _trusting(self, run_id: str, then: Callable[[], object]) -> None:
+        """Do something with a run once what it ran is trusted: a run may have been imported."""
+
+        def read(workflow: Workflow) -> None:
+            self._consent.before_going_on(workflow.name or run_id, workflow, then)
+
+        self._ask(lambda store: loads(store.document(run_id), source="The document of that run"), read)
+
+    def _resume(self, summary: RunSummary) -> None:
+        opened = open_document(summary, self._window.documents.all)
+
+        def asked(standing: Standing) -> None:
+            def go_on(document: Workflow | None) -> None:
+                if document is None:
+                    retry = bool(standing.calls)
+                    self._permitting(
+                        summary, standing.ran, lambda may: self._go_on(summary, may, retry_in_flight=retry)
+                    )
+                else:
+                    self._go_on_with(summary, document)
+
+            ask_before(self._window, standing, go_on)
+
+        self._ask(lambda store: look_before(store, summary, opened), asked)
+
+    def _permitting(self, run: RunSummary, workflow: Workflow, then: Callable[[Permissions], object]) -> None:
+        """Ask what a run may touch that goes on, where its tools would use anything."""
+        needs = needs_of(workflow)
+        if needs:
+            PermissionDialog(self._boxes(run, needs), then, self._window).open()
+        else:
+            then(Permissions())
+
+    def _boxes(self, run: RunSummary, needs: Needs) -> PermissionBoxes:
+        """The boxes for a run, ticked as they were for the document of its file, where that is open."""
+        path = Path(run.source) if run.source else None
+        folder = path.parent if path is not None else None
+        opened = next((one for one in self._window.documents.all if path and one.session.path == path), None)
+        allowed = Permissions()
+        if opened is not None:
+            allowed = Permissions(folder if opened.may_use_folder else None, opened.may_run_code)
+        return PermissionBoxes(needs, folder, allowed)
+
+    def fork_from(self, document: Document, place: str) -> None:
+        """Ask what a fork from that place of the run that a document shows is to do differently, and run it."""
+        run_id = document.session.run_id
+        if not run_id or self._history.access.store is None:
+            document.session.refused.emit("Only a run that is kept can be forked. Run the workflow again, then fork.")
+            return
+
+        def trusted() -> None:
+            self._ask(lambda store: (store.find(run_id), read_place(store, run_id, place)), self._ask_for_fork)
+
+        self._trusting(run_id, trusted)
+
+    def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace]) -> None:
+        run, place = found
+        boxes = self._boxes(run, needs_of(place.structure.workflow))
+        names = partial(model_names, self._window.preferences)
+        dialog = ForkDialog(self._history.access, run.run_id, place, names, boxes, self._window)
+        dialog.wanted.connect(lambda plan: self._run_fork(plan, boxes.allowed))
+        dialog.open()
+
+    def _run_fork(self, plan: ForkPlan, permissions: Permissions) -> None:
+        store = self._history.access.store
+        if store is None:
+            return
+        self._consent.remember(plan.workflow)  # the person has made the changes just now
+        options = self._options((plan.changes.model,) if plan.changes.model else plan.parent.models, store, permissions)
+        self._history.run_in_page(
+            self._fork_page(plan.parent, plan.at, plan.workflow), lambda: fork(store, plan, options)
+        )
+
+    def _go_on_with(self, summary: RunSummary, document: Workflow) -> None:
+        """Let a new run take over what had come to its end, as another document."""
+        store, window = self._history.access.store, self._window
+        if store is None:
+            return
+
+        def go_on(permissions: Permissions) -> None:
+            models = {*summary.models, *models_of(document, usual_model(window.preferences))}
+            options = self._options(models, store, permissions)
+            page = self._fork_page(summary, "", document)
+            self._history.run_in_page(page, lambda: resume_with(store, summary.run_id, document, options))
+
+        def runs(_plan: object) -> None:
+            self._permitting(summary, document, go_on)
+
+        def trusted() -> None:
+            self._ask(lambda _store: build(document), runs)  # where it does not run, there is no tab for it
+
+        self._consent.before_going_on(document.name or summary.run_id, document, trusted)
+
+    def _options(self, models: Iterable[str], store: Store, permissions: Permissions) -> RunOptions:
+        return options_of_past(models, self._window.engine, self._window.preferences, store, permissions)
+
+    def _fork_page(self, parent: RunSummary, at: str, workflow: Workflow) -> HistoryPage:
+        session = StoredSession(self._window.engine, self._history.access, workflow, f"{name_of(parent)} · fork")
+        page = self._history.make_page(session)
+        page.show_fork(parent.run_id, at)
+        return page
+
+    def _go_on(self, summary: RunSummary, permissions: Permissions, *, retry_in_flight: bool) -> None:
+        store, window = self._history.access.store, self._window
+        if store is None:
+            return
+        options = self._options(summary.models, store, permissions)
+
+        def begin() -> Run:
+            return resume(store, summary.run_id, options, retry_in_flight=retry_in_flight)
+
+        def shown(run: StoredRun) -> None:
+            self._history.run_in_page(self._history.show(run), begin)
+
+        page = self._history.pages.get(summary.run_id)
+        if page is not None:
+            window.tabs.show_document(page.document)
+            self._history.run_in_page(page, begin)
+        else:
+            self._history.read(summary.run_id, shown)
+
+    def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:
+        self._history.access.ask(work, answered, lambda error: self._window.status.refuse(str(error)))

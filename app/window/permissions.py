@@ -1,0 +1,145 @@
+"""What a run may touch on this machine: what a workflow could use of it, and the boxes with which a person allows it.
+
+It is allowed anew for each run, one that goes on and a fork included: nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
+from engine.document.model import Workflow
+from engine.plan.structure import Structure, analyse
+from engine.runner.permissions import tools_of
+from engine.tools.registry import all_tools
+
+NO_FOLDER = "Save the document first: it has no folder yet."
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What a person allows a run.
+
+    Attributes:
+        folder: The folder that tools may use; None for none.
+        may_run_code: Whether tools may run code.
+    """
+
+    folder: Path | None = None
+    may_run_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a workflow's tools would use if it were allowed: a folder, code."""
+
+    folder: bool = False
+    code: bool = False
+
+    def __bool__(self) -> bool:
+        return self.folder or self.code
+
+
+def needs_of(workflow: Workflow) -> Needs:
+    """What the tools of a workflow would use, those of the workflows in it included."""
+    known = all_tools()
+    tools = [known[name] for name in _tools(analyse(workflow)) if name in known]
+    return Needs(any(tool.uses_folder for tool in tools), any(tool.runs_code for tool in tools))
+
+
+def _tools(structure: Structure) -> Iterator[str]:
+    for resolved in structure.resolution.nodes.values():
+        if resolved.node.enabled:
+            yield from tools_of(resolved.config)
+    for inner in structure.parts.values():
+        yield from _tools(inner)
+
+
+class PermissionBoxes(QWidget):
+    """The boxes.
+
+    Args:
+        needs: Which of them are shown.
+        folder: The folder that may be allowed; None where there is none.
+        allowed: What is ticked at first.
+
+    Attributes:
+        folder: Tools may use that folder.
+        code: Tools may run code.
+    """
+
+    def __init__(
+        self, needs: Needs, folder: Path | None, allowed: Permissions | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._folder = folder
+        allowed = allowed or Permissions()
+        self.folder = QCheckBox(self)
+        self.folder.setText("Tools may read and write files in the document's folder")
+        self.folder.setChecked(allowed.folder is not None and folder is not None)
+        self.folder.setEnabled(folder is not None)
+        self.folder.setToolTip(str(folder) if folder is not None else NO_FOLDER)
+        self.folder.setVisible(needs.folder)
+        self.code = QCheckBox(self)
+        self.code.setText("Tools may run code and commands on this machine")
+        self.code.setChecked(allowed.may_run_code)
+        self.code.setToolTip("Allow it only if you trust the workflow: code can do whatever you can do.")
+        self.code.setVisible(needs.code)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2 * UNIT)
+        column.addWidget(self.folder)
+        column.addWidget(self.code)
+        self.setVisible(bool(needs))
+
+    @property
+    def allowed(self) -> Permissions:
+        """What is ticked."""
+        return Permissions(self._folder if self.folder.isChecked() else None, self.code.isChecked())
+
+
+class PermissionDialog(QDialog):
+    """Asks what a run may touch that goes on.
+
+    Args:
+        boxes: What there is to allow.
+        granted: Takes what a person allows.
+        parent: The window.
+    """
+
+    def __init__(self, boxes: PermissionBoxes, granted: Callable[[Permissions], object], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Go on with the run")
+        self.boxes = boxes
+        self._granted = granted
+        self.go_on = QPushButton("Go on", self)
+        self.go_on.setProperty("primary", True)
+        self.go_on.setDefault(True)
+        self.go_on.clicked.connect(lambda _checked=False: self._grant())
+        cancel = QPushButton("Cancel", self)
+        cancel.clicked.connect(lambda _checked=False: self.reject())
+        told = PlainLabel("What a run may touch is not kept with it. Allow it for what is still to do.", look="dim")
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        buttons.addStretch(1)
+        buttons.addWidget(cancel)
+        buttons.addWidget(self.go_on)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
+        column.setSpacing(4 * UNIT)
+        column.addWidget(PlainLabel("What may this run touch as it goes on?", look="title"))
+        column.addWidget(told)
+        column.addWidget(boxes)
+        column.addSpacing(2 * UNIT)
+        column.addLayout(buttons)
+
+    def _grant(self) -> None:
+        self._granted(self.boxes.allowed)
+        self.accept()

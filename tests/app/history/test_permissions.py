@@ -1,0 +1,139 @@
+"""What a run may touch is allowed anew when it goes on or is forked, as when it was started."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QCheckBox
+from pytestqt.qtbot import QtBot
+
+from app.history.fork_dialog import ForkDialog
+from app.window.main_window import MainWindow
+from app.window.permissions import Needs, PermissionDialog, needs_of
+from engine.document.builder import Builder
+from engine.document.files import dumps
+from engine.document.model import Node, Workflow
+from engine.runner.events import RunStarted
+from engine.runner.journal import RunHead
+from engine.runner.options import RunOptions
+from engine.runner.run import start
+from engine.store import RunStatus, Store
+from engine.store.consent import approve
+from tests.app.history.kept import refine
+from tests.app.window.conftest import ended
+
+
+def with_tool(tool: str, **arguments: str) -> Workflow:
+    """A tool, and an output of what it gives."""
+    flow = Builder("With a tool")
+    node = flow.add("tool", id="use", tool=tool, arguments=arguments)
+    out = flow.add("output", id="out", name="out")
+    flow.connect(node["output"], out["value"])
+    return flow.build()
+
+
+CODE = with_tool("python", code="print(6 * 7)")
+
+
+def broken_off(store: Store, workflow: Workflow, source: str = "") -> str:
+    """A run that has begun and no more, of a workflow that is trusted."""
+    approve(workflow)
+    head = RunHead("run1", dumps(workflow), {}, source)
+    return store.import_run(head, [RunStarted("run1", 0, 1.0, "", workflow.name, {}, ())])
+
+
+def tick(box: QCheckBox) -> None:
+    assert not box.isChecked()
+    QTest.mouseClick(box, Qt.MouseButton.LeftButton, pos=QPoint(8, box.height() // 2))
+    assert box.isChecked()
+
+
+def asked(window: MainWindow, qtbot: QtBot) -> PermissionDialog:
+    qtbot.waitUntil(lambda: any(dialog.isVisible() for dialog in window.findChildren(PermissionDialog)))
+    return window.findChildren(PermissionDialog)[0]
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_a_run_whose_workflow_runs_code_asks_before_it_goes_on(
+    is_allowed: bool, window: MainWindow, store: Store, qtbot: QtBot
+) -> None:
+    run_id = broken_off(store, CODE)
+
+    window.history.resume(store.find(run_id))
+    dialog = asked(window, qtbot)
+    assert dialog.boxes.code.isVisible()
+    assert not dialog.boxes.folder.isEnabled(), "the document was never saved"
+    if is_allowed:
+        tick(dialog.boxes.code)
+    QTest.mouseClick(dialog.go_on, Qt.MouseButton.LeftButton)
+
+    if is_allowed:
+        qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+        ended(window.history.pages[run_id].document, qtbot)
+        picture = window.history.pages[run_id].session.picture
+        assert picture is not None
+        assert picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
+    else:
+        qtbot.waitUntil(lambda: "runs code on this machine" in window.status.refusal.full_text, timeout=10_000)
+
+
+def test_a_run_that_reads_files_may_use_the_folder_of_its_document_once_that_is_ticked(
+    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    (tmp_path / "note.txt").write_text("the sea")
+    workflow = with_tool("read_file", path="note.txt")
+    run_id = broken_off(store, workflow, str(tmp_path / "mine.loop.json"))
+
+    window.history.resume(store.find(run_id))
+    dialog = asked(window, qtbot)
+    assert not dialog.boxes.code.isVisible()
+    assert dialog.boxes.folder.toolTip() == str(tmp_path)
+    tick(dialog.boxes.folder)
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+    ended(window.history.pages[run_id].document, qtbot)
+    picture = window.history.pages[run_id].session.picture
+    assert picture is not None
+    assert picture.outputs == {"out": "the sea"}
+
+
+def test_a_fork_asks_in_its_form(window: MainWindow, store: Store, qtbot: QtBot) -> None:
+    async def run() -> str:
+        going = start(CODE, {}, RunOptions(store=store, allow_code=True))
+        await going.result()
+        return going.run_id
+
+    approve(CODE)
+    run_id = asyncio.run(run())
+    window.history.open_run(run_id)
+    qtbot.waitUntil(lambda: run_id in window.history.pages and window.history.pages[run_id].session.run_id == run_id)
+    window.history.fork_from(window.history.pages[run_id].document, "use")
+    qtbot.waitUntil(lambda: any(dialog.plan is not None for dialog in window.findChildren(ForkDialog)), timeout=10_000)
+    (dialog,) = window.findChildren(ForkDialog)
+    code = next(box for box in dialog.findChildren(QCheckBox) if box.isVisible() and "code" in box.text())
+    tick(code)
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+
+    qtbot.waitUntil(lambda: len(store.runs()) == 2, timeout=10_000)
+    fork = next(run.run_id for run in store.runs() if run.run_id != run_id)
+    qtbot.waitUntil(lambda: store.find(fork).status is RunStatus.COMPLETED, timeout=10_000)
+    assert fork in window.history.pages
+    ended(window.history.pages[fork].document, qtbot)
+
+
+def test_nothing_is_asked_about_a_workflow_that_only_calls_models_or_looks_things_up() -> None:
+    assert not needs_of(refine())
+    assert not needs_of(with_tool("web_search", query="sea"))
+
+
+def test_a_tool_of_a_workflow_inside_another_counts_and_one_that_is_off_does_not() -> None:
+    inner = CODE.to_json()
+    outer = Workflow(nodes=(Node(id="part", type="subflow", config={"workflow": inner}),))
+    assert needs_of(outer) == Needs(folder=True, code=True)
+    off = CODE.model_copy(update={"nodes": tuple(n.model_copy(update={"enabled": False}) for n in CODE.nodes)})
+    assert not needs_of(off)
