@@ -31,6 +31,7 @@ from app.window.menus import Menus
 from app.window.notifier import Notifier
 from app.window.parts import Parts, real_parts
 from app.window.program_icon import program_icon
+from app.window.reading_order import put_in_reading_order
 from app.window.recovery import usual_folder
 from app.window.run_bar import RunBar
 from app.window.run_facts import budget_of, models_of
@@ -311,6 +312,12 @@ class MainWindow(QMainWindow):
     def _tell_unsaved(self, document: Document, text: str) -> None:
         if document is not self.current:  # over the document that is shown, its bar says it
             self._refuse(document, text)
+
+    def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
+        """Tab goes through the parts of the window as they stand now."""
+        parts = (self.run_bar, self.notices, self.palette_panel, self.tabs, self.inspectors, self.drawer, self.status)
+        put_in_reading_order(parts)
+        return super().focusNextPrevChild(next)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files."""

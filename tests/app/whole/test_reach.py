@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -103,6 +104,36 @@ def is_reached(widget: QWidget, reached: set[QWidget]) -> bool:
         return True
     proxy = widget.focusProxy()
     return proxy is not None and is_reached(proxy, reached)
+
+
+def walked(root: QWidget, start: QWidget) -> list[QWidget]:
+    """What has the keyboard while Tab is pressed, from one widget round to it again.
+
+    It is walked backwards and told forwards, since Tab itself adds a node on the canvas.
+    """
+    start.setFocus()
+    visited: list[QWidget] = []
+    while (widget := root.focusWidget()) is not None and widget not in visited:
+        visited.append(widget)
+        QTest.keyClick(widget, Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
+        QApplication.processEvents()
+    return visited[:1] + visited[:0:-1]
+
+
+def gone_up(widgets: list[QWidget], root: QWidget) -> list[str]:
+    """Each that stands wholly above the one that has the keyboard before it."""
+
+    def top(widget: QWidget) -> int:
+        return widget.mapTo(root, QPoint(0, 0)).y()
+
+    return words(second for first, second in pairwise(widgets) if top(second) + second.height() <= top(first))
+
+
+def top_left(root: QWidget) -> QWidget:
+    """What takes the keyboard and is read first."""
+    there = (widget for widget in root.findChildren(QWidget) if widget.isVisible() and widget.window() is root)
+    takers = (widget for widget in there if widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+    return min(takers, key=lambda widget: widget.mapTo(root, QPoint(0, 0)).toTuple()[::-1])
 
 
 def nameless(root: QWidget) -> list[str]:

@@ -7,18 +7,19 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QPushButton
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from app.inspector.prompt_editor import PromptEditor
 from app.settings.key_dialog import KeyDialog
 from app.settings.providers import ProviderRow
 from app.window.faults import FaultDialog
 from app.window.finder import Finder
+from app.window.run_dialog import InputField
 from engine.document.operations import SetDescription
 from engine.runner.events import NodeStarted, NodeWaiting
 from engine.runner.options import RunOptions
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole
-from tests.app.whole.test_reach import controls, nameless, unreached
+from tests.app.whole.test_reach import controls, gone_up, nameless, top_left, unreached, walked
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -75,6 +76,12 @@ def the_dialog(whole: Whole) -> QDialog:
     return dialog
 
 
+def whole_field(widget: QWidget) -> QWidget:
+    """Of an input of a run, its field as a whole: the keyboard is in the text first, then on the button over it."""
+    parent = widget.parentWidget()
+    return parent if isinstance(parent, InputField) else widget
+
+
 @pytest.mark.parametrize("what", OPENERS)
 def test_a_dialog(whole: Whole, what: str) -> None:
     whole.window.documents.open_template(TEMPLATE)
@@ -91,6 +98,7 @@ def test_a_dialog(whole: Whole, what: str) -> None:
         assert dialog.list.currentRow() == row + 1
     else:
         assert unreached(dialog) == []
+        assert gone_up([whole_field(widget) for widget in walked(dialog, top_left(dialog))], dialog) == []
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     whole.qtbot.waitUntil(lambda: not dialog.isVisible())
 

@@ -1,0 +1,82 @@
+"""Tab goes through the window part by part, and through each part and each dialog as it is read."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.inspector.inspector import SETUP
+from app.window.drawer import PANELS
+from tests.app.whole.conftest import TEMPLATE, Whole
+from tests.app.whole.test_reach import gone_up, walked
+
+
+@pytest.fixture
+def opened(whole: Whole) -> Whole:
+    """Self-Refine, with another document opened and closed before it: widgets were not made in their order."""
+    whole.window.documents.new()
+    whole.window.documents.open_template(TEMPLATE)
+    whole.window.documents.drop(whole.window.documents.all[0])
+    QApplication.processEvents()
+    return whole
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_the_keyboard_goes_from_part_to_part_of_the_window(opened: Whole, panel: str) -> None:
+    window, document = opened.window, opened.document
+    document.session.select(["draft"])
+    window.drawer.unfold(panel)
+    QApplication.processEvents()
+    parts = {
+        "bar": window.run_bar,
+        "palette": window.palette_panel,
+        "canvas": window.tabs,
+        "inspector": window.inspectors,
+        "drawer": window.drawer,
+        "status": window.status,
+    }
+
+    visited = walked(window, window.run_bar.run)
+
+    places = [name for widget in visited for name, part in parts.items() if part.isAncestorOf(widget)]
+    assert list(dict.fromkeys(places)) == list(parts)
+    assert places == sorted(places, key=list(parts).index), "nobody is thrown from one side to the other and back"
+
+
+@pytest.mark.parametrize("node", ["loop", "draft", "exit"])
+def test_a_form_is_gone_through_from_top_to_bottom(opened: Whole, node: str) -> None:
+    document = opened.document
+    document.session.select(["task"])
+    document.session.select([node])
+    document.inspector.tabs.setCurrentIndex(SETUP)
+    document.inspector.page.form.fold.click()
+    QApplication.processEvents()
+
+    visited = walked(opened.window, opened.window.run_bar.run)
+
+    fields = [widget for widget in visited if document.inspector.page.isAncestorOf(widget)]
+    assert len(fields) > 3
+    assert gone_up(fields, document.inspector.page) == []
+
+
+def test_tab_goes_on_where_shift_and_tab_came_from(opened: Whole) -> None:
+    window = opened.window
+    window.palette_panel.filter.setFocus()
+    opened.press(Qt.Key.Key_Tab)
+    assert window.focusWidget() is window.palette_panel.list
+    opened.press(Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
+    assert window.focusWidget() is window.palette_panel.filter
+
+
+def test_menus_outlive_the_keyboard(opened: Whole) -> None:
+    """Asking Qt for its chain once took the menus' wrappers away with a closed document."""
+    window = opened.window
+    walked(window, window.run_bar.run)
+    window.documents.drop(opened.document)
+    QApplication.processEvents()
+    assert window.run_bar.step.menu().actions() == [
+        window.actions_by_name["step_node"],
+        window.actions_by_name["step_iteration"],
+    ]
+    assert all(action.menu().title() for action in window.menuBar().actions())
