@@ -26,6 +26,7 @@ from engine.runner.events import (
     NodeStarted,
     NodeWaiting,
 )
+from engine.runner.fork_notes import with_notes
 from engine.runner.places import Place, PlaceError, Step, parse_place
 from engine.values import Value
 
@@ -133,10 +134,11 @@ def past_before(
         run_id: The other run.
         first_seq: The number of the first event.
     """
-    kept = (event for event in latest(past) if _stays(event, plan, point))
+    told = list(past)
+    kept = [event for event in latest(told) if _stays(event, plan, point)]
     return [
         replace(_unpaid(event), run_id=run_id, seq=seq)  # pyright: ignore[reportArgumentType] - each stays its own type
-        for seq, event in enumerate(kept, first_seq)
+        for seq, event in enumerate(with_notes(kept, told, point.place, keeps_node=point.keeps_node), first_seq)
     ]
 
 

@@ -1,0 +1,128 @@
+"""Notes and forks: what had been posted before the place of a fork reaches the node there too."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from engine.models.base import ModelError, ModelErrorKind
+from engine.runner.events import NodeCompleted
+from engine.store.memory import MemoryStore
+from engine.store.resume import Changes, fork, plan_fork
+from tests.engine.semantics.agents import agent, said_by_people, script, wants
+from tests.engine.semantics.documents import around, entry, flow, llm, result
+from tests.engine.semantics.kit import Played, begin, finish, options, play
+from tests.engine.semantics.models import Call, FakeModels, FunctionModel
+from tests.engine.store.test_resume import gone_on
+
+LOOP = around(llm("worker"), edges="loop -> worker -> exit", max_iterations=4)
+
+
+async def noted(*notes: tuple[str, str, str], workflow: Any = LOOP) -> tuple[MemoryStore, Played]:
+    """A run into which notes are posted: while a node is at work (its path), to a node, a text."""
+    store, posting = MemoryStore(), asyncio.Queue[tuple[Call, asyncio.Event]]()
+
+    async def answer(call: Call) -> Any:
+        posted = asyncio.Event()
+        await posting.put((call, posted))
+        await posted.wait()
+        return call.path
+
+    run, models = begin(workflow, answer, store=store)
+    finished = asyncio.create_task(finish(run, models))
+    while not finished.done():
+        waiting = asyncio.create_task(posting.get())
+        await asyncio.wait({waiting, finished}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            waiting.cancel()
+            break
+        call, posted = waiting.result()
+        for path, to, text in notes:
+            if path == call.path:
+                run.post_note(to, text)
+        posted.set()
+    return store, await finished
+
+
+async def forked(store: MemoryStore, run_id: str, at: str, **changes: Any) -> dict[str, list[str]]:
+    """What the calls of a fork were told by notes, by path."""
+    models = FakeModels(FunctionModel("anew"))
+    played = await gone_on(fork(store, plan_fork(store, run_id, at, Changes(**changes)), options(models)), models)
+    return {call.path: [text.partition("]\n")[2] for text in said_by_people(call)[1:]] for call in played.model.calls}
+
+
+NOTES = (
+    ("loop[0].worker", "worker", "early"),
+    ("loop[1].worker", "worker", "in time"),
+    ("loop[1].worker", "loop[3].worker", "for later"),
+    ("loop[2].worker", "worker", "too late"),
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        ("loop[2]", {"loop[2].worker": ["in time"], "loop[3].worker": ["for later"]}),
+        ("loop[2].worker", {"loop[2].worker": ["in time"], "loop[3].worker": ["for later"]}),
+        ("loop[3]", {"loop[3].worker": ["for later", "too late"]}),
+        ("loop[1]", {"loop[1].worker": ["early"], "loop[2].worker": [], "loop[3].worker": []}),
+        ("loop[0]", {f"loop[{index}].worker": [] for index in range(4)}),
+    ],
+)
+async def test_a_fork_has_the_notes_that_were_posted_before_its_place(at: str, told: dict[str, list[str]]) -> None:
+    store, parent = await noted(*NOTES)
+    assert await forked(store, parent.result.run_id, at) == told
+
+
+async def test_a_note_posted_while_a_node_worked_that_stays_as_edited_holds() -> None:
+    store, parent = await noted(("loop[1].worker", "worker", "in time"))
+    told = await forked(store, parent.result.run_id, "loop[1].worker", value="edited", has_value=True)
+    assert told == {"loop[2].worker": ["in time"], "loop[3].worker": []}
+
+
+async def test_a_node_that_stays_has_sent_its_note_and_one_that_is_run_anew_sends_it_again() -> None:
+    workflow = flow(
+        entry(), agent("boss", tools=["send_note"]), llm("worker"), result(), edges="text -> boss -> worker -> out"
+    )
+    store = MemoryStore()
+
+    def answer(call: Call) -> Any:
+        sends = script(wants(("send_note", {"to": "worker", "text": "Be brief."})), "told")
+        return sends(call) if call.node == "boss" else "short"
+
+    parent = await play(workflow, answer, store=store)
+
+    for at in ("worker", "boss"):
+        models = FakeModels(FunctionModel(answer))
+        played = await gone_on(fork(store, plan_fork(store, parent.result.run_id, at), options(models)), models)
+        worker = next(call for call in played.model.calls if call.node == "worker")
+        assert [text for text in said_by_people(worker) if "Be brief." in text] == [
+            '[Note from the node "boss", while you are at work]\nBe brief.'
+        ]
+
+
+async def test_a_note_that_an_earlier_attempt_of_the_loop_received_is_not_received_again() -> None:
+    failures = iter([ModelError(ModelErrorKind.AUTHENTICATION, "no")])
+    store, gate = MemoryStore(), asyncio.Event()
+    workflow = around(llm("worker"), edges="loop -> worker -> exit", max_iterations=2, retries=1, retry_delay_s=0)
+    posted = asyncio.Event()
+
+    async def answer(call: Call) -> Any:
+        if not posted.is_set():
+            gate.set()
+            await posted.wait()
+            return "first"
+        return next(failures, "again") if call.path == "loop[1].worker" else "again"
+
+    run, models = begin(workflow, answer, store=store)
+    await gate.wait()
+    run.post_note("loop[1].worker", "Rhyme.")
+    posted.set()
+    parent = await finish(run, models)
+    assert [event.path for event in parent.of(NodeCompleted) if event.path.startswith("loop[")].count(
+        "loop[0].worker"
+    ) == 2
+
+    assert await forked(store, parent.result.run_id, "loop[1]") == {"loop[1].worker": []}
