@@ -24,7 +24,7 @@ class CanvasAction:
         name: What the program calls it.
         text: What people call it.
         keys: Its keys; the first is the one that is shown.
-        needs: What must be selected: nothing, `nodes`, `two`, `three` nodes, `one` node, or `any` thing.
+        needs: What must be selected: nothing, `nodes`, `two`, `three` nodes, `one` node, a `subflow`, or `any` thing.
         icon: Name of its icon; empty for none.
     """
 
@@ -44,6 +44,7 @@ EDIT: Final = (
     CanvasAction("delete_reconnect", "Delete and reconnect", ("Ctrl+Del", "Ctrl+Backspace"), "nodes"),
     CanvasAction("select_all", "Select all", ("Ctrl+A",)),
     CanvasAction("set_up", "Set up", ("Return", "Enter"), "one", "mdi6.tune-variant"),
+    CanvasAction("open_subflow", "Open the subflow", ("Ctrl+E",), "subflow", "mdi6.file-tree"),
     CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),
     CanvasAction("toggle_enabled", "Switch off or on", ("E",), "nodes", "mdi6.power"),
     CanvasAction("toggle_ports", "Show or fold more outputs", ("O",), "one"),
@@ -94,11 +95,20 @@ def make_actions(view: QWidget, handlers: Mapping[str, Callable[[], object]]) ->
     return made
 
 
-def enable(actions: Mapping[str, QAction], nodes: int, others: int) -> None:
-    """Switch the actions on that fit a selection of so many nodes and so many other things."""
+def enable(actions: Mapping[str, QAction], nodes: int, others: int, *, is_subflow: bool = False) -> None:
+    """Switch the actions on that fit a selection.
+
+    Args:
+        actions: The actions by name.
+        nodes: How many nodes are selected.
+        others: How many other things are.
+        is_subflow: Whether the one node that is selected is a subflow.
+    """
     for spec in ALL:
         if spec.needs == "any":
             possible = nodes + others > 0
+        elif spec.needs == "subflow":
+            possible = nodes == 1 and is_subflow
         elif spec.needs == "one":
             possible = nodes == 1 or (spec.name == "rename" and nodes + others == 1)
         else:

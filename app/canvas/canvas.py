@@ -28,6 +28,7 @@ from app.canvas.viewer import CanvasViewer
 from app.session import Session
 from app.theme.style import style
 from engine.document.model import Workflow
+from engine.nodes.subflow import SUBFLOW
 
 ZOOM_STEP: Final = 1.25
 NUDGE: Final = 8.0
@@ -116,6 +117,7 @@ class Canvas(QWidget):
             "delete_reconnect": editing.delete_and_reconnect,
             "select_all": self.select_all,
             "set_up": self.setup_wanted.emit,
+            "open_subflow": self._open_selected,
             "rename": self.popups.rename_selected,
             "toggle_enabled": editing.toggle_enabled,
             "toggle_ports": self._toggle_ports,
@@ -292,7 +294,13 @@ class Canvas(QWidget):
 
     def _enable_actions(self) -> None:
         others = len(self.editing.selected_remarks) + len(self.editing.selected_edges)
-        enable(self.actions_by_name, len(self.session.selection), others)
+        selection = self.session.selection
+        first = self.session.node(selection[0]) if selection else None
+        is_subflow = first is not None and first.type == SUBFLOW
+        enable(self.actions_by_name, len(selection), others, is_subflow=is_subflow)
+
+    def _open_selected(self) -> None:
+        self.open_wanted.emit(self.session.selection[0])
 
     def _key(self, event: QKeyEvent) -> bool:
         """Arrows move what is selected; with Ctrl, or with nothing selected, they select the next node that way.

@@ -198,6 +198,8 @@ class Popups(QObject):
             if item.is_frame:
                 self._add_colours(self.menu, item)
         elif isinstance(item, NodeItem):
+            if self.actions["open_subflow"].isEnabled():
+                self._fill(self.menu, (("open_subflow",), ()))
             self._fill(self.menu, _NODE_MENU)
             if len(self._session.selection) > 1:
                 self._fill(self.menu.addMenu("Align and distribute"), _ARRANGE_MENU)

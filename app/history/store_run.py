@@ -147,13 +147,6 @@ def read_level(store: Store, run: StoredRun, name: str) -> Level:
     return Level(name, part.nodes, _iteration(store, run, name))
 
 
-def levels_shown(run: StoredRun, chosen: Mapping[str, int]) -> list[str]:
-    """The levels of a run that are seen while these iterations are looked at (by loop id), the outermost first."""
-    picture = run.picture
-    begun = (loop for loop in run.structure.bodies if picture.loop(loop, chosen).current >= 0)
-    return ["", *(f"{picture.path_of(loop, chosen)}[{picture.index_of(loop, chosen)}]" for loop in begun)]
-
-
 def _since(begun: Mapping[str, int], level: str) -> int:
     """The number of the last event that took back what stands before it on a level; -1 where none did."""
     loops = (level[: match.start()] for match in _INDEX.finditer(level))

@@ -6,7 +6,7 @@ read when it is looked at. A run that goes on tells everything anew, its past in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -14,8 +14,9 @@ from PySide6.QtCore import QObject, Signal
 
 from app.bridge import EngineThread, LiveRun
 from app.history.store_access import StoreAccess
-from app.history.store_run import PREVIEW, Level, StoredRun, levels_shown, read_level
+from app.history.store_run import PREVIEW, Level, StoredRun, read_level
 from app.history.stored_results import read_results
+from app.runs.executions import node_of
 from app.runs.picture import RunPicture
 from app.session import Session
 from app.worker import Worker
@@ -108,12 +109,12 @@ class StoredSession(Session):
             self._stored = self.read_results = None
             self.follow_run(LiveRun(self._engine, begin, self), RunPicture(self.structure.parent))
 
-    def _read_shown(self) -> None:
-        """Read those levels of the run that are looked at and have not been read."""
+    def read(self, levels: Iterable[str]) -> None:
+        """Read those of these levels of the run (`""`, `loop[2]`) that have not been read; a run at work tells them."""
         run = self._stored
         if run is None:
             return
-        for name in levels_shown(run, self.chosen):
+        for name in levels:
             if name not in run.levels and name not in self._asked:
                 self._asked.add(name)
                 self._access.ask(
@@ -123,15 +124,19 @@ class StoredSession(Session):
                     worker=self._worker,
                 )
 
+    def _read_shown(self) -> None:
+        if self._stored is not None:
+            self.read(self._stored.picture.levels(self._stored.structure.bodies, self.chosen))
+
     def _take_up_level(self, level: Level) -> None:
         run = self._stored
         self._asked.discard(level.name)
         if run is None:
             return
         run.take_up(level)
-        touched = {path.rpartition(".")[2] for path in level.nodes}
+        touched = {node_of(path) for path in level.nodes}
         if level.iteration is not None:
-            touched.add(level.iteration.path.rpartition(".")[2])
+            touched.add(node_of(level.iteration.path))
         self.run_updated.emit(touched)
         if not self._asked:
             self.filled.emit()

@@ -18,13 +18,12 @@ from app.window.imports import Imports
 from app.window.parts import Parts
 from app.window.recovery import Recovered, discard, recovered_of, recovered_unsaved
 from app.window.replace import Replace
+from app.window.subflow_pages import SubflowPages
 from app.window.subflows import Subflows
 from engine.document.files import load
 from engine.document.importing import is_foreign
 from engine.document.model import FILE_SUFFIX, Workflow
-from engine.document.subflows import is_relative
 from engine.errors import EngineError
-from engine.nodes.subflow import SUBFLOW
 
 _Role = QMessageBox.ButtonRole
 
@@ -75,6 +74,7 @@ class Documents(QObject):
         self._waiting: set[Document] = set()
         self._imports = Imports(window, self.open_copy, self.refused.emit)
         self._subflows: dict[Document, Subflows] = {}
+        self._subflow_pages = SubflowPages(self, engine)
         self.consent = Consent(window)
 
     def new(self) -> Document:
@@ -126,18 +126,6 @@ class Documents(QObject):
         if remains is not None:
             self._offer(document, remains)
         return document
-
-    def _open_subflow(self, document: Document, node_id: str) -> None:
-        """Open the workflow in a subflow: its file, or the copy where the document has no folder."""
-        node, path = document.session.node(node_id), document.session.path
-        config = node.config if node is not None and node.type == SUBFLOW else {}
-        file, copy = config.get("file"), config.get("workflow")
-        if path is not None and isinstance(file, str) and file.strip() and is_relative(file):
-            self.open_file(path.parent / file)
-        elif path is None and isinstance(copy, dict):
-            self.open_copy(Workflow.model_validate(copy))
-        else:
-            document.session.refused.emit("The subflow names no file yet. Choose one in its settings.")
 
     def ask_for_files(self) -> None:
         """Ask which files to open."""
@@ -224,6 +212,8 @@ class Documents(QObject):
 
     def drop(self, document: Document) -> None:
         """Close a document without a question; unsaved work is gone."""
+        if document not in self.all:  # closed with what it is a part of
+            return
         document.autosave.settle()
         self.all.remove(document)
         del self._subflows[document]
@@ -236,7 +226,7 @@ class Documents(QObject):
         document.watch.changed.connect(lambda: self._note_change_on_disk(document))
         document.watch.gone.connect(lambda: self._note_gone(document))
         self._subflows[document] = Subflows(session, document.bars, document)
-        document.canvas.open_wanted.connect(lambda node_id: self._open_subflow(document, node_id))
+        document.canvas.open_wanted.connect(lambda node_id: self._subflow_pages.open(document, node_id))
         self.all.append(document)
         self.opened.emit(document)
         return document

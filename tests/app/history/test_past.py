@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -11,12 +12,13 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.history.runs_differences import differences
-from app.history.store_run import levels_shown, read_level, read_outline
+from app.history.store_run import read_level, read_outline
 from app.history.store_session import READ_ONLY
 from app.runs.executions import NodeState
 from app.window.document import Document
 from app.window.main_window import MainWindow
-from engine.document.files import save
+from engine.document.builder import Builder
+from engine.document.files import dumps, save
 from engine.document.node_operations import RemoveNode, SetConfig
 from engine.document.operations import SetName
 from engine.store import RunStatus, Store
@@ -35,8 +37,8 @@ def test_the_outline_has_the_loops_without_their_nodes_and_long_texts_cut(store:
     assert len(str(loop.iterations[0].input)) <= 201
     assert run.picture.nodes == {}
     assert run.picture.status == "completed"
-    assert levels_shown(run, {}) == ["", "loop[2]"]
-    assert levels_shown(run, {"loop": 0}) == ["", "loop[0]"]
+    assert run.picture.levels(run.structure.bodies) == ["", "loop[2]"]
+    assert run.picture.levels(run.structure.bodies, {"loop": 0}) == ["", "loop[0]"]
     run.take_up(read_level(store, run, "loop[0]"))
     assert loop.iterations[0].input == "sea " * 1000
     assert run.picture.nodes["loop[0].draft"].outputs["output"] == "The sea is wide, draft 1."
@@ -88,6 +90,35 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     with qtbot.waitSignal(session.filled, timeout=10_000):
         session.look_at("loop", 0)
     assert session.picture.node("draft", session.chosen).outputs["output"] == "The sea is wide, draft 1."
+
+
+def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
+    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    flow = Builder("Around")
+    task = flow.add("input", id="task", default="the sea")
+    copy = json.loads(dumps(refine()))
+    part = flow.add("subflow", id="part", title="Part", config={"file": "refine.loop.json", "workflow": copy})
+    out = flow.add("output", id="out")
+    flow.connect(task["value"], part["task"])
+    flow.connect(part["text"], out["value"])
+    run_id = run_kept(store, flow.build(), refine_script(tmp_path / "s.json"))
+    document = past(window, run_id, qtbot)
+    document.canvas.open_wanted.emit("part")
+    inside = window.current
+    assert inside is not None
+    session = inside.session
+    assert (session.name, session.run_id) == ("Part", run_id)
+    qtbot.waitUntil(lambda: session.picture.node("draft").state is NodeState.DONE, timeout=10_000)
+    assert session.picture.path_of("draft") == "part.loop[2].draft"
+    assert session.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
+    assert "part.loop[0].draft" not in session.picture.nodes
+    session.look_at("loop", 0)
+    qtbot.waitUntil(lambda: session.picture.node("draft", session.chosen).calls != (), timeout=10_000)
+    assert session.picture.node("draft", session.chosen).outputs["output"] == "The sea is wide, draft 1."
+    assert inside.iterations.detail.place == "part.loop[0]"
+    window.history.open_run(run_id)
+    assert window.current is document
 
 
 def test_a_run_is_opened_once(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:

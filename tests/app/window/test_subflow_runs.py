@@ -1,0 +1,223 @@
+"""A subflow of a run, opened: the nodes in it as they ran, the way back, and what it follows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.canvas.overlay import CardState
+from app.history.part_bar import PartBar
+from app.history.part_session import READ_ONLY
+from app.runs.executions import NodeState
+from app.window.document import Document
+from app.window.main_window import MainWindow
+from engine.document.builder import Builder
+from engine.document.files import dumps
+from engine.document.model import Workflow
+from engine.document.node_operations import SetConfig
+from tests.app.window.conftest import Script, ended
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def inner() -> Workflow:
+    """A loop of a draft, as the workflow in a subflow."""
+    flow = Builder("Inner")
+    text = flow.add("input", id="text", default="the sea")
+    loop = flow.add("loop", id="loop", title="Refine", config={"max_iterations": 2, "inject_feedback": False})
+    draft = flow.add("llm", id="draft", prompt="Write: {{input}}")
+    end = flow.add("exit", id="exit", config={"loop": "loop"})
+    out = flow.add("output", id="out")
+    flow.connect(text["value"], loop["input"])
+    flow.connect(loop["body"], draft["input"])
+    flow.connect(draft["output"], end["input"])
+    flow.connect(end["output"], out["value"])
+    return flow.build()
+
+
+def outer(workflow: Workflow | None = None) -> Workflow:
+    """A loop of three iterations around that subflow."""
+    copy = json.loads(dumps(workflow if workflow is not None else inner()))
+    flow = Builder("Outer")
+    text = flow.add("input", id="text", default="go")
+    loop = flow.add("loop", id="again", title="Again", config={"max_iterations": 3})
+    part = flow.add("subflow", id="part", title="Write it", config={"file": "inner.loop.json", "workflow": copy})
+    end = flow.add("exit", id="end", config={"loop": "again"})
+    out = flow.add("output", id="out")
+    flow.connect(text["value"], loop["input"])
+    flow.connect(loop["body"], part["text"])
+    flow.connect(part["out"], end["input"])
+    flow.connect(end["output"], out["value"])
+    return flow.build()
+
+
+@pytest.fixture(autouse=True)
+def drafts(script: Script) -> None:
+    """Each call of the draft gets another reply."""
+    script("more", {"replies": [f"draft {number}" for number in range(1, 7)]})
+
+
+def ran(window: MainWindow, qtbot: QtBot) -> Document:
+    document = window.documents.open_copy(outer())
+    window.runs.run(document)
+    ended(document, qtbot)
+    return document
+
+
+def double_click(document: Document, node_id: str, qtbot: QtBot) -> None:
+    document.canvas.fit_all()
+    viewer, item = document.canvas.viewer, document.canvas.view.nodes[node_id]
+    place = viewer.mapFromScene(item.mapToScene(QPointF(item.boundingRect().center())))
+    qtbot.mouseDClick(viewer.viewport(), LEFT, pos=place)
+
+
+def opened(window: MainWindow, document: Document, qtbot: QtBot) -> Document:
+    double_click(document, "part", qtbot)
+    part = window.current
+    assert part is not None
+    assert part is not document
+    return part
+
+
+def bar_of(document: Document) -> PartBar:
+    (bar,) = document.findChildren(PartBar)
+    return bar
+
+
+def gave(document: Document, node_id: str) -> object:
+    session = document.session
+    assert session.picture is not None
+    return session.picture.node(node_id, session.chosen).outputs.get("output")
+
+
+def card(document: Document, node_id: str) -> CardState:
+    return document.canvas.view.nodes[node_id].state.shown
+
+
+def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_at(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    document = ran(window, qtbot)
+    part = opened(window, document, qtbot)
+    assert part.session.name == "Write it"
+    assert bar_of(part).text == "Outer › Write it · Again › iteration 3"
+    assert gave(part, "draft") == "draft 6"
+    qtbot.waitUntil(lambda: card(part, "draft").line == "draft 6")
+    assert card(part, "draft").state is NodeState.DONE
+    assert part.canvas.view.regions.items["loop"].label.facts.counter == "iteration 2 of 2"
+    window.drawer.unfold("iterations")
+    assert part.iterations.model.rowCount() == 2
+
+    document.session.look_at("again", 0)
+    assert bar_of(part).text == "Outer › Write it · Again › iteration 1"
+    assert gave(part, "draft") == "draft 2"
+    part.session.look_at("loop", 0)
+    qtbot.waitUntil(lambda: card(part, "draft").line == "draft 1")
+
+
+def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(window: MainWindow, qtbot: QtBot) -> None:
+    part = opened(window, ran(window, qtbot), qtbot)
+    assert part.session.picture is not None
+    assert (part.session.picture.status, part.session.picture.outputs) == ("completed", {"out": "draft 6"})
+    part.session.select(["draft"])
+    part.inspector.show_result()
+    page = part.inspector.result
+    qtbot.waitUntil(lambda: "call:1:reply" in page.parts)
+    assert page.parts["call:1:reply"].content.view.toPlainText() == "draft 6"
+
+
+def test_nothing_in_it_can_be_changed_and_its_workflow_is_one_press_away(window: MainWindow, qtbot: QtBot) -> None:
+    document = ran(window, qtbot)
+    part = opened(window, document, qtbot)
+    refused: list[str] = []
+    part.session.refused.connect(refused.append)
+    assert not part.session.do(SetConfig("draft", ("prompt",), "Other"))
+    assert refused == [READ_ONLY]
+    window.commands.refresh()
+    assert not window.actions_by_name["run"].isEnabled()
+    qtbot.waitUntil(bar_of(part).open.isVisible)
+    QTest.mouseClick(bar_of(part).open, LEFT)
+    assert window.current not in {None, part, document}
+    assert window.current.session.workflow == inner()
+    assert not window.current.session.is_past
+
+
+def test_the_way_leads_back_to_the_run_and_it_is_opened_once(window: MainWindow, qtbot: QtBot) -> None:
+    document = ran(window, qtbot)
+    part = opened(window, document, qtbot)
+    QTest.mouseClick(bar_of(part).steps[0], LEFT)
+    assert window.current is document
+    assert document.session.selection == ("part",)
+    assert opened(window, document, qtbot) is part
+    assert len(window.documents.all) == 2
+
+    window.closing.close_document(document)
+    assert window.documents.all == []
+
+
+def test_by_keyboard_and_from_the_menu_it_is_opened_as_well(window: MainWindow, qtbot: QtBot) -> None:
+    document = ran(window, qtbot)
+    action = document.canvas.actions_by_name["open_subflow"]
+    document.session.select(["text"])
+    assert not action.isEnabled()
+    document.session.select(["part"])
+    document.canvas.setFocus()
+    QTest.keyClick(document.canvas.viewer, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    assert window.current is not document
+    assert window.current.session.name == "Write it"
+
+
+def test_while_the_run_goes_on_its_nodes_are_followed(window: MainWindow, script: Script, qtbot: QtBot) -> None:
+    script("more", {"reply": {"text": "word " * 200, "stream": 5, "chunk_delay_s": 0.01}})
+    document = window.documents.open_copy(outer())
+    window.runs.run(document)
+    qtbot.waitUntil(lambda: document.session.picture is not None and bool(document.session.picture.loops))
+    part = opened(window, document, qtbot)
+    qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.RUNNING)
+    qtbot.waitUntil(lambda: "word" in card(part, "draft").line)
+    assert document.session.run is not None
+    document.session.run.cancel()
+    ended(document, qtbot)
+    assert part.session.picture is not None
+    assert part.session.picture.status == "cancelled"
+    qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.SKIPPED)
+
+
+def test_the_next_run_is_followed_where_it_has_the_same_workflow_in_it(
+    window: MainWindow, script: Script, qtbot: QtBot
+) -> None:
+    document = ran(window, qtbot)
+    part = opened(window, document, qtbot)
+    script("again")
+    window.runs.run(document)
+    ended(document, qtbot)
+    assert gave(part, "draft") == "again"
+
+    other, _ = SetConfig("draft", ("prompt",), "Other: {{input}}").apply(inner())
+    document.session.do(SetConfig("part", ("workflow",), json.loads(dumps(other))))
+    script("other")
+    window.runs.run(document)
+    ended(document, qtbot)
+    assert gave(part, "draft") == "again"
+    assert bar_of(part).text.endswith("of an earlier run")
+    assert opened(window, document, qtbot) is not part
+    assert window.current is not None
+    assert gave(window.current, "draft") == "other"
+
+
+def test_a_subflow_in_a_subflow_is_opened_from_it(window: MainWindow, qtbot: QtBot) -> None:
+    document = window.documents.open_copy(outer(outer()))
+    window.runs.run(document)
+    ended(document, qtbot)
+    part = opened(window, document, qtbot)
+    deeper = opened(window, part, qtbot)
+    assert bar_of(deeper).text == "Outer › Write it › Write it · Again › iteration 3"
+    assert deeper.session.picture is not None
+    assert deeper.session.picture.path_of("draft") == "again[2].part.again[2].part.loop[1].draft"
+    assert gave(deeper, "draft") == "more"
+    QTest.mouseClick(bar_of(deeper).steps[0], LEFT)
+    assert window.current is document
