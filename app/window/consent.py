@@ -17,7 +17,7 @@ from app.session import Session
 from app.window.choosers import ask
 from app.worker import Worker
 from engine.document.model import Workflow
-from engine.plan.structure import analyse
+from engine.plan.structure import Structure, analyse
 from engine.runner.reach import Reach, reach_in
 from engine.store.consent import approve, is_approved
 
@@ -40,8 +40,7 @@ class Consent(QObject):
     def before_run(self, session: Session, start: Callable[[], object]) -> None:
         """Start a run, after asking where its workflow came from elsewhere and would use more than models."""
         workflow = session.workflow
-        is_current = session.structure.workflow is workflow
-        reach = reach_in(session.structure if is_current else analyse(workflow, session.registry))
+        reach = reach_in(structure_now(session))
         if not reach:
             start()
         elif session.is_trusted:
@@ -91,6 +90,12 @@ class Consent(QObject):
         cancel = box.escapeButton()
         assert isinstance(cancel, QPushButton)
         box.setDefaultButton(cancel)  # a key that was meant for something else must trust nothing
+
+
+def structure_now(session: Session) -> Structure:
+    """The document as it is now, taken apart; what the session has of that may be a moment old."""
+    workflow = session.workflow
+    return session.structure if session.structure.workflow is workflow else analyse(workflow, session.registry)
 
 
 def _listed(reach: Reach) -> str:

@@ -48,8 +48,13 @@ class Needs:
 
 def needs_of(workflow: Workflow) -> Needs:
     """What the tools of a workflow would use, those of the workflows in it included."""
+    return needs_in(analyse(workflow))
+
+
+def needs_in(structure: Structure) -> Needs:
+    """The same, for a document that was taken apart already."""
     known = all_tools()
-    tools = [known[name] for name in _tools(analyse(workflow)) if name in known]
+    tools = [known[name] for name in _tools(structure) if name in known]
     return Needs(any(tool.uses_folder for tool in tools), any(tool.runs_code for tool in tools))
 
 
@@ -57,8 +62,9 @@ def _tools(structure: Structure) -> Iterator[str]:
     for resolved in structure.resolution.nodes.values():
         if resolved.node.enabled:
             yield from tools_of(resolved.config)
-    for inner in structure.parts.values():
-        yield from _tools(inner)
+    for subflow, inner in structure.parts.items():
+        if structure.resolution.nodes[subflow].node.enabled:
+            yield from _tools(inner)
 
 
 class PermissionBoxes(QWidget):

@@ -10,7 +10,6 @@ from app.runs.picture import RunPicture
 from engine.document.model import Workflow
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.words import money, seconds, tokens
-from engine.tools.registry import all_tools
 
 _UNDER_WAY: Final = frozenset({NodeState.RUNNING, NodeState.WAITING, NodeState.ASKING})
 
@@ -34,16 +33,6 @@ class Budget:
         if self.unit == "tokens":
             return f"{self.spent:,.0f} of {self.limit:,.0f} tokens"
         return f"{money(self.spent)} of {money(self.limit)}"
-
-
-def runs_code(workflow: Workflow) -> bool:
-    """Whether a node of the document may call a tool that runs code on this machine."""
-    code = {name for name, tool in all_tools().items() if tool.runs_code}
-    for node in workflow.nodes:
-        tools: object = [node.config.get("tool")] if node.type == "tool" else node.config.get("tools", [])
-        if node.enabled and isinstance(tools, list) and any(tool in code for tool in tools if isinstance(tool, str)):
-            return True
-    return False
 
 
 def limit_of(workflow: Workflow, name: str, usual: float | None) -> float | None:

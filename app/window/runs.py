@@ -13,10 +13,10 @@ from app.bridge import EngineThread, LiveRun
 from app.history.store_access import StoreAccess
 from app.settings.preferences import Preferences
 from app.window.choosers import Asker, ask
-from app.window.consent import Consent
+from app.window.consent import Consent, structure_now
 from app.window.document import Document
+from app.window.permissions import needs_in
 from app.window.run_dialog import RunDialog, RunWish, known_values
-from app.window.run_facts import runs_code
 from app.window.run_options import run_options
 from engine.document.problems import has_errors
 from engine.models.catalogue import Models
@@ -69,7 +69,7 @@ class Runs(QObject):
         if not self._may_start(document):
             return
         values = known_values(declared_inputs(document.session.workflow), document.session.last_inputs)
-        if values is None or (runs_code(document.session.workflow) and not document.may_run_code):
+        if values is None or (_runs_code(document) and not document.may_run_code):
             self._ask(document, then, paused=paused)
         else:
             self._start(document, values, then, paused=paused)
@@ -87,7 +87,7 @@ class Runs(QObject):
             session.path.parent if session.path is not None else None,
             self._asker,
             may_use_folder=document.may_use_folder,
-            may_run_code=document.may_run_code if runs_code(session.workflow) else None,
+            may_run_code=document.may_run_code if _runs_code(document) else None,
             parent=self._window,
         )
 
@@ -190,6 +190,10 @@ class Runs(QObject):
 
         # Right after the program's start, the history may still be on its way.
         self._consent.before_run(session, lambda: self._history.when_settled(start))
+
+
+def _runs_code(document: Document) -> bool:
+    return needs_in(structure_now(document.session)).code
 
 
 def ask_about_runs(

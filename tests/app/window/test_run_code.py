@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
+from tests.app.window.conftest import answer, question
 from tests.app.window.test_runs import ended, form
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -44,6 +47,45 @@ def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
     QTest.keyClick(window, Qt.Key.Key_F5)
     ended(document, qtbot)
     assert document.session.picture.status == "completed"
+
+
+def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_itself(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_APPROVED", str(tmp_path / "approved.json"))
+    nodes = [
+        {"id": "code", "type": "tool", "config": {"tool": "python", "arguments": {"code": "print(6 * 7)"}}},
+        {"id": "out", "type": "output", "config": {}},
+    ]
+    edges = [{"from": "code.output", "to": "out.value"}]
+    head = {"format": "loopwright.workflow", "version": 1}
+    inner = {**head, "name": "Inner", "nodes": nodes, "edges": edges}
+    nodes = [
+        {"id": "part", "type": "subflow", "config": {"file": "inner.loop.json", "workflow": inner}},
+        {"id": "out", "type": "output", "config": {}},
+    ]
+    (tmp_path / "inner.loop.json").write_text(json.dumps(inner))
+    file = tmp_path / "outer.loop.json"
+    file.write_text(
+        json.dumps({**head, "name": "Outer", "nodes": nodes, "edges": [{"from": "part.out", "to": "out.value"}]})
+    )
+    document = window.documents.open_file(file)
+    assert document is not None
+
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    dialog = form(window)
+    assert dialog.code.isVisible()
+    QTest.mouseClick(dialog.code, Qt.MouseButton.LeftButton, pos=QPoint(8, dialog.code.height() // 2))
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: any(box.isVisible() for box in window.findChildren(QMessageBox)))
+    listed = question(window).informativeText()
+    assert "Tool: python (" in listed
+    assert "Command: print(6 * 7)" in listed
+    assert "Workflow: inner.loop.json" in listed
+    answer(window, "Trust and run")
+    ended(document, qtbot)
+    assert document.session.picture is not None
+    assert document.session.picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
 
 
 def test_a_document_without_code_shows_no_such_box(window: MainWindow, self_refine: object) -> None:
