@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from app.canvas.overlay import CardState
+from app.canvas.overlay import Bar, CardState
 from app.canvas.pipe_item import Flow
 from app.canvas.region_label import LoopFacts
 from app.runs.executions import NodePicture, NodeState
@@ -15,6 +15,7 @@ from engine.document.model import Node
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
 from engine.nodes.spec import AnySpec
 from engine.plan.structure import Structure
+from engine.runner.iterator_run import FAILED
 from engine.values import Value
 
 PREVIEW: Final = 160
@@ -38,12 +39,38 @@ class RunMarks:
         if state is NodeState.WAITING and self._picture.is_over:
             state = None
         note = short_seconds(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
-        if node.type in PAIR_BY_START and state is NodeState.RUNNING:
-            loop = self._picture.loop(node.id, self._chosen)
-            note = f"{max(self._shown(node.id), 0) + 1} / {loop.total}" if loop.total else ""
+        bar = self._bar(node.id) if node.type in PAIR_BY_START else None
+        if bar is not None:
+            note = self._standing(node, bar) if state is NodeState.RUNNING else note
+            note = " · ".join([*([note] if note else []), *([f"{bar.failed} failed"] if bar.failed else [])])
         elif execution.retries and state is NodeState.RUNNING:
             note = f"try {execution.retries + 1}"
-        return CardState(state, note, self._line(node, spec, execution))
+        return CardState(state, note, self._line(node, spec, execution), bar)
+
+    def _standing(self, node: Node, bar: Bar) -> str:
+        """Which iteration a loop is at; how many items of an iterator, which end in any order, have ended."""
+        at = bar.done + bar.failed if node.type == ITERATOR.start else max(self._shown(node.id), 0) + 1
+        return f"{at} / {bar.total}" if bar.total else ""
+
+    def _bar(self, loop_id: str) -> Bar | None:
+        """How far a loop has come; None where it has not begun."""
+        loop = self._picture.loop(loop_id, self._chosen)
+        if loop.current < 0:
+            return None
+        ended, failed = len(loop.iterations) + len(loop.out_of_turn), len(self._failed(loop_id))
+        return Bar(ended - failed, failed, ended if loop.exit_reason else max(loop.total, ended))
+
+    def _failed(self, loop_id: str) -> frozenset[int]:
+        """The items of an iterator that have failed; none where it is a loop."""
+        if self._unit(loop_id) != "item":
+            return frozenset()
+        loop = self._picture.loop(loop_id, self._chosen)
+        ended = (*loop.iterations, *loop.out_of_turn.values())
+        return frozenset(item.index for item in ended if item.branch == FAILED)
+
+    def _unit(self, loop_id: str) -> str:
+        body = self._structure.bodies.get(loop_id)
+        return "item" if body is not None and body.kind is ITERATOR else "iteration"
 
     def loop(self, loop_id: str, title: str) -> LoopFacts:
         """What the pill of a region says."""
@@ -51,8 +78,7 @@ class RunMarks:
         if loop.current < 0:
             return LoopFacts(title)
         shown = self._shown(loop_id)
-        body = self._structure.bodies.get(loop_id)
-        unit = "item" if body is not None and body.kind is ITERATOR else "iteration"
+        unit = self._unit(loop_id)
         return LoopFacts(
             title,
             f"{unit} {shown + 1} of {loop.total}" if loop.total else f"{unit} {shown + 1}",
@@ -63,6 +89,9 @@ class RunMarks:
             loop.returned,
             dollars(loop.cost_usd),
             is_live=not loop.exit_reason and not self._picture.is_over,
+            unit=unit,
+            ended_ahead=frozenset(loop.out_of_turn),
+            failed=self._failed(loop_id),
         )
 
     def flow(self, source: str, port: str) -> Flow:

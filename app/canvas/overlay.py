@@ -42,6 +42,21 @@ _MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Bar:
+    """How far a loop or an iterator has come.
+
+    Attributes:
+        done: How many iterations or items have ended well.
+        failed: How many have failed.
+        total: How many there are at the most.
+    """
+
+    done: int
+    failed: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class CardState:
     """What a card shows beside its content.
 
@@ -49,6 +64,7 @@ class CardState:
         state: What the node did or does in the run that is shown; None where there is no run.
         note: Time or count beside the mark.
         line: What stands in place of the summary: the stream's tail, or the result.
+        bar: How far it has come; None where it is no loop or has not begun.
         errors: How many problems stop the document from running.
         warnings: How many do not.
     """
@@ -56,6 +72,7 @@ class CardState:
     state: NodeState | None = None
     note: str = ""
     line: str = ""
+    bar: Bar | None = None
     errors: int = 0
     warnings: int = 0
 
@@ -112,7 +129,7 @@ class StateItem(QGraphicsItem):
         self._total = marks.width()
         grown = QRectF(right - MOST_GROWTH * self._total, 0, MOST_GROWTH * self._total, 0)
         grown.adjust(0, -MOST_GROWTH * PILL_HEIGHT / 2, 0, MOST_GROWTH * PILL_HEIGHT / 2)
-        line = card.card if self._has_line else QRectF()
+        line = card.card if self._has_line or self.shown.bar is not None else QRectF()
         self._spot = (
             QRectF(right - SPOT_WIDTH, -PILL_HEIGHT / 2, SPOT_WIDTH, PILL_HEIGHT) if width or badge else QRectF()
         )
@@ -137,6 +154,8 @@ class StateItem(QGraphicsItem):
         zoom = zoom_of(scale)
         if self._has_line:
             self._paint_line(painter, zoom)
+        if self.shown.bar is not None:
+            self._paint_bar(painter, self.shown.bar)
         self._grow(painter, zoom)
         if self.shown.state is not None:
             icon, colour, _ = _MARKS[self.shown.state]
@@ -209,6 +228,19 @@ class StateItem(QGraphicsItem):
             painter.setPen(theme.colour("dim" if quiet else "text"))
             text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
             painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
+
+    def _paint_bar(self, painter: QPainter, bar: Bar) -> None:
+        """A bar along the lower edge: what is done, then what has failed."""
+        theme, card = look(), self._shape
+        place = QRectF(12, card.height - 8, card.width - 24, 4)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("line"))
+        painter.drawRoundedRect(place, 2, 2)
+        share = place.width() / max(bar.total, 1)
+        for colour, count in (("bad", bar.done + bar.failed), ("accent", bar.done)):
+            if count and (colour == "accent" or bar.failed):
+                painter.setBrush(theme.colour(colour))
+                painter.drawRoundedRect(QRectF(place.x(), place.y(), count * share, 4), 2, 2)
 
     def _paint_line(self, painter: QPainter, zoom: float) -> None:
         theme, used = look(), fonts()

@@ -52,6 +52,9 @@ class LoopFacts:
         returned: The one whose result the loop gave; None while it is open.
         cost: What they cost, in words.
         is_live: Whether the loop is running.
+        unit: What one is called: `iteration`, or `item` of an iterator.
+        ended_ahead: Items that have ended before others that began earlier.
+        failed: Items that have failed.
     """
 
     title: str
@@ -63,6 +66,13 @@ class LoopFacts:
     returned: int | None = None
     cost: str = ""
     is_live: bool = False
+    unit: str = "iteration"
+    ended_ahead: frozenset[int] = frozenset()
+    failed: frozenset[int] = frozenset()
+
+    def words(self, index: int) -> str:
+        """What a dot stands for."""
+        return f"{self.unit.capitalize()} {index + 1}{', failed' if index in self.failed else ''}"
 
 
 class RegionLabel(QGraphicsItem):
@@ -173,7 +183,7 @@ class RegionLabel(QGraphicsItem):
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Say which iteration it is."""
         self._hovered = self._index_at(event.pos())
-        self.setToolTip(f"Iteration {self._hovered + 1}" if self._hovered >= 0 else "")
+        self.setToolTip(self.facts.words(self._hovered) if self._hovered >= 0 else "")
         self.update()
 
     def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
@@ -221,14 +231,18 @@ class RegionLabel(QGraphicsItem):
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elided(QFontMetricsF(font), words, room.width()))
 
     def _paint_dot(self, painter: QPainter, index: int) -> None:
-        """Filled: ended. A ring: under way. Small: yet to come. With a ring around: looked at."""
+        """Filled: ended. A cross: failed. A ring: under way. Small: yet to come. With a ring around: looked at."""
         theme, facts, middle = look(), self.facts, self.dot(index)
         radius = DOT if index != self._hovered or index > facts.current else DOT + 1
         painter.setPen(Qt.PenStyle.NoPen)
-        if index < facts.done:
+        if index in facts.failed:
+            painter.setPen(pen(theme.colour("bad"), 2.0))
+            for way in (QPointF(3.5, 3.5), QPointF(3.5, -3.5)):
+                painter.drawLine(middle - way, middle + way)
+        elif index < facts.done or index in facts.ended_ahead:
             painter.setBrush(theme.colour("good" if index == facts.returned else "accent"))
             painter.drawEllipse(middle, radius - 0.5, radius - 0.5)
-        elif index == facts.current:
+        elif index == facts.current or (facts.unit == "item" and index < facts.current):
             painter.setBrush(theme.colour("accent", 70))
             painter.setPen(pen(theme.colour("accent"), 1.5))
             painter.drawEllipse(middle, radius - 1, radius - 1)

@@ -5,7 +5,6 @@ It follows the session and changes the document through it, and knows no other p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -16,6 +15,7 @@ from app.inspector.node_page import NodePage
 from app.inspector.result_page import ResultPage
 from app.inspector.tab_order import order_tabs
 from app.inspector.workflow_page import WorkflowPage
+from app.runs.stopping import unit_of
 from app.session import Session
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
@@ -26,7 +26,6 @@ RESULT: Final = 1
 _UPDATE_AFTER_MS: Final = 40
 _PREPARE_AFTER_MS: Final = 150
 PageT = TypeVar("PageT", bound=QWidget)
-_INNERMOST: Final = re.compile(r"\[(\d+)\]\.\w+$")
 
 
 class Inspector(QWidget):
@@ -237,11 +236,11 @@ class Inspector(QWidget):
             self.page.refresh_run()
 
     def _result_title(self) -> str:
-        picture = self._session.picture
-        if picture is None or self._node_id is None:
+        picture, ran = self._session.picture, self._session.run_workflow
+        loop = picture.parents.get(self._node_id) if picture is not None and self._node_id is not None else None
+        if picture is None or ran is None or loop is None:
             return "Result"
-        match = _INNERMOST.search(picture.path_of(self._node_id, self._session.chosen))
-        return f"Result · iteration {int(match[1]) + 1}" if match else "Result"
+        return f"Result · {unit_of(ran, loop)} {picture.index_of(loop, self._session.chosen) + 1}"
 
     def _turn(self, index: int) -> None:
         self._stack.setCurrentIndex(index)

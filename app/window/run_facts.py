@@ -7,6 +7,7 @@ from typing import Final
 
 from app.runs.executions import NodeState, node_of
 from app.runs.picture import RunPicture
+from app.runs.stopping import unit_of
 from engine.document.model import Workflow
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.words import money, seconds, tokens
@@ -103,8 +104,9 @@ def _state(picture: RunPicture, workflow: Workflow) -> str:
         return word
     name = node_title(inner[-1], workflow)
     more = f" and {len(inner) - 1} more" if len(inner) > 1 else ""
-    loop = picture.loops.get(inner[-1].rpartition("[")[0])
-    turn = f", iteration {loop.current + 1} of {loop.total}" if loop is not None else ""
+    around = inner[-1].rpartition("[")[0]
+    loop, unit = picture.loops.get(around), unit_of(workflow, node_of(around))
+    turn = f", {unit} {loop.current + 1} of {loop.total}" if loop is not None else ""
     return f"{word}: {name}{more}{turn}"
 
 

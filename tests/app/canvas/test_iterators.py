@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.canvas.marks import RunMarks
 from app.canvas.operations import add, add_step
+from app.canvas.overlay import Bar
 from app.canvas.pipe_item import Flow
 from app.history.looked_at import LookedAt
 from app.inspector.names import names_at
+from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from app.window.fixes import fixes
 from engine.document.model import Workflow
@@ -17,7 +20,7 @@ from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
-from engine.runner.events import LoopIterationCompleted, LoopIterationStarted
+from engine.runner.events import LoopIterationCompleted, LoopIterationStarted, NodeStarted
 from engine.runner.options import RunOptions
 from tests.app.canvas.conftest import Hand, MakeCanvas
 from tests.app.canvas.documents import node, workflow
@@ -78,6 +81,110 @@ def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
     assert mark.shown.line == "x0x"
     looked_at = LookedAt(hand.session)
     assert (looked_at.loop_id, looked_at.place) == ("each", "each[0]")
+
+
+def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
+    make_canvas: MakeCanvas, qtbot: QtBot
+) -> None:
+    hand = make_canvas(
+        workflow(
+            [
+                node("each", "iterator", "Each", source="list", items=[2, 0, 4], on_item_error="skip"),
+                node("mark", "transform", "Mark", mode="expression", expression="8 / item"),
+                node("gather", "aggregator", "Gather", iterator="each"),
+                node("all", "output", "All", name="all"),
+            ],
+            ["each.item -> mark.input", "mark.output -> gather.input", "gather.output -> all.value"],
+            {"each": (0, 80), "mark": (280, 80), "gather": (560, 80), "all": (840, 80)},
+        )
+    )
+    with qtbot.waitSignal(hand.session.run_ended, timeout=10_000):
+        hand.session.start_run({}, RunOptions())
+
+    state, facts = hand.item("each").state, hand.canvas.view.regions.items["each"].label.facts
+    assert state is not None
+    assert state.shown.bar == Bar(done=2, failed=1, total=3)
+    assert state.shown.note.endswith("1 failed")
+    assert facts.failed == {1}
+    assert [facts.words(index) for index in range(3)] == ["Item 1", "Item 2, failed", "Item 3"]
+    hand.session.select(["mark"])
+    hand.session.look_at("each", 1)
+    mark = hand.item("mark").state
+    assert mark is not None
+    assert mark.shown.state is NodeState.FAILED
+
+
+def test_the_bar_of_an_iterator_at_work_has_what_ended_in_any_order() -> None:
+    structure = analyse(items())
+    picture = RunPicture(structure.parent)
+    picture.apply(NodeStarted("run", 0, 0.0, "each", "iterator", {}))
+    base = ("run", 0, 0.0, "each")
+    for index in range(3):
+        picture.apply(LoopIterationStarted(*base, index, 3, ""))
+    marks, each = RunMarks(picture, structure, {}), structure.workflow.node("each")
+    for index, branch in ((2, None), (1, "failed")):
+        figures = (branch, None, None, None, Usage(), 0.0, 0.0)
+        picture.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
+
+    assert marks.card(each, None).bar == Bar(done=1, failed=1, total=3)
+    assert marks.card(each, None).note == "2 / 3 · 1 failed"
+    facts = marks.loop("each", "Each")
+    assert (facts.done, facts.ended_ahead, facts.failed) == (0, {1, 2}, {1})
+
+
+@pytest.mark.parametrize(("outer", "inner"), [("iterator", "loop"), ("loop", "iterator")])
+def test_a_loop_and_an_iterator_in_each_other_have_a_bar_each_and_follow_the_dots(
+    make_canvas: MakeCanvas, qtbot: QtBot, outer: str, inner: str
+) -> None:
+    ends = {"iterator": ("aggregator", "item", "input", "output"), "loop": ("exit", "body", "input", "output")}
+    config: dict[str, dict[str, object]] = {
+        "iterator": {"source": "list", "items": ["x", "y"]},
+        "loop": {"max_iterations": 2},
+    }
+    name = {"iterator": "iterator", "loop": "loop"}
+    words = "{{index}}.{{loop.index}}"
+    hand = make_canvas(
+        workflow(
+            [
+                node("go", "input", "Go", default="go"),
+                node("around", outer, "Around", **config[outer]),
+                node("within", inner, "Within", **config[inner]),
+                node("mark", "transform", "Mark", template=f"{words} {{{{input}}}}"),
+                node("within_end", ends[inner][0], "End", **{name[inner]: "within"}),
+                node("around_end", ends[outer][0], "End", **{name[outer]: "around"}),
+                node("all", "output", "All", name="all"),
+            ],
+            [
+                *(["go.value -> around.input"] if outer == "loop" else []),
+                f"around.{ends[outer][1]} -> within.{'items' if inner == 'iterator' else 'input'}",
+                f"within.{ends[inner][1]} -> mark.input",
+                "mark.output -> within_end.input",
+                "within_end.output -> around_end.input",
+                "around_end.output -> all.value",
+            ],
+            {},
+        )
+    )
+    with qtbot.waitSignal(hand.session.run_ended, timeout=10_000):
+        hand.session.start_run({}, RunOptions())
+
+    def line() -> str:
+        state = hand.item("mark").state
+        assert state is not None
+        return state.shown.line
+
+    for loop in ("around", "within"):
+        state = hand.item(loop).state
+        assert state is not None
+        assert state.shown.bar == Bar(2, 0, 2)
+    assert line().startswith("1.1 ")
+    for loop, index in (("around", 0), ("within", 0)):
+        label = hand.canvas.view.regions.items[loop].label
+        hand.click(label.mapToScene(label.dot(index)))
+    assert hand.session.chosen == {"around": 0, "within": 0}
+    assert line().startswith("0.0 ")
+    hand.session.look_at("within", 1)
+    assert line().startswith("0.1 " if inner == "loop" else "1.0 ")
 
 
 def test_items_that_end_in_any_order_stand_at_their_index() -> None:
