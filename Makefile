@@ -8,6 +8,8 @@ STAMP  := $(VENV)/.installed
 UV     := $(BIN)/uv
 # Two workers suit small machines; set WORKERS=auto for one a core.
 WORKERS ?= 2
+# `make test ALL=1`, as continuous integration does it, runs the slow tests too and measures coverage.
+TESTS := $(if $(ALL),--cov --cov-report=term,-m "not slow")
 
 .PHONY: env run demo test lint bench screenshots docs lock clean
 
@@ -37,7 +39,7 @@ demo: $(STAMP)
 	$(BIN)/loopwright run templates/self-refine.loop.json
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
