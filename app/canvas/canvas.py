@@ -88,6 +88,7 @@ class Canvas(QWidget):
         self.beginning.setVisible(not session.workflow.nodes)
         self.setFocusProxy(self.viewer)
         self._is_selecting = False
+        self._has_selected = False
         self._connect_signals()
         self._enable_actions()
 
@@ -260,20 +261,24 @@ class Canvas(QWidget):
     def _hand_on_selection(self) -> None:
         if not isValid(self.viewer):  # a scene that goes takes its selection back
             return
-        if not self._is_selecting:
-            items = self.viewer.scene().selectedItems()
-            self.session.select(item.facts.id for item in items if isinstance(item, NodeItem))
+        if self._is_selecting:  # the scene tells of each item by itself
+            self._has_selected = True
+            return
+        items = self.viewer.scene().selectedItems()
+        self.session.select(item.facts.id for item in items if isinstance(item, NodeItem))
         self.view.show_selection()
         self._enable_actions()
 
     @contextmanager
     def _selecting(self) -> Iterator[None]:
-        """Selections that come from the document are not handed back to it."""
-        self._is_selecting = True
+        """Selections that come from the document are not handed back to it, and are shown when all are made."""
+        self._is_selecting, self._has_selected = True, False
         try:
             yield
         finally:
             self._is_selecting = False
+        if self._has_selected:
+            self.view.show_selection()
 
     def _restyle(self) -> None:
         was_fitted = self.fitting.is_fitted

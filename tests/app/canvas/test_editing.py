@@ -161,6 +161,24 @@ def test_select_all_takes_every_node(hand: Hand) -> None:
     assert all(item.isSelected() for item in hand.canvas.view.nodes.values())
 
 
+def test_a_selection_from_elsewhere_is_shown_once_however_many_nodes_it_has(
+    hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shown node by node, a thousand of them would take seconds."""
+    shown: list[int] = []
+    show = hand.canvas.view.show_selection
+
+    def note() -> None:
+        shown.append(len(hand.canvas.viewer.scene().selectedItems()))
+        show()
+
+    monkeypatch.setattr(hand.canvas.view, "show_selection", note)
+    hand.session.select(["task", "loop", "draft"])
+    hand.session.select([])
+    assert shown == [3, 0]
+    assert not hand.canvas.actions_by_name["delete"].isEnabled()
+
+
 def test_arrows_nudge_what_is_selected(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.key(Qt.Key.Key_Right)
