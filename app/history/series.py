@@ -102,9 +102,9 @@ class Figures:
         if loop.returned != self._returned:
             self._returned = loop.returned
             self.version += 1
-        for iteration in loop.iterations[known:]:
-            for kind, series in SERIES.items():
-                self._values[kind].append(series.of(iteration))
+        new = loop.iterations[known:]
+        for kind, series in SERIES.items():
+            self._values[kind].extend(map(series.of, new))
         if known < len(self):
             self.take_similarities(known, len(self) - 1)
 

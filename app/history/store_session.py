@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
@@ -25,6 +25,8 @@ from engine.document.operation import Operation
 from engine.errors import EngineError
 from engine.runner.events import AnyEvent
 from engine.runner.run import Run
+
+ResultT = TypeVar("ResultT")
 
 READ_ONLY: Final = "This is a run as it was. Choose “Open as new document” to change the workflow."
 
@@ -88,15 +90,16 @@ class StoredSession(Session):
         self.refused.emit(READ_ONLY)
         return False
 
-    def read_log(self, told: Callable[[list[AnyEvent]], None]) -> None:
+    def read_log(self, write: Callable[[Iterable[AnyEvent]], ResultT], told: Callable[[ResultT], object]) -> None:
         """Read all events for the log, long texts cut.
 
         Args:
-            told: Takes them, in order.
+            write: Makes of the events, in order, what is shown; in a thread.
+            told: Takes that.
         """
         run_id = self.run_id
         self._access.ask(
-            lambda store: list(store.events(run_id, preview=PREVIEW)), told, self._refuse, worker=self._worker
+            lambda store: write(store.events(run_id, preview=PREVIEW)), told, self._refuse, worker=self._worker
         )
 
     def go_on(self, begin: Callable[[], Run]) -> None:

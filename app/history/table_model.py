@@ -180,11 +180,19 @@ class IterationModel(QAbstractTableModel):
         return None
 
     def _measure(self, first: int, end: int) -> None:
-        for column in (Column.VERDICT, Column.SCORE, Column.TOKENS, Column.COST, Column.TIME):
-            text, longest = self._texts[column], self.longest.get(column, 0)
-            for iteration in self.loop.iterations[first:end]:
-                longest = max(longest, len(text(iteration)))
-            self.longest[column] = longest
+        """Note the longest texts of some iterations. Of tokens and times only the largest is written out."""
+        new = self.loop.iterations[first:end]
+        if not new:
+            return
+        by_size = sorted((iteration.usage for iteration in new), key=lambda usage: usage.total_tokens)
+        for column, texts in (
+            (Column.VERDICT, map(verdict, {(it.branch, it.reason): it for it in new}.values())),
+            (Column.SCORE, (self._texts[Column.SCORE](it) for it in new if it.score is not None)),
+            (Column.TOKENS, map(token_count, {usage.exact: usage for usage in by_size}.values())),
+            (Column.COST, map(cost, {(it.cost_usd, it.usage.total_tokens > 0): it for it in new}.values())),
+            (Column.TIME, (seconds(max(it.duration_s for it in new)),)),
+        ):
+            self.longest[column] = max(self.longest.get(column, 0), *map(len, texts), 0)
 
     def _note_similarities(self, first: int, last: int) -> None:
         self._tell(first, min(last, self._rows - 1), Column.SIMILAR, Column.SIMILAR)

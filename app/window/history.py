@@ -7,6 +7,7 @@ runs go on and are forked is `app.window.going_on`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ from app.history.store_session import StoredSession
 from app.window.document import Document
 from app.window.going_on import GoingOn
 from app.window.history_page import HistoryPage
+from app.window.log_lines import written
 from engine.errors import EngineError
 from engine.plan.structure import analyse
 from engine.runner.events import AnyEvent, RunNotKept
@@ -190,7 +192,7 @@ class History(QObject):
     def _fill(self, page: HistoryPage, run: StoredRun) -> None:
         if page.session.run is None:  # it has not gone on meanwhile, which tells everything anew
             page.session.show_run(run)
-            page.session.read_log(page.document.log.take)
+            page.session.read_log(partial(written, run.workflow), page.document.log.show_lines)
 
     def make_page(self, session: StoredSession) -> HistoryPage:
         """Open a tab for a run."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -39,6 +40,8 @@ from engine.runner.words import money, seconds, tokens
 from engine.store.stopping import loop_config
 from engine.values import to_text
 
+MOST_LINES: Final = 10_000
+"""The most lines that a log keeps; the oldest go."""
 PREVIEW: Final = 120
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 
@@ -116,6 +119,12 @@ class LogWriter:
                 yield "warning", f"most of the budget is spent: {spent(event.spent, event.limit, event.unit)}"
             case _:
                 yield from _about_run(event, self._titles)
+
+
+def written(workflow: Workflow, events: Iterable[AnyEvent]) -> list[LogLine]:
+    """The log of a run of that document that is over, as far as it is shown."""
+    writer = LogWriter(workflow)
+    return list(deque((line for event in events for line in writer.lines(event)), maxlen=MOST_LINES))
 
 
 def _said(event: NodeWaiting | NodeAnswered | NotePosted | NodeNoted) -> Iterator[tuple[str, str]]:

@@ -20,11 +20,10 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListView, QPushBu
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.window.log_lines import LogLine, LogWriter, titles_of
+from app.window.log_lines import MOST_LINES, LogLine, LogWriter, titles_of
 from app.window.log_questions import Questions
 from engine.runner.events import AnyEvent
 
-MOST_LINES: Final = 10_000
 NODE_ROLE: Final = Qt.ItemDataRole.UserRole
 _Index = QModelIndex | QPersistentModelIndex
 _MARKS: Final = {"info": "", "warning": "mdi6.alert-outline", "error": "mdi6.alert-circle-outline"}
@@ -140,15 +139,10 @@ class LogPanel(QWidget):
 
     def take(self, events: Iterable[AnyEvent]) -> None:
         """Write the lines of a batch of events."""
-        self._append([line for event in events for line in self._writer.lines(event)])
+        self.show_lines([line for event in events for line in self._writer.lines(event)])
 
-    def copy(self) -> None:
-        """Put the selected lines, or all that are shown, on the clipboard."""
-        rows = sorted(index.row() for index in self.view.selectedIndexes()) or range(self.shown.rowCount())
-        lines = [self.shown.index(row, 0).data() for row in rows]
-        QGuiApplication.clipboard().setText("\n".join(lines))
-
-    def _append(self, lines: list[LogLine]) -> None:
+    def show_lines(self, lines: list[LogLine]) -> None:
+        """Add lines that were written already."""
         if not lines:
             return
         self.model.append(lines)
@@ -157,6 +151,12 @@ class LogPanel(QWidget):
         for node in dict.fromkeys(line.node for line in lines):
             if node not in known:
                 self.filter.addItem(titles.get(node, node), node)
+
+    def copy(self) -> None:
+        """Put the selected lines, or all that are shown, on the clipboard."""
+        rows = sorted(index.row() for index in self.view.selectedIndexes()) or range(self.shown.rowCount())
+        lines = [self.shown.index(row, 0).data() for row in rows]
+        QGuiApplication.clipboard().setText("\n".join(lines))
 
     def _note_scroll(self, value: int) -> None:
         self._follows = value >= self.view.verticalScrollBar().maximum()
@@ -173,7 +173,7 @@ class LogPanel(QWidget):
     def _note_refusal(self, text: str) -> None:
         import time
 
-        self._append([LogLine(time.time(), "", "warning", " ".join(text.split()))])
+        self.show_lines([LogLine(time.time(), "", "warning", " ".join(text.split()))])
 
     def _choose_node(self) -> None:
         node = self.filter.currentData()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,14 @@ from app.history.store_run import read_level, read_outline
 from app.history.store_session import READ_ONLY
 from app.runs.executions import NodeState
 from app.window.document import Document
+from app.window.log_lines import LogLine, LogWriter
 from app.window.main_window import MainWindow
+from app.worker import THREAD_NAME
 from engine.document.builder import Builder
 from engine.document.files import dumps, save
 from engine.document.node_operations import RemoveNode, SetConfig
 from engine.document.operations import SetName
+from engine.runner.events import AnyEvent
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.kept import keep, refine, refine_script, run_kept
@@ -349,3 +354,24 @@ def test_deleting_the_run_that_is_shown_leaves_it_shown(window: MainWindow, stor
     answer(panel, "Delete")
     qtbot.waitUntil(lambda: panel.model.rowCount() == 0 and not panel.view.isVisible())
     assert window.current is document
+
+
+def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_shown(
+    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.window.log_lines.MOST_LINES", 4)
+    threads: list[str] = []
+    write = LogWriter.lines
+
+    def lines(self: LogWriter, event: AnyEvent) -> Iterator[LogLine]:
+        threads.append(threading.current_thread().name)
+        return write(self, event)
+
+    monkeypatch.setattr(LogWriter, "lines", lines)
+    document = past(window, run_kept(store, refine(), refine_script(tmp_path / "s.json")), qtbot)
+    qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
+    assert set(threads) == {THREAD_NAME}
+    shown = [line.text for line in document.log.model.lines]
+    assert len(shown) == 4
+    assert shown[0].startswith("Loop: Stopped after 3 of 3: the count was reached.")
+    assert shown[-1].startswith("Done in ")

@@ -8,8 +8,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.window.document import Document
-from app.window.log_lines import LogLine, LogWriter, place
-from app.window.log_panel import MOST_LINES, LogPanel
+from app.window.log_lines import MOST_LINES, LogLine, LogWriter, place
+from app.window.log_panel import LogPanel
 from app.window.main_window import MainWindow
 from engine.document.model import Node, Workflow
 from engine.models.base import Usage
@@ -145,15 +145,15 @@ def test_the_log_follows_until_a_person_looks_back(make_session: MakeSession, qt
     log = panel(make_session, qtbot)
     bar = log.view.verticalScrollBar()
 
-    log._append(many(200))
+    log.show_lines(many(200))
     qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
     bar.setValue(10)
-    log._append(many(50))
+    log.show_lines(many(50))
     qtbot.wait(0)
 
     assert bar.value() == 10
     bar.setValue(bar.maximum())
-    log._append(many(50))
+    log.show_lines(many(50))
     qtbot.waitUntil(lambda: bar.value() == bar.maximum())
 
 
@@ -161,7 +161,7 @@ def test_ten_thousand_lines_are_kept_and_the_oldest_go(make_session: MakeSession
     log = panel(make_session, qtbot)
 
     for _ in range(11):
-        log._append(many(1000))
+        log.show_lines(many(1000))
 
     assert len(log.model.lines) == MOST_LINES
     assert log.model.rowCount() == MOST_LINES
@@ -170,7 +170,7 @@ def test_ten_thousand_lines_are_kept_and_the_oldest_go(make_session: MakeSession
 
 def test_the_lines_of_one_node_can_be_shown_alone(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
-    log._append(many(9))
+    log.show_lines(many(9))
 
     log.filter.setFocus()
     QTest.keyClicks(log.filter, "node_1")
@@ -182,7 +182,7 @@ def test_the_lines_of_one_node_can_be_shown_alone(make_session: MakeSession, qtb
 
 def test_lines_are_copied_by_key_and_by_button(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
-    log._append(many(3))
+    log.show_lines(many(3))
 
     QTest.mouseClick(log._copy, Qt.MouseButton.LeftButton)
     assert [line[-6:] for line in QGuiApplication.clipboard().text().split("\n")] == ["line 0", "line 1", "line 2"]
@@ -196,7 +196,7 @@ def test_lines_are_copied_by_key_and_by_button(make_session: MakeSession, qtbot:
 
 def test_the_log_is_cleared(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
-    log._append(many(3))
+    log.show_lines(many(3))
 
     QTest.mouseClick(log._clear, Qt.MouseButton.LeftButton)
 
@@ -216,7 +216,7 @@ def test_a_refusal_is_in_the_log_with_its_level_in_words(make_session: MakeSessi
 
 def test_a_double_click_goes_to_the_node(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
-    log._append(many(2))
+    log.show_lines(many(2))
 
     with qtbot.waitSignal(log.node_chosen) as chosen:
         place = log.view.visualRect(log.shown.index(1, 0)).center()
