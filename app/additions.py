@@ -6,7 +6,7 @@ All that takes its time (reading the file, loading a plugin, asking a server) is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from engine.extensions import (
 )
 from engine.tools.mcp.listing import read_listings
 from engine.tools.mcp.settings import McpServer
+from engine.tools.mcp.variables import VARIABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,11 @@ class Additions(QObject):
         """Look anew at what is installed and set up; nothing is loaded or asked."""
         self._do(_look(self._path, self.added.remarks), failed)
 
-    def put_server(self, name: str, server: McpServer, failed: Callable[[EngineError], object]) -> None:
-        """Add a server or change it, and ask it what it offers."""
-        self._do(_put_server(self._path, name, server), failed)
+    def put_server(
+        self, name: str, server: McpServer, secrets: Mapping[str, str], failed: Callable[[EngineError], object]
+    ) -> None:
+        """Add a server or change it, and ask it what it offers; `secrets` are kept in the keyring, by variable."""
+        self._do(_put_server(self._path, name, server, secrets), failed)
 
     def remove_server(self, name: str, failed: Callable[[EngineError], object]) -> None:
         """Take a server away."""
@@ -139,13 +142,17 @@ async def _look(path: Path, remarks: tuple[str, ...]) -> Added:
     return await asyncio.to_thread(look)
 
 
-async def _put_server(path: Path, name: str, server: McpServer) -> Added:
+async def _put_server(path: Path, name: str, server: McpServer, secrets: Mapping[str, str]) -> Added:
     extensions = await asyncio.to_thread(read_extensions, path)
+    for variable, value in secrets.items():
+        VARIABLES.hold(variable, value)
     # Asked before it is kept: one that cannot be reached is told while its form still stands there.
     listing = await refresh_server(name, server, listings_path(path))
     servers = {**extensions.servers, name: server}
     await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"servers": servers}))
-    return await _look(path, listing.left_out)
+    unkept = await asyncio.to_thread(lambda: [name for name in secrets if not VARIABLES.keep(name, secrets[name])])
+    without = f"This machine has no keyring: {', '.join(unkept)} stands for its secret for this session only."
+    return await _look(path, (*listing.left_out, *([without] if unkept else ())))
 
 
 async def _remove_server(path: Path, name: str) -> Added:

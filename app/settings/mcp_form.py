@@ -9,22 +9,25 @@ from pydantic import ValidationError
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.settings.parts import Note, push_button
+from app.settings.parts import Note, key_field, push_button
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.extensions import Extensions
-from engine.tools.mcp.settings import McpServer
+from engine.tools.mcp.settings import McpServer, names_in
 
 
 class McpForm(QWidget):
     """Where one server is described.
 
     Signals:
-        wanted: It is to be added: its name, and an `McpServer`.
+        wanted: It is to be added: its name, an `McpServer`, and the secrets that are given for its variables, by name.
+
+    Attributes:
+        secrets: By variable that the settings name, the field for what it stands for.
     """
 
-    wanted = Signal(str, object)
+    wanted = Signal(str, object, object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -36,6 +39,9 @@ class McpForm(QWidget):
         for field in self._fields:
             field.textEdited.connect(self._typed)
             field.returnPressed.connect(self._add)
+        for field in (self.where, self.variables):
+            field.textChanged.connect(self._ask_for_secrets)
+        self.secrets: dict[str, QLineEdit] = {}
         self._lay_out()
 
     @property
@@ -53,7 +59,7 @@ class McpForm(QWidget):
             field.clear()
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
+        form = self._form = QFormLayout()
         form.setHorizontalSpacing(3 * UNIT)
         form.setVerticalSpacing(2 * UNIT)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
@@ -62,7 +68,10 @@ class McpForm(QWidget):
             label = PlainLabel(title)
             label.setBuddy(field)
             form.addRow(label, field)
-        words = "Variables are handed to a command, and sent to an address as headers. Write ${NAME} for a secret."
+        words = (
+            "Variables are handed to a command, and sent to an address as headers. Write ${NAME} for a secret: "
+            "it is taken from your environment, or kept in the system's keyring, and never in a file."
+        )
         buttons = QHBoxLayout()
         buttons.addStretch(1)
         buttons.addWidget(self.add)
@@ -73,6 +82,20 @@ class McpForm(QWidget):
         layout.addWidget(PlainLabel(words, look="dim small", wrap=True))
         layout.addWidget(self.note)
         layout.addLayout(buttons)
+
+    def _ask_for_secrets(self) -> None:
+        """A field for each variable that is named, as long as it is."""
+        names = names_in(f"{self.where.text()}\n{self.variables.text()}")
+        for name in [name for name in self.secrets if name not in names]:
+            self._form.removeRow(self.secrets.pop(name))
+        for name in names:
+            if name not in self.secrets:
+                field = self.secrets[name] = key_field(f"What {name} stands for")
+                field.setPlaceholderText("kept in the keyring; empty where your environment has it")
+                field.returnPressed.connect(self._add)
+                label = PlainLabel(name)
+                label.setBuddy(field)
+                self._form.addRow(label, field)
 
     def _typed(self) -> None:
         self._fault(None, "")
@@ -101,7 +124,8 @@ class McpForm(QWidget):
         self._fault(None, "")
         self.add.setEnabled(False)
         self.note.say("Asking it…")
-        self.wanted.emit(name, server)
+        given = {variable: field.text().strip() for variable, field in self.secrets.items()}
+        self.wanted.emit(name, server, {variable: value for variable, value in given.items() if value})
 
     def _field_of(self, place: tuple[Any, ...]) -> QLineEdit:
         return self.variables if place[-1] in {"env", "headers"} else self.where

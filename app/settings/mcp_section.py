@@ -92,9 +92,9 @@ class McpSection(QWidget):
         self.ask.setEnabled(not on)
         self.remove.setEnabled(not on)
 
-    def _add(self, name: str, server: McpServer) -> None:
+    def _add(self, name: str, server: McpServer, secrets: dict[str, str]) -> None:
         self._adding = name
-        self._additions.put_server(name, server, self._refuse_new)
+        self._additions.put_server(name, server, secrets, self._refuse_new)
 
     def _refuse_new(self, error: EngineError) -> None:
         self._adding = ""

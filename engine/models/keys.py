@@ -13,8 +13,8 @@ from enum import StrEnum
 
 from engine.errors import EngineError
 from engine.models.providers import provider_named
+from engine.system_keyring import KeyringError, forget_secret, keep_secret, read_secret
 
-_SERVICE = "loopwright"
 _STRUCK_OUT = "…"
 
 
@@ -102,10 +102,8 @@ class Keys:
                 self._session[user] = key
                 return
             try:
-                import keyring
-
-                keyring.set_password(_SERVICE, user, key)
-            except Exception:  # backends raise whatever they like, and their text may hold the key
+                keep_secret(user, key)
+            except KeyringError:
                 raise _no_keyring("keep", provider) from None
             self._keyring_failed = False
             self._from_keyring[user] = key
@@ -121,11 +119,8 @@ class Keys:
             in_session = self._session.pop(user, None) is not None
             self._from_keyring.pop(user, None)
             try:
-                import keyring
-
-                if keyring.get_password(_SERVICE, user) is not None:
-                    keyring.delete_password(_SERVICE, user)
-            except Exception:  # as above
+                forget_secret(user)
+            except KeyringError:
                 if not in_session:
                     raise _no_keyring("delete", provider) from None
 
@@ -148,10 +143,8 @@ class Keys:
         if self._keyring_failed:
             return None
         try:
-            import keyring
-
-            found = keyring.get_password(_SERVICE, user)
-        except Exception:  # a machine without a working keyring is an ordinary machine
+            found = read_secret(user)
+        except KeyringError:  # a machine without a working keyring is an ordinary machine
             self._keyring_failed = True
             return None
         if not found:

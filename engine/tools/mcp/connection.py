@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from engine.tools.base import ToolError
 from engine.tools.mcp.life import Life
-from engine.tools.mcp.settings import McpServer, filled_in, secrets_of
+from engine.tools.mcp.settings import McpServer, filled_in, variables_of
+from engine.tools.mcp.variables import VARIABLES
 from engine.values import Value
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _CONNECT_S: Final = 30.0
 _END_S: Final = 5.0
+_SHORTEST_SECRET: Final = 4
+"""Characters of a value that is struck out of texts: a shorter one would strike out words."""
 MOST_TOOLS: Final = 500
 """The most tools of one server that are taken up."""
 
@@ -101,7 +105,7 @@ class McpConnection:
     async def _connected(self) -> tuple[_Line, Client]:
         line = self._line
         if line is None:
-            line = self._line = _Line(Life(secrets_of(self._server)))
+            line = self._line = _Line(Life())
             line.task = asyncio.create_task(self._keep(line), name=f"MCP server {self._name}")
         try:
             async with asyncio.timeout(_CONNECT_S):
@@ -133,7 +137,9 @@ class McpConnection:
             line.client.set_exception(missing)
             return
         try:
-            async with Client(self._transport(line.life), cache=None) as client:
+            values = await asyncio.to_thread(VARIABLES.values, variables_of(self._server))
+            line.life.secrets = tuple(value for value in values.values() if len(value) >= _SHORTEST_SECRET)
+            async with Client(self._transport(line.life, values), cache=None) as client:
                 line.client.set_result(client)
                 await line.unwanted.wait()
         except Exception as error:
@@ -143,17 +149,16 @@ class McpConnection:
         finally:
             line.client.cancel()
 
-    def _transport(self, life: Life) -> Transport:
-        name, server = self._name, self._server
+    def _transport(self, life: Life, values: Mapping[str, str]) -> Transport:
+        server, fill = self._server, partial(filled_in, self._name, values=values)
         if server.url:
             from engine.tools.mcp.http import http_line
 
-            headers = {key: filled_in(name, value) for key, value in server.headers.items()}
-            return http_line(filled_in(name, server.url), headers, life)
+            return http_line(fill(server.url), {key: fill(value) for key, value in server.headers.items()}, life)
         from engine.tools.mcp.stdio import stdio_line
 
-        command = (server.command, *(filled_in(name, argument) for argument in server.args))
-        return stdio_line(name, command, {key: filled_in(name, value) for key, value in server.env.items()}, life)
+        command = (server.command, *map(fill, server.args))
+        return stdio_line(self._name, command, {key: fill(value) for key, value in server.env.items()}, life)
 
     def _drop(self, line: _Line) -> None:
         """Let the next call connect anew."""

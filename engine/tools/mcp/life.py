@@ -16,13 +16,14 @@ class Life:
     Attributes:
         is_over: Whether the server's line has ended.
         fault: Why it was ended by this program; empty where it was not.
+        secrets: What no text of the server may show.
     """
 
-    def __init__(self, secrets: tuple[str, ...] = ()) -> None:
+    def __init__(self) -> None:
         self.is_over = False
         self.fault = ""
+        self.secrets: tuple[str, ...] = ()
         self._errors = b""
-        self._secrets = secrets
 
     def too_long(self) -> None:
         """Note that it sent a message beyond all measure."""
@@ -35,7 +36,7 @@ class Life:
 
     def without_secrets(self, text: str) -> str:
         """The text with every secret that was put into the server's settings struck out."""
-        for secret in self._secrets:
+        for secret in self.secrets:
             text = text.replace(secret, "…")
         return text
 

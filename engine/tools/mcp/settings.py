@@ -1,12 +1,11 @@
 """What a person sets up for an MCP server: a command to start, or an address.
 
-A setting holds no secret. It names the environment variable that does, as `${NAME}`, and that is looked up when the
-server is needed. Nothing is started or called here.
+A setting holds no secret. It names one, as `${NAME}`, which is looked up when the server is needed
+(`engine.tools.mcp.variables`). Nothing is started or called here.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from hashlib import sha256
@@ -42,7 +41,7 @@ class McpServer(BaseModel):
     headers: dict[str, str] = Field(
         default_factory=dict[str, str],
         title="Headers",
-        description="What is sent along; ${NAME} stands for an environment variable.",
+        description="What is sent along; ${NAME} stands for a variable of your own.",
     )
     timeout_s: float = Field(
         default=60.0, gt=0, le=86_400, title="Time limit in seconds", description="The longest that a call may take."
@@ -55,7 +54,7 @@ class McpServer(BaseModel):
             if value and _SECRET_NAME.search(name) and not _VARIABLE.search(value):
                 raise _refusal(
                     f'"{name[:60]}" looks like a secret. '
-                    f"Put it into an environment variable and write ${{NAME}} for it here."
+                    f"Write ${{NAME}} for it here; NAME is a variable in the environment or the keyring."
                 )
         return values
 
@@ -93,34 +92,39 @@ class McpServer(BaseModel):
         return self.url or " ".join((self.command, *self.args))
 
 
-def filled_in(name: str, text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """A setting with the environment variables that it names put in.
+def filled_in(name: str, text: str, values: Mapping[str, str]) -> str:
+    """A setting with the variables that it names put in.
 
     Args:
         name: The server, for the error.
         text: The setting.
-        environment: Where variables are looked up.
+        values: What the variables stand for.
 
     Raises:
-        ToolError: One is not set.
+        ToolError: One stands for nothing.
     """
 
     def value(found: re.Match[str]) -> str:
         variable = found.group(1)
-        if variable not in environment:
+        if variable not in values:
             raise ToolError(
-                f'The MCP server "{name}" needs the environment variable {variable}, which is not set.', "Set it."
+                f'The MCP server "{name}" needs {variable}, which is neither in the environment nor in the keyring.',
+                "Set it, or add the server anew under Settings › Tools and give the secret there.",
             )
-        return environment[variable]
+        return values[variable]
 
     return _VARIABLE.sub(value, text)
 
 
-def secrets_of(server: McpServer, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """What the settings' variables stand for: no text of the server may show it."""
+def names_in(text: str) -> list[str]:
+    """The variables that a setting names, each once, in order."""
+    return list(dict.fromkeys(_VARIABLE.findall(text)))
+
+
+def variables_of(server: McpServer) -> list[str]:
+    """The variables that a server's settings name."""
     texts = (*server.args, *server.env.values(), *server.headers.values(), server.url)
-    names = {name for text in texts for name in _VARIABLE.findall(text)}
-    return tuple(environment[name] for name in sorted(names) if len(environment.get(name, "")) >= 4)
+    return names_in("\n".join(texts))
 
 
 def _refusal(sentence: str) -> PydanticCustomError:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
+from app import additions
 from app.bridge import EngineThread
 from app.palette.rows import rows
 from app.settings.dialog import SettingsDialog
@@ -20,8 +22,12 @@ from app.settings.plugins_section import PluginsSection
 from app.settings.preferences import Preferences
 from engine.extensions import read_extensions, withdraw_server
 from engine.nodes.registry import builtin_registry
+from engine.tools.mcp import connection
+from engine.tools.mcp.variables import Variables
 from engine.tools.registry import all_tools, set_tools
+from tests.app.settings.conftest import CANARY
 from tests.engine.extensions.installed import write_plugin
+from tests.engine.models.test_keys import MemoryKeyring
 
 LEFT = Qt.MouseButton.LeftButton
 RAW = Path(__file__).parents[2] / "engine" / "tools" / "mcp" / "raw_server.py"
@@ -94,6 +100,30 @@ def test_a_server_is_added_asked_offered_and_removed(dialog: SettingsDialog, fil
     qtbot.waitUntil(lambda: not section.list.isVisible(), timeout=20_000)
     assert read_extensions(file).servers == {}
     assert "sample/work" not in all_tools()
+
+
+def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_file(
+    dialog: SettingsDialog, file: Path, qtbot: QtBot, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp")
+    monkeypatch.setattr(additions, "VARIABLES", variables := Variables({}))
+    monkeypatch.setattr(connection, "VARIABLES", variables)
+    section = servers(dialog)
+    fill(section, "sample", f"{sys.executable} {RAW} chatty", "API_TOKEN=${SAMPLE_SECRET} MODE=${SAMPLE_MODE}")
+    assert list(section.form.secrets) == ["SAMPLE_SECRET", "SAMPLE_MODE"]
+    assert section.form.secrets["SAMPLE_SECRET"].echoMode() is QLineEdit.EchoMode.Password
+    QTest.keyClicks(section.form.secrets["SAMPLE_SECRET"], CANARY)
+    qtbot.mouseClick(section.form.add, LEFT)
+    qtbot.waitUntil(section.form.add.isEnabled, timeout=20_000)
+    assert 'The MCP server "sample" needs SAMPLE_MODE, which is neither in the' in section.form.note.text()
+    assert ring.kept == {}
+
+    QTest.keyClicks(section.form.secrets["SAMPLE_MODE"], "quiet")
+    qtbot.mouseClick(section.form.add, LEFT)
+    qtbot.waitUntil(section.list.isVisible, timeout=20_000)
+    assert Variables({}).values(["SAMPLE_SECRET", "SAMPLE_MODE"]) == {"SAMPLE_SECRET": CANARY, "SAMPLE_MODE": "quiet"}
+    assert section.form.secrets == {}
+    assert [path.name for path in file.parent.iterdir() if CANARY in path.read_text(encoding="utf-8")] == []
 
 
 @pytest.mark.parametrize(

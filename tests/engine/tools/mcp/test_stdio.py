@@ -156,7 +156,7 @@ async def test_a_program_that_is_not_there_is_an_error() -> None:
 
 async def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_TOKEN", raising=False)
-    with pytest.raises(ToolError, match="needs the environment variable NO_SUCH_TOKEN, which is not set"):
+    with pytest.raises(ToolError, match="needs NO_SUCH_TOKEN, which is neither in the environment nor in the keyring"):
         await ask_server("sample", sdk(env={"TOKEN": "${NO_SUCH_TOKEN}"}))
 
 

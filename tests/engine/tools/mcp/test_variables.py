@@ -1,0 +1,45 @@
+"""What `${NAME}` stands for in a server's settings: the environment first, then this session, then the keyring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import keyring
+import pytest
+from keyring.backends import fail
+
+from engine.tools.mcp.variables import Variables
+from tests.engine.models.test_keys import BrokenKeyring, MemoryKeyring
+
+
+@pytest.fixture(autouse=True)
+def _own_keyring() -> Iterator[None]:
+    """A working keyring that lives as long as the test."""
+    before = keyring.get_keyring()
+    keyring.set_keyring(MemoryKeyring())
+    yield
+    keyring.set_keyring(before)
+
+
+def test_what_is_kept_is_found_by_another_process_and_the_environment_comes_before_it() -> None:
+    assert Variables({}).keep("TOKEN", "s3cret")
+    assert Variables({}).values(["TOKEN", "OTHER"]) == {"TOKEN": "s3cret"}
+    assert Variables({"TOKEN": "theirs"}).values(["TOKEN"]) == {"TOKEN": "theirs"}
+
+
+def test_what_is_held_for_a_session_comes_before_the_keyring_and_is_gone_with_it() -> None:
+    Variables({}).keep("TOKEN", "kept")
+    variables = Variables({})
+    variables.hold("TOKEN", "held")
+    assert variables.values(["TOKEN"]) == {"TOKEN": "held"}
+    assert Variables({}).values(["TOKEN"]) == {"TOKEN": "kept"}
+    assert "held" not in repr(variables)
+
+
+@pytest.mark.parametrize("backend", [fail.Keyring, BrokenKeyring])
+def test_without_a_keyring_a_variable_stands_for_this_session(backend: type) -> None:
+    keyring.set_keyring(backend())
+    variables = Variables({})
+    assert not variables.keep("TOKEN", "s3cret")
+    assert variables.values(["TOKEN", "OTHER"]) == {"TOKEN": "s3cret"}
+    assert Variables({}).values(["TOKEN"]) == {}
