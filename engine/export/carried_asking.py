@@ -1,6 +1,7 @@
 """What an exported LangGraph module carries with it, copied as it stands here: asking models and reading replies.
 
-So it needs nothing but the standard library and its siblings. What is exported holds only the functions that it uses.
+So it needs nothing but the standard library, jsonschema-rs and its siblings. What is exported holds only the functions
+that it uses.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
+
+from jsonschema_rs import validator_for
 
 from engine.export.carried_values import to_text
 
@@ -30,28 +33,13 @@ def find_json(text: str, schema: Mapping[str, Any]) -> Any:
     raise ValueError(failure)
 
 
-def schema_errors(value: Any, schema: Mapping[str, Any], place: str = "value") -> list[str]:
-    """What does not fit a JSON Schema, as far as type, enum, required, properties and items say."""
-    kinds: dict[str, Any] = {
-        "object": dict, "array": list, "string": str, "boolean": bool, "null": type(None),
-        "number": (int, float), "integer": int,
-    }  # fmt: skip
-    wanted = schema.get("type", [])
-    names = [wanted] if isinstance(wanted, str) else wanted
-    is_number_only = isinstance(value, bool) and "boolean" not in names
-    if names and (is_number_only or not any(isinstance(value, kinds[name]) for name in names)):
-        return [f"{place} is no {' or '.join(names)}."]
-    if "enum" in schema and value not in schema["enum"]:
-        return [f"{place} is none of {schema['enum']}."]
-    errors: list[str] = []
-    if isinstance(value, dict):
-        errors += [f"{place} has no {name!r}." for name in schema.get("required", ()) if name not in value]
-        for name, inner in schema.get("properties", {}).items():
-            errors += schema_errors(value[name], inner, f"{place}.{name}") if name in value else []
-    if isinstance(value, list) and isinstance(schema.get("items"), dict):
-        for number, item in enumerate(cast("list[Any]", value)):
-            errors += schema_errors(item, schema["items"], f"{place}[{number}]")
-    return errors
+def schema_errors(value: Any, schema: Mapping[str, Any]) -> list[str]:
+    """What in a value does not follow a JSON Schema, a sentence each."""
+    sentences: list[str] = []
+    for error in validator_for(dict(schema)).iter_errors(value):
+        place = "/".join(str(step) for step in error.instance_path)
+        sentences.append(f"{place or 'the value'}: {error.message}.")
+    return sentences
 
 
 def examine(value: Any, schema: Mapping[str, Any]) -> tuple[Any, list[str]]:

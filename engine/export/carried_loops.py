@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.export.carried_values import NOTHING, State, Update, to_text
@@ -38,11 +38,12 @@ def similarity(first: Any, second: Any) -> float:
     return 1.0 - row[-1] / max(len(one), len(other))
 
 
-def begin_loop(loop: str, original: Any) -> Update:
-    """Begin a loop with iteration 0."""
+def begin_loop(loop: str, original: Any, spent: float = 0.0) -> Update:
+    """Begin a loop with iteration 0; `spent` is what the run had cost before."""
     record: dict[str, Any] = {
         "index": 0, "input": original, "body": original, "previous": None, "last": {}, "history": [],
-        "given": [], "feedbacks": [], "had_result": False, "stable": {}, "goes_on": True, "began": time.monotonic(),
+        "given": [], "feedbacks": [], "had_result": False, "results": [], "watched": {}, "memory": {}, "left": False,
+        "goes_on": True, "began": time.monotonic(), "spent": spent,
     }  # fmt: skip
     return {"_values": {loop: {"body": original}}, "_loops": {loop: record}}
 
@@ -57,9 +58,55 @@ def pass_by(loop: str, end: str, original: Any, reason: str) -> Update:
 
 def stayed(loop: dict[str, Any], name: str, similar: float | None, threshold: float, patience: int) -> bool:
     """Whether the result was similar enough to the one before, that many times in a row."""
-    running = loop["stable"].get(name, 0) + 1 if similar is not None and similar >= threshold else 0
-    loop["stable"][name] = running
+    running = loop["watched"].get(name, 0) + 1 if similar is not None and similar >= threshold else 0
+    loop["watched"][name] = running
     return running >= patience
+
+
+def reached_plateau(loop: dict[str, Any], name: str, score: float | None, epsilon: float, patience: int) -> bool:
+    """Whether the best score has risen by no more than epsilon in each of so many iterations in a row."""
+    best, without_rise = loop["watched"].get(name, (None, 0))
+    if best is None:
+        best = score
+    else:
+        without_rise = 0 if score is not None and score > best + epsilon else without_rise + 1
+        best = best if score is None else max(best, score)
+    loop["watched"][name] = (best, without_rise)
+    return without_rise >= patience
+
+
+def came_back(loop: dict[str, Any], result: Any, threshold: float) -> bool:
+    """Whether the result is similar enough to one from before the last."""
+    return result is not NOTHING and any(similarity(one, result) >= threshold for one in loop["results"][:-1])
+
+
+def as_it_stood(loop: dict[str, Any]) -> Any:
+    """The result of an iteration that ended its loop and gave none: the one before, else what it started from."""
+    return loop["results"][-1] if loop["results"] else loop["body"]
+
+
+def leave(state: State, node: str, loop: str, ports: Mapping[str, Any]) -> Update:
+    """A node that gives nothing but these ports and ends the loop around it, where there is one."""
+    ended = {"_loops": {loop: {**state["_loops"][loop], "left": True}}} if loop else {}
+    return {"_values": {node: dict(ports)}, **ended}
+
+
+def remembered(state: State, loop: str, node: str, most: int | None) -> list[Any]:
+    """What a node was asked and answered in earlier iterations, or in the last few of them, as messages."""
+    turns = state["_loops"][loop]["memory"].get(node, [])
+    return [message for turn in (turns if most is None else turns[-most:]) for message in turn]
+
+
+def remembering(update: Update, state: State, loop: str, asked: str, answered: Any) -> Update:
+    """What a node gave, with a note for later iterations of what it was asked and answered."""
+    text = to_text(answered)
+    if not text.strip():
+        return update
+    (node,) = update["_values"]
+    record = state["_loops"][loop]
+    turn = [{"role": "user", "content": asked}, {"role": "assistant", "content": text}]
+    memory = {**record["memory"], node: [*record["memory"].get(node, []), turn]}
+    return {**update, "_loops": {loop: {**record, "memory": memory}}}
 
 
 def end_iteration(
@@ -104,7 +151,8 @@ def end_iteration(
     time.sleep(delay_s)
     onward = {
         **loop, "index": loop["index"] + 1, "body": body, "previous": record["result"], "last": nodes,
-        "history": history, "given": given, "feedbacks": feedbacks, "had_result": has_result,
+        "history": history, "given": given, "feedbacks": feedbacks, "had_result": has_result, "left": False,
+        "results": [*loop["results"], result] if has_result else loop["results"],
     }  # fmt: skip
     return {"_values": {names[0]: {"body": body}}, "_loops": {names[0]: onward}}
 
@@ -112,13 +160,13 @@ def end_iteration(
 def end_loop(
     names: tuple[str, str], history: list[Any], given: list[Any], reason: str, at_end: str, output_mode: str
 ) -> Update:
-    """What comes out of a loop."""
+    """What comes out of a loop; `at_end` says what comes out of one that was cut off."""
     chosen = len(history) - 1
-    if reason == "max_iterations" and at_end == "fail":
-        raise RuntimeError(f"{names[0]} did not stop by itself within {len(history)} iterations.")
-    if reason == "max_iterations" and at_end == "return_with_flag":
+    if at_end == "fail":
+        raise RuntimeError(f"{names[0]} did not stop by itself within {len(history)} iterations ({reason}).")
+    if at_end == "return_with_flag":
         warnings.warn(f"{names[0]} did not stop by itself within {len(history)} iterations.", stacklevel=2)
-    if reason == "max_iterations" and at_end == "return_best":
+    if at_end == "return_best":
         scores = [-1e308 if record["score"] is None else record["score"] for record in history]
         chosen = scores.index(max(scores))
     results = [record["result"] for record in history]
@@ -147,7 +195,13 @@ def gave_by(state: State, recorded: dict[str, str]) -> dict[str, Any]:
         ports = state["_values"].get(node, {})
         if not ports:
             continue
-        if port == "verdict":
+        if port == "all":
+            given[node] = next(iter(ports.values())) if len(ports) == 1 else ports
+        elif port == "answer":
+            choice = "approve" if "approved" in ports else "reject"
+            value = ports["approved"] if "approved" in ports else ports["rejected"]
+            given[node] = {"choice": choice, "value": value, "comment": ports["comment"]}
+        elif port == "verdict":
             branch = next(name for name in ports if name != "reason")
             given[node] = {"selected_branch": branch, "value": ports[branch], "reason": ports["reason"]}
         elif port == "validity":

@@ -10,8 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from langgraph.errors import GraphBubbleUp
+
 State = dict[str, Any]
 Update = dict[str, Any]
+Step = Callable[[State], Update]
 
 NOTHING: Any = object()
 """What a port has that no live value has reached."""
@@ -31,6 +34,23 @@ def gave(node: str, ports: dict[str, Any], key: str = "") -> Update:
 def skipped(node: str) -> Update:
     """A node that did not run."""
     return {"_values": {node: {}}}
+
+
+def goes_on_after_error(node: str, port: str, *value: Any) -> Callable[[Step], Step]:
+    """Let the run go on where a node fails: with that value at its port, or else with what went wrong."""
+
+    def changed(step: Step) -> Step:
+        def safely(state: State) -> Update:
+            try:
+                return step(state)
+            except GraphBubbleUp:
+                raise
+            except Exception as error:
+                return gave(node, {port: value[0] if value else str(error)})
+
+        return safely
+
+    return changed
 
 
 def collect(state: State, sources: Sequence[str]) -> Any:

@@ -161,7 +161,7 @@ class _Translator:
         name = str(tree.children[1])
         if tree.data == "member_dot":
             return call("member", value, ast.Constant(name))
-        if name in {"map", "filter", "all", "exists"}:
+        if name in {"map", "filter", "all", "exists", "exists_one"}:
             return self._comprehension(tree, name, value)
         return self._method(name, value, self._arguments(tree, 2))
 
@@ -199,7 +199,8 @@ class _Translator:
         if name in {"all", "exists"}:
             generator = ast.GeneratorExp(parts[0], [ast.comprehension(variable, value, [], 0)])
             return call("all" if name == "all" else "any", generator)
-        return ast.ListComp(outcome, [ast.comprehension(variable, value, parts, 0)])
+        found = ast.ListComp(outcome, [ast.comprehension(variable, value, parts, 0)])
+        return ast.Compare(call("len", found), [ast.Eq()], [ast.Constant(1)]) if name == "exists_one" else found
 
 
 def _variable(name: str) -> str:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import Any
 
 from engine.export.cel_python import UnsupportedError, expression_to_python
-from engine.export.langgraph_nodes import (
-    NodeFunctions,
+from engine.export.langgraph_nodes import NodeFunctions
+from engine.export.langgraph_texts import (
     Place,
     ask_settings,
     filled,
     marked,
     placed,
     read_path,
+    reader,
     sources,
     taken,
     written,
 )
 from engine.export.literals import literal
-from engine.expr import compile_expression, compile_template
+from engine.expr import Expression, compile_expression, compile_template
 from engine.nodes.judge import JUDGE, JudgeConfig, judge_question, judge_schema
 from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
 from engine.nodes.loop_exits import ListedCondition
@@ -49,7 +49,18 @@ class LoopFunctions:
 
     def beginning(self) -> str:
         """The function that begins the loop."""
+        if self.counts_costs:
+            self._functions.in_turn += 1
+            self._functions.counts_costs = True
         return self._functions.function(self._node, self._around, self._begin_lines)
+
+    @property
+    def counts_costs(self) -> bool:
+        """Whether anything asks what it has cost."""
+        config = self._config
+        named = any(("cost_usd",) in compile_expression(text).paths for text in self._texts)
+        in_criteria = self._loop.judge is not None and ("cost_usd",) in _template_paths(self._config.judge)
+        return named or in_criteria or config.budget_usd is not None or config.asks_for("budget")
 
     def ending(self, end: NodePlan) -> str:
         """The function that ends an iteration."""
@@ -62,24 +73,28 @@ class LoopFunctions:
         if not self._node.enabled:
             return [*lines, f"return pass_by({names}, given['input'], 'disabled')"]
         if self._config.condition.strip():
-            read: Callable[[tuple[str, ...]], ast.expr] = lambda path: read_path(self._around.loops, path)  # noqa: E731
-            condition = written(expression_to_python(self._config.condition, read))
+            condition = written(expression_to_python(self._config.condition, reader(self._around)))
             lines += [f"if not ({condition}):", f"    return pass_by({names}, given['input'], 'condition')"]
         self._tell_what_is_left_out()
-        return [*lines, f"return begin_loop({self._node.id!r}, given['input'])"]
+        spent = ", spent_since(0)" if self.counts_costs else ""
+        return [*lines, f"return begin_loop({self._node.id!r}, given['input']{spent})"]
 
     def _tell_what_is_left_out(self) -> None:
         config, name = self._config, f'The loop "{self._node.title}" ({self._node.id})'
         told = {
-            "has no budget of its own.": config.budget_usd is not None,
-            "has no time limit.": config.timeout_s is not None,
+            "ends at its budget only after an iteration.": config.budget_usd is not None,
+            "ends at its time limit only after an iteration.": config.timeout_s is not None,
             "is not begun again after a failure.": bool(config.retries),
-            "does not let its models remember earlier iterations.": config.memory != "fresh",
             "fails the run where it would go on after an error.": config.on_error != "fail",
         }
         self._functions.left_out += [f"{name} {what}" for what, is_so in told.items() if is_so]
 
     # The end of an iteration
+
+    @property
+    def _may_be_left(self) -> bool:
+        """Whether a node of the body, which is written by now, may end the loop."""
+        return self._node.id in self._functions.left_loops
 
     def _end_lines(self) -> list[str]:
         if not self._node.enabled:
@@ -100,6 +115,8 @@ class LoopFunctions:
         if config.asks_for("evaluator"):
             lines += ["if verdict and feedback is NOTHING:", "    feedback = verdict['value']"]
             lines += ["if verdict and result is NOTHING:", "    result = verdict['value']"]
+        if self._may_be_left:
+            lines += ["if loop['left'] and result is NOTHING:", "    result = feedback = as_it_stood(loop)"]
         lines += self._figures()
         lines += self._reasons()
         return [*lines, *self._return(has_verdict)]
@@ -113,6 +130,8 @@ class LoopFunctions:
             lines.append("given = {'output': None if result is NOTHING else result}")
             if self._compares:
                 lines.append("given['similarity'] = similar")
+            if self.counts_costs:
+                lines.append("given['cost_usd'] = spent_since(loop['spent'])")
             lines.append("given['elapsed_s'] = time.monotonic() - loop['began']")
         if self._config.score.strip():
             lines.append(f"score = float({self._expression(self._config.score)})")
@@ -120,12 +139,12 @@ class LoopFunctions:
 
     def _reasons(self) -> list[str]:
         config = self._config
-        lines = ["reason = None"]
+        lines = ["reason = 'exit_loop' if loop['left'] else None" if self._may_be_left else "reason = None"]
         until = config.until.strip()
         if until:
-            lines += [f"if {self._expression(until)}:", "    reason = 'until'"]
+            lines += _otherwise(self._expression(until), "until")
         if self._loop.judge is not None:
-            lines += self._judge_lines(is_first=not until)
+            lines += self._judge_lines()
         listed = config.exit_conditions
         if listed:
             lines += self._listed(listed)
@@ -136,9 +155,21 @@ class LoopFunctions:
             lines += _otherwise(_CONDITIONS["evaluator"][0], "evaluator_done")
         elif config.exit_condition == "judge":
             lines += _otherwise(_CONDITIONS["judge"][0], "judge_done")
+        lines += self._limits()
         return [*lines, *_otherwise(f"loop['index'] + 1 >= {self._loop.max_iterations}", "max_iterations")]
 
-    def _judge_lines(self, *, is_first: bool) -> list[str]:
+    def _limits(self) -> list[str]:
+        """The loop's own budget and time limit."""
+        config, lines = self._config, list[str]()
+        if config.budget_usd is not None:
+            over = f"reason is None and spent_since(loop['spent']) >= {config.budget_usd!r}"
+            lines += [f"if {over}:", f"    reason, at_end = 'budget', {config.on_budget!r}"]
+        if config.timeout_s is not None:
+            over = f"reason is None and time.monotonic() - loop['began'] >= {config.timeout_s!r}"
+            lines += [f"if {over}:", f"    reason, at_end = 'timeout', {config.on_timeout!r}"]
+        return ["at_end = 'return_last'", *lines] if lines else []
+
+    def _judge_lines(self) -> list[str]:
         judge = self._config.judge
         assert judge is not None
         system, user = judge_question(judge, placed("criteria") if judge.criteria.strip() else "", placed("output"))
@@ -146,8 +177,7 @@ class LoopFunctions:
         weights: dict[str, Any] = {one.name: one.weight for one in judge.rubric}
         settings = ask_settings(JUDGE, judge, judge_schema(judge))
         call = f"judge(ask, messages, {weights!r}, {judge.threshold!r}, {judge.runs}, {settings})"
-        condition = "result is not NOTHING" if is_first else "reason is None and result is not NOTHING"
-        self._note_judge(judge)
+        condition = "reason is None and result is not NOTHING"
         return [
             "judged = None",
             f"if {condition}:",
@@ -156,10 +186,6 @@ class LoopFunctions:
             "    messages = [{'role': 'system', 'content': system}, {'role': 'user', 'content': question}]",
             f"    judged = {call}",
         ]
-
-    def _note_judge(self, judge: JudgeConfig) -> None:
-        if judge.api_base:
-            self._functions.left_out.append(f'The judge of "{self._node.title}" is asked without its own address.')
 
     def _listed(self, listed: list[ListedCondition]) -> list[str]:
         lines: list[str] = []
@@ -174,6 +200,13 @@ class LoopFunctions:
                 conditions.append((f"loop['index'] + 1 >= {one.count}", "max_iterations"))
             elif one.condition == "time":
                 conditions.append((f"time.monotonic() - loop['began'] >= {one.seconds!r}", "timeout"))
+            elif one.condition == "budget":
+                conditions.append((f"spent_since(loop['spent']) >= {one.budget_usd!r}", "budget"))
+            elif one.condition == "oscillation":
+                conditions.append((f"came_back(loop, result, {one.threshold!r})", "oscillation"))
+            elif one.condition == "plateau":
+                lines.append(f"is_plateau_{place} = {self._plateau(str(place), one.epsilon, one.patience)}")
+                conditions.append((f"is_plateau_{place}", "plateau"))
             elif one.condition in _CONDITIONS:
                 conditions.append(_CONDITIONS[one.condition])
             else:
@@ -186,6 +219,11 @@ class LoopFunctions:
 
     def _stable(self, name: str, threshold: float, patience: int) -> str:
         return f"stayed(loop, {name!r}, similar, {threshold!r}, {patience})"
+
+    def _plateau(self, name: str, epsilon: float, patience: int) -> str:
+        score = "score" if self._config.score.strip() else "judged['score'] if judged else None"
+        score = score if self._config.score.strip() or self._loop.judge is not None else "None"
+        return f"reached_plateau(loop, {name!r}, {score}, {epsilon!r}, {patience})"
 
     def _return(self, has_verdict: bool) -> list[str]:
         config = self._config
@@ -201,8 +239,12 @@ class LoopFunctions:
         if config.delay_s:
             arguments.append(f"delay_s={config.delay_s!r}")
         has_effect = config.on_max_iterations == "return_best" or asks_for_more_than_the_count(config)
+        otherwise = "at_end" if config.budget_usd is not None or config.timeout_s is not None else "'return_last'"
         if config.on_max_iterations != "return_last" and has_effect:
-            arguments.append(f"at_end={config.on_max_iterations!r}")
+            at_count = f"{config.on_max_iterations!r} if reason == 'max_iterations' else {otherwise}"
+            arguments.append(f"at_end={at_count}")
+        elif otherwise == "at_end":
+            arguments.append("at_end=at_end")
         if config.output_mode != "final":
             arguments.append(f"output_mode={config.output_mode!r}")
         names = f"({self._node.id!r}, {self._end!r})"
@@ -211,7 +253,7 @@ class LoopFunctions:
     # Expressions
 
     def _read(self, path: tuple[str, ...]) -> ast.expr:
-        return read_path(self._inside.loops, path)
+        return read_path(self._inside, path)
 
     def _expression(self, text: str) -> str:
         return written(expression_to_python(text, self._read))
@@ -250,8 +292,27 @@ def _in_brackets(condition: str) -> str:
     )
 
 
+def _template_paths(judge: JudgeConfig | None) -> set[tuple[str, ...]]:
+    """What a judge's criteria name."""
+    paths: set[tuple[str, ...]] = set()
+    for part in compile_template(judge.criteria).parts if judge is not None else ():
+        if isinstance(part, Expression):
+            paths.update(compile_expression(part.text).paths)
+        elif not isinstance(part, str):
+            paths.add(part)
+    return paths
+
+
+_RECORDED = {
+    "router": "verdict",
+    "validator": "validity",
+    "input": "value",
+    "output": "value",
+    "approval": "answer",
+    "subflow": "all",
+}
+
+
 def _recorded(node: NodePlan) -> str:
     """What stands for a node in `loop.last` and `nodes`: a port, or what is made of several."""
-    return {"router": "verdict", "validator": "validity", "input": "value", "output": "value"}.get(
-        node.spec.type, "output"
-    )
+    return _RECORDED.get(node.spec.type, "output")

@@ -1,43 +1,55 @@
 """A workflow as a module for LangGraph that runs without us: plain functions, loops as cycles of the graph.
 
-The nodes stand in a chain, sources before targets; a node that nothing live reaches gives nothing. So routers, joins
-and loops mean what they mean in the workflow. From a loop's exit an edge leads back to the first node of its body.
+The module is put together here: what it is about, what it imports, the functions that it carries with it, its own.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from types import ModuleType
+from importlib import resources
 from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.settings import Settings
-from engine.export import carried_asking, carried_loops, carried_values
 from engine.export.exported import Exported
-from engine.export.langgraph_loops import LoopFunctions
-from engine.export.langgraph_nodes import NodeFunctions, Place
+from engine.export.langgraph_graph import GraphWriter
+from engine.export.langgraph_items import named_outputs
+from engine.export.langgraph_nodes import NodeFunctions
 from engine.export.literals import docstring, literal
 from engine.nodes.registry import Registry
 from engine.plan.build import build
-from engine.plan.graph import GraphPlan, NodePlan
 from engine.runner.parameters import InputConfig
 
 _ALWAYS: Final = (
     "Nodes that could run side by side run one after the other.",
-    "There is no history, no budget and no price, and calls that fail are not made again.",
+    "There is no history; what is tried again after a failure is what LangGraph takes for one that may pass.",
 )
+_DEFAULT_MODEL: Final = "openai/gpt-4o-mini"
 _STATE: Final = '''class Flow(TypedDict):
-    """What goes through the graph: the inputs, what each node gave by port, each loop, and the named state."""
+    """What goes through the graph: the inputs, what each node gave by port, loops, named state, agents at work."""
 
     _inputs: dict[str, Any]
     _values: Annotated[dict[str, Any], merged]
     _loops: Annotated[dict[str, Any], merged]
     _named: Annotated[dict[str, Any], merged]
+    _agents: Annotated[dict[str, Any], merged]
+'''
+_MODEL: Final = '''\
+PROVIDERS = {
+    "azure": "azure_openai", "cohere": "cohere", "gemini": "google_genai", "mistral": "mistralai",
+    "together_ai": "together", "vertex_ai": "google_vertexai",
+}
+
+
+def chat_model(model: str, **settings: Any) -> Any:
+    """A model of LangChain, by its provider and name: openai/gpt-4o-mini."""
+    from langchain.chat_models import init_chat_model
+
+    provider, _, name = (model or DEFAULT_MODEL).partition("/")
+    return init_chat_model(name, model_provider=PROVIDERS.get(provider, provider), **settings)
 '''
 _ASK: Final = '''\
 def ask(messages: list[Any], *, node: str, model: str = "", schema: Any = None, **settings: Any) -> str:
@@ -45,43 +57,46 @@ def ask(messages: list[Any], *, node: str, model: str = "", schema: Any = None, 
 
     `node` is the one that asks, `schema` what its reply is to follow.
     """
-    from langchain.chat_models import init_chat_model
-
-    provider, _, name = (model or DEFAULT_MODEL).partition("/")
-    reply = init_chat_model(name, model_provider=provider, **settings).invoke(messages)
-    return str(reply.content)
+    # before
+    reply = chat_model(model, **settings).invoke(messages)
+    # after
+    return str(reply.text)
+'''
+_ACT: Final = '''\
+def act(
+    messages: list[Any], *, node: str, tools: Sequence[dict[str, Any]], model: str = "", **settings: Any
+) -> tuple[str, list[dict[str, Any]]]:
+    """Ask a model that may want tools called: its text, and the calls by `id`, `name` and `args`."""
+    # before
+    offered = [{"type": "function", "function": tool} for tool in tools]
+    reply = chat_model(model, **settings).bind_tools(offered).invoke(messages)
+    # after
+    return str(reply.text), [{key: call[key] for key in ("id", "name", "args")} for call in reply.tool_calls]
 '''
 _RUN: Final = '''def run(inputs: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run the workflow, and give its results by name."""
-    unknown = sorted(set(inputs or {}) - set(INPUTS))
-    if unknown:
-        raise ValueError(f"There is no input {unknown[0]!r}.")
-    values = {}
-    for name, (kind, default) in INPUTS.items():
-        value = (inputs or {}).get(name, default)
-        if value is None and name not in (inputs or {}):
-            raise ValueError(f"The input {name!r} has no value.")
-        values[name] = fitted(value, kind)
-    start = {"_inputs": values, "_values": {}, "_loops": {}, "_named": {}}
+    values = parameters(INPUTS, inputs or {})
+    start = {"_inputs": values, "_values": {}, "_loops": {}, "_named": {}, "_agents": {}}
     end = build().invoke(start, {"recursion_limit": 1_000_000})
-    given = {name: end["_values"].get(node, {}) for name, node in OUTPUTS.items()}
-    return {name: ports["value"] for name, ports in given.items() if "value" in ports}
-
-
+    return results_of(end, OUTPUTS)
+'''
+_RUN_WITH_PEOPLE: Final = '''def run(
+    inputs: dict[str, Any] | None = None, answer: Callable[[dict[str, Any]], dict[str, Any]] = ask_at_terminal
+) -> dict[str, Any]:
+    """Run the workflow, and give its results by name; `answer` is asked what a person is to decide."""
+    values = parameters(INPUTS, inputs or {})
+    start = {"_inputs": values, "_values": {}, "_loops": {}, "_named": {}, "_agents": {}}
+    graph, thread = build(), {"configurable": {"thread_id": "run"}, "recursion_limit": 1_000_000}
+    end = graph.invoke(start, thread)
+    while end.get("__interrupt__"):
+        end = graph.invoke(Command(resume={one.id: answer(one.value) for one in end["__interrupt__"]}), thread)
+    return results_of(end, OUTPUTS)
+'''
+_MAIN: Final = """\
 if __name__ == "__main__":
     print(json.dumps(run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}), ensure_ascii=False, indent=2))
-'''
-
-
-@dataclass(slots=True)
-class _Parts:
-    """The module being written: its functions, and the graph's edges in order."""
-
-    functions: NodeFunctions = field(default_factory=NodeFunctions)
-    sources: list[str] = field(default_factory=list[str])
-    chain: list[str] = field(default_factory=list[str])
-    loops: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
-    """Of each loop its id, the first node of its body, its exit."""
+"""
+_CARRIED: Final = tuple(f"carried_{name}" for name in ("values", "asking", "loops", "items", "costs", "agents"))
 
 
 def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Exported:
@@ -91,90 +106,82 @@ def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Ex
         DocumentError: The document has errors.
     """
     plan = build(workflow, registry)
-    parts = _Parts()
-    _level(parts, plan.graph, _names(plan.graph, {}, None), ())
-    left_out = (*_ALWAYS, *dict.fromkeys(_settings_left_out(workflow)), *dict.fromkeys(parts.functions.left_out))
-    outputs: dict[str, Any] = {node.result_name: node.id for node in _all_nodes(plan.graph) if node.result_name}
-    body = "\n\n\n".join(
-        (
-            _constants(workflow, plan.parameters, outputs, has_tools=any("TOOLS[" in one for one in parts.sources)),
-            _STATE,
-            _ASK,
-            *parts.sources,
-            _build(parts),
-            _RUN,
-        )
-    )
+    settings = Settings.model_validate(workflow.settings)
+    functions = NodeFunctions()
+    writer = GraphWriter(functions, settings.max_concurrency)
+    whole = writer.whole(plan.graph)
+    sources = [*writer.sources, whole]
+    budget = settings.budget_usd
+    counts = budget is not None or functions.counts_costs
+    asks = [
+        _ask(source, counts_costs=counts, budget_usd=budget) for source in (_ASK, _ACT) if _is_used(source, sources)
+    ]
+    model = [_MODEL] if asks else []
+    constants = _constants(settings, plan.parameters, named_outputs(plan.graph), has_tools=functions.has_tools)
+    run = _RUN_WITH_PEOPLE if functions.asks_people else _RUN
+    body = "\n\n\n".join((constants, _STATE, *model, *asks, *sources, run, _MAIN))
     carried = "\n\n\n".join(_carried(body))
-    head = docstring(_about(workflow, left_out))
     rest = f"{carried}\n\n\n{body}"
-    text = "\n\n".join((head, _imports(rest), rest))
-    return Exported(_tidied(text), left_out)
+    told = (*_settings_left_out(settings, counts_costs=counts), *functions.left_out)
+    left_out = (*_ALWAYS, *dict.fromkeys(told))
+    imports = _imports(rest)
+    head = docstring(_about(workflow, left_out, _packages(rest, imports)))
+    return Exported(_tidied("\n\n".join((head, imports, rest))), left_out)
 
 
-def _about(workflow: Workflow, left_out: tuple[str, ...]) -> Iterator[str]:
+def _is_used(source: str, sources: list[str]) -> bool:
+    """Whether a function that is defined there is named in the others."""
+    (function,) = ast.parse(source).body
+    assert isinstance(function, ast.FunctionDef)
+    return any(
+        isinstance(node, ast.Name) and node.id == function.name for one in sources for node in ast.walk(ast.parse(one))
+    )
+
+
+def _ask(source: str, *, counts_costs: bool, budget_usd: float | None) -> str:
+    """A function that asks a model, with the lines that count what it costs where something hangs on that."""
+    note = "    note_cost(model or DEFAULT_MODEL, reply.usage_metadata or {})\n" if counts_costs else ""
+    limit = f"    may_spend({budget_usd!r})\n" if budget_usd is not None else ""
+    return source.replace("    # before\n", limit).replace("    # after\n", note)
+
+
+def _packages(rest: str, imports: str) -> str:
+    """What has to be installed."""
+    names = ["langgraph"]
+    names += ["langchain", "langchain-openai"] if "init_chat_model" in rest else []
+    names += ["jsonschema-rs"] if "jsonschema_rs" in imports else []
+    return " ".join([*names, "litellm"] if "from litellm" in rest else names)
+
+
+def _about(workflow: Workflow, left_out: tuple[str, ...], packages: str) -> Iterator[str]:
     yield workflow.name or "A workflow"
     yield workflow.description
     yield "Written by Loopwright; it needs LangGraph and nothing of Loopwright:"
-    yield '    pip install langgraph langchain langchain-openai\n    python THIS_FILE \'{"INPUT": "VALUE"}\''
+    yield f'    pip install {packages}\n    python THIS_FILE \'{{"INPUT": "VALUE"}}\''
     yield "What differs from a run in Loopwright:"
     yield "\n".join(f"- {' '.join(sentence.split())}" for sentence in left_out)
 
 
-def _settings_left_out(workflow: Workflow) -> Iterator[str]:
-    settings = Settings.model_validate(workflow.settings)
-    if settings.budget_usd is not None or settings.budget_tokens is not None:
-        yield "The workflow's budget does not hold here."
-
-
-def _names(graph: GraphPlan, around: dict[int, str], loop: str | None) -> dict[int, str]:
-    """What lies in each slot of a level: `node.port`."""
-    names = {slot: f"{node.id}.{port}" for node in graph.nodes for port, slot in node.outputs}
-    names |= {slot: around[outer] for outer, slot in graph.constants}
-    if graph.input_slot is not None:
-        names[graph.input_slot] = f"{loop}.body"
-    return names
-
-
-def _level(parts: _Parts, graph: GraphPlan, names: dict[int, str], loops: tuple[tuple[str, int], ...]) -> None:
-    """Write the functions of a level, those of its loops' bodies among them."""
-    place = Place(names, loops)
-    for node in graph.nodes:
-        if node.exit_of is not None:
-            continue
-        parts.chain.append(node.id)
-        if node.loop is None:
-            parts.sources.append(parts.functions.function(node, place))
-            continue
-        end = graph.nodes[node.loop.exit]
-        inner = ((node.id, node.loop.max_iterations), *loops)
-        inner_names = _names(node.loop.body, names, node.id)
-        written = LoopFunctions(parts.functions, node, node.loop, end.id, place, Place(inner_names, inner))
-        parts.sources.append(written.beginning())
-        first = len(parts.chain)
-        _level(parts, node.loop.body, inner_names, inner)
-        parts.sources.append(written.ending(end))
-        parts.loops.append((node.id, parts.chain[first], end.id))
-        parts.chain.append(end.id)
-
-
-def _all_nodes(graph: GraphPlan) -> Iterator[NodePlan]:
-    for node in graph.nodes:
-        yield node
-        if node.loop is not None:
-            yield from _all_nodes(node.loop.body)
+def _settings_left_out(settings: Settings, *, counts_costs: bool) -> Iterator[str]:
+    if settings.budget_usd is not None:
+        yield "The budget refuses a call once it is spent, and not before: what a call may cost is not estimated."
+    if settings.budget_tokens is not None:
+        yield "The workflow's budget of tokens does not hold here."
+    if counts_costs:
+        yield "What calls cost is reckoned by litellm; put the price of a model that it does not know into PRICES."
+    if not settings.model:
+        yield f"The workflow names no model of its own; {_DEFAULT_MODEL} is asked, by DEFAULT_MODEL."
 
 
 def _constants(
-    workflow: Workflow, parameters: dict[str, InputConfig], outputs: dict[str, Any], *, has_tools: bool
+    settings: Settings, parameters: dict[str, InputConfig], outputs: dict[str, Any], *, has_tools: bool
 ) -> str:
-    settings = Settings.model_validate(workflow.settings)
     inputs = "".join(
         f"    {name!r}: ({str(config.type)!r}, {literal(config.default, '    ')}),\n"
         for name, config in parameters.items()
     )
     lines = [
-        f"DEFAULT_MODEL = {settings.model or 'openai/gpt-4o-mini'!r}",
+        f"DEFAULT_MODEL = {settings.model or _DEFAULT_MODEL!r}",
         f"INPUTS: dict[str, tuple[str, Any]] = {{\n{inputs}}}" if inputs else "INPUTS: dict[str, tuple[str, Any]] = {}",
         f"OUTPUTS = {literal(outputs)}",
     ]
@@ -183,36 +190,10 @@ def _constants(
     return "\n".join(lines)
 
 
-def _build(parts: _Parts) -> str:
-    """The function that builds the graph."""
-    ends = {end: (loop, first) for loop, first, end in parts.loops}
-    begins = {loop: (first, end) for loop, first, end in parts.loops}
-    lines = ["def build() -> Any:", '    """The graph, compiled."""', "    graph = StateGraph(Flow)"]
-    lines += [f"    graph.add_node({node!r}, node_{node})" for node in parts.chain]
-    lines.append(f"    graph.add_edge(START, {parts.chain[0]!r})" if parts.chain else "    graph.add_edge(START, END)")
-    for place, node in enumerate(parts.chain):
-        following = repr(parts.chain[place + 1]) if place + 1 < len(parts.chain) else "END"
-        if node in begins:
-            first, end = begins[node]
-            after = parts.chain.index(end) + 1
-            beyond = repr(parts.chain[after]) if after < len(parts.chain) else "END"
-            lines.append(
-                f"    graph.add_conditional_edges({node!r}, goes_on({node!r}), {{True: {first!r}, False: {beyond}}})"
-            )
-        elif node in ends:
-            loop, first = ends[node]
-            lines.append(
-                f"    graph.add_conditional_edges({node!r}, goes_on({loop!r}), {{True: {first!r}, False: {following}}})"
-            )
-        else:
-            lines.append(f"    graph.add_edge({node!r}, {following})")
-    return "\n".join([*lines, "    return graph.compile()\n"])
-
-
 def _carried(body: str) -> list[str]:
     """The sources of the functions that the module uses, and of those that they use in turn."""
     sources: dict[str, str] = {}
-    for module in (carried_values, carried_asking, carried_loops):
+    for module in _CARRIED:
         sources |= _definitions(module)
     wanted: set[str] = set()
     looked_at = [body]
@@ -225,11 +206,11 @@ def _carried(body: str) -> list[str]:
 
 
 @functools.cache
-def _definitions(module: ModuleType) -> dict[str, str]:
-    text = inspect.getsource(module)
+def _definitions(module: str) -> dict[str, str]:
+    """The sources of what a module defines, by name. It is read and not imported: it needs what the export needs."""
+    text = resources.files("engine.export").joinpath(f"{module}.py").read_text(encoding="utf-8")
     found: dict[str, str] = {}
-    body = ast.parse(text).body
-    for statement in body:
+    for statement in ast.parse(text).body:
         name = None
         if isinstance(statement, ast.FunctionDef):
             name = statement.name
@@ -241,16 +222,34 @@ def _definitions(module: ModuleType) -> dict[str, str]:
     return found
 
 
+_PLAIN_IMPORTS: Final = ("json", "re", "sys", "time", "warnings")
+_STANDARD_IMPORTS: Final = {
+    "collections.abc": ("Callable", "Mapping", "Sequence"),
+    "concurrent.futures": ("ThreadPoolExecutor",),
+    "functools": ("cache",),
+    "typing": ("Annotated", "Any", "TypedDict", "cast"),
+}
+_OTHER_IMPORTS: Final = {
+    "jsonschema_rs": ("validator_for",),
+    "langgraph.checkpoint.memory": ("InMemorySaver",),
+    "langgraph.errors": ("GraphBubbleUp",),
+    "langgraph.graph": ("END", "START", "StateGraph"),
+    "langgraph.types": ("Command", "RetryPolicy", "interrupt"),
+}
+
+
 def _imports(text: str) -> str:
     used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-    plain = [f"import {name}" for name in ("json", "re", "sys", "time", "warnings") if name in used]
-    groups = {
-        "collections.abc": [name for name in ("Callable", "Mapping", "Sequence") if name in used],
-        "typing": ["Annotated", "Any", "TypedDict", *(["cast"] if "cast" in used else [])],
-    }
-    named = [f"from {module} import {', '.join(names)}" for module, names in groups.items() if names]
-    ours = "from langgraph.graph import END, START, StateGraph"
-    return "\n".join(["from __future__ import annotations", "", *plain, *named, "", ours])
+    plain = [f"import {name}" for name in _PLAIN_IMPORTS if name in used]
+    standard, other = (
+        [
+            f"from {module} import {', '.join(name for name in names if name in used)}"
+            for module, names in groups.items()
+            if used.intersection(names)
+        ]
+        for groups in (_STANDARD_IMPORTS, _OTHER_IMPORTS)
+    )
+    return "\n".join(["from __future__ import annotations", "", *plain, *standard, "", *other])
 
 
 def _tidied(text: str) -> str:

@@ -2,169 +2,67 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from engine.export.cel_python import UnsupportedError, expression_to_python
+from engine.export.langgraph_texts import (
+    Place,
+    ask_settings,
+    filled,
+    marked,
+    placed,
+    prompt_lines,
+    reader,
+    taken,
+    written,
+)
 from engine.export.literals import literal, one_line_docstring
-from engine.expr import Expression, Template, compile_template
-from engine.nodes.agent_tools import EXIT_LOOP
+from engine.expr import compile_template
+from engine.nodes.agent_tools import EXIT_LOOP_TOOL
+from engine.nodes.approval import ApprovalConfig
 from engine.nodes.llm import LlmConfig
-from engine.nodes.model_fields import ModelFields
-from engine.nodes.prompts import PromptFields, prompt_texts
 from engine.nodes.router import ELSE, RouterConfig, fallback_branch, router_question, verdict_schema
-from engine.nodes.texts import uses
 from engine.nodes.tool import ToolConfig
 from engine.nodes.transform import TransformConfig
 from engine.nodes.validator import ValidatorConfig
-from engine.plan.graph import InputPlan, NodePlan
+from engine.plan.graph import NodePlan
 from engine.values import Value
 
-_TOKEN: Final = secrets.token_hex(16)
-"""Marks places in questions of ours. It is never written anywhere, and no document can hold it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a node stands.
-
-    Attributes:
-        names: What lies in each slot of its level: `node.port`.
-        loops: The loops around it, the innermost first: id and most iterations.
-    """
-
-    names: Mapping[int, str]
-    loops: tuple[tuple[str, int], ...] = ()
-
-
-def read_path(loops: tuple[tuple[str, int], ...], path: tuple[str, ...]) -> ast.expr:
-    """The expression that reads a dotted path in a function of a node.
-
-    Raises:
-        UnsupportedError: It names something that the module does not keep.
-    """
-    if path[0] == "state":
-        return _inside(_parsed("state['_named'].get({})", path[1]), path[2:])
-    if path[0] == "nodes":
-        return _inside(_parsed("nodes.get({})", path[1]), path[2:])
-    if path[0] == "loop" and loops:
-        return _loop_path(loops, path[1:])
-    if path[0] in {"loop", "item", "index", "cost_usd"}:
-        raise UnsupportedError(f"{'.'.join(path)} has no counterpart.")
-    value = _parsed("given[{}]", path[0])
-    for name in path[1:]:
-        value = ast.Call(ast.Name("member"), [value, ast.Constant(name)], [])
-    return value
-
-
-def _loop_path(loops: tuple[tuple[str, int], ...], path: tuple[str, ...]) -> ast.expr:
-    loop, at_most = loops[0]
-    if path[0] == "parent" and len(loops) > 1:
-        return _loop_path(loops[1:], path[1:])
-    record = _parsed("state['_loops'][{}]", loop)
-    match path[0]:
-        case "iteration":
-            return ast.BinOp(_key(record, "index"), ast.Add(), ast.Constant(1))
-        case "max_iterations":
-            return ast.Constant(at_most)
-        case "last":
-            given = ast.Call(ast.Attribute(_key(record, "last"), "get"), [ast.Constant(path[1])], [])
-            return _inside(given, path[2:])
-        case "index" | "input" | "previous" | "history":
-            return _inside(_key(record, path[0]), path[1:])
-        case _:
-            raise UnsupportedError(f"loop.{'.'.join(path)} has no counterpart.")
-
-
-def _key(value: ast.expr, name: str) -> ast.expr:
-    return ast.Subscript(value, ast.Constant(name))
-
-
-def _parsed(pattern: str, name: str) -> ast.expr:
-    """A fixed expression of ours with a name put in as a literal."""
-    return ast.parse(pattern.format(repr(name)), mode="eval").body
-
-
-def _inside(value: ast.expr, names: tuple[str, ...]) -> ast.expr:
-    return ast.Call(ast.Name("inside"), [value, *map(ast.Constant, names)], []) if names else value
-
-
-def written(expression: ast.expr) -> str:
-    """An expression as source."""
-    return ast.unparse(ast.fix_missing_locations(expression))
-
-
-def filled(template: Template, read: Callable[[tuple[str, ...]], ast.expr], indent: str = "    ") -> str:
-    """The source of a text with its holes filled in."""
-    parts: list[str] = []
-    for part in template.parts:
-        if isinstance(part, str):
-            parts += [literal(part, indent + "    ")] if part else []
-        elif isinstance(part, Expression):
-            parts.append(written(expression_to_python(part.text, read)))
-        else:
-            parts.append(written(read(part)))
-    one_line = f"fill({', '.join(parts)})"
-    if len(one_line) < 90 and "\n" not in one_line:
-        return one_line
-    return "fill(\n" + "".join(f"{indent}    {part},\n" for part in parts) + f"{indent})"
-
-
-def marked(question: str, put_in: Mapping[str, str], indent: str = "    ") -> str:
-    """The source of a question of ours, in which marked places are filled in.
-
-    Args:
-        question: The question; a place is the name of what stands there, between two marks.
-        put_in: By name, the source of what is put in.
-        indent: What its lines begin with.
-    """
-    pieces = re.split(f"\x00{_TOKEN}:(\\w+)\x00", question)
-    parts = [
-        put_in[piece] if number % 2 else literal(piece, indent + "    ") for number, piece in enumerate(pieces) if piece
-    ]
-    return "fill(\n" + "".join(f"{indent}    {part},\n" for part in parts) + f"{indent})"
-
-
-def placed(name: str) -> str:
-    """A place in a question."""
-    return f"\x00{_TOKEN}:{name}\x00"
-
-
-def ask_settings(node: str, config: ModelFields, schema: Value = None) -> str:
-    """The source of how a model is asked."""
-    settings: dict[str, Value] = {
-        "node": node,
-        "model": config.model,
-        "temperature": config.temperature,
-        "max_tokens": config.max_tokens,
-        "seed": config.seed,
-    }
-    given = {name: value for name, value in settings.items() if value is not None}
-    text = ", ".join(f"{name}={literal(value)}" for name, value in given.items())
-    return text if schema is None else f"{text}, schema={literal(schema, '    ')}"
+_REPEATED: Final = frozenset({"loop", "exit", "iterator"})
+"""Types that say for themselves what their settings do here."""
 
 
 class NodeFunctions:
-    """Writes the functions of nodes that are neither loops nor exits.
+    """Writes the functions of nodes, those of a type of its own with lines that are handed to it.
 
     Attributes:
         left_out: What could not be said, a sentence each.
+        in_turn: How many nodes so far must not be at work beside others: they ask people or share something.
+        asks_people: Whether any node asks a person.
+        has_tools: Whether any node calls a tool.
+        counts_costs: Whether anything asks what model calls have cost.
+        left_loops: The loops that a node in them may end.
     """
 
     def __init__(self) -> None:
         self.left_out: list[str] = []
+        self.in_turn = 0
+        self.asks_people = False
+        self.has_tools = False
+        self.counts_costs = False
+        self.left_loops: set[str] = set()
 
-    def function(self, node: NodePlan, place: Place, body: Callable[[], list[str]] | None = None) -> str:
+    def function(
+        self, node: NodePlan, place: Place, body: Callable[[], list[str]] | None = None, kind: str = "node"
+    ) -> str:
         """The function of a node.
 
         Args:
             node: The node.
             place: Where it stands.
             body: Writes its lines; None for the node's own.
+            kind: What the function's name begins with.
         """
         try:
             lines = (body or (lambda: self._lines(node, place)))()
@@ -172,12 +70,27 @@ class NodeFunctions:
             said = f'"{node.title}" ({node.spec.type}, {node.id}) is left out. {error.message}'
             self.left_out.append(said)
             lines = [f"raise NotImplementedError({literal(said)})"]
+        if kind == "node":
+            self.left_out += _not_kept(node)
+        if getattr(node.config, "output_key", ""):
+            self.in_turn += 1
         said = one_line_docstring(f"{node.title} ({node.spec.type}).")
-        return f"def node_{node.id}(state: State) -> Update:\n    {said}\n" + "".join(f"    {line}\n" for line in lines)
+        head = f"{self._decorator(node)}def {kind}_{node.id}{place.suffix}(state: State) -> Update:"
+        return f"{head}\n    {said}\n" + "".join(f"    {line}\n" for line in lines)
+
+    def _decorator(self, node: NodePlan) -> str:
+        config = node.config
+        if not node.enabled or config.on_error == "fail" or node.spec.type in {*_REPEATED, "agent"}:
+            return ""
+        ports = node.spec.outputs(config)
+        where, what = ("error", "") if config.on_error == "branch" else (ports[0].name if ports else "value", "")
+        if config.on_error == "continue":
+            what = f", {literal(config.error_value)}"
+        return f"@goes_on_after_error({node.id!r}, {where!r}{what})\n"
 
     def _lines(self, node: NodePlan, place: Place) -> list[str]:
         if not node.enabled:
-            return self._bypass(node, place)
+            return self.bypass(node, place)
         writers: dict[str, Callable[[NodePlan, Place], list[str]]] = {
             "input": self._input,
             "output": self._output,
@@ -186,15 +99,15 @@ class NodeFunctions:
             "transform": self._transform,
             "validator": self._validator,
             "tool": self._tool,
+            "approval": self._approval,
         }
         writer = writers.get(node.spec.type)
         if writer is None:
             raise UnsupportedError("Nodes of this type have no counterpart here.")
-        if node.config.on_error != "fail":
-            self.left_out.append(f'"{node.title}" ({node.id}) fails the run where it would go on after an error.')
         return writer(node, place)
 
-    def _bypass(self, node: NodePlan, place: Place) -> list[str]:
+    def bypass(self, node: NodePlan, place: Place) -> list[str]:
+        """The lines of a disabled node: it passes its one input on, or is skipped."""
         used = [port for port, _ in node.outputs]
         branches = {port.name for port in node.spec.all_outputs(node.config) if port.branch}
         if not (len(node.inputs) == len(used) == 1) or used[0] in branches:
@@ -210,16 +123,26 @@ class NodeFunctions:
 
     def _llm(self, node: NodePlan, place: Place) -> list[str]:
         config: LlmConfig = node.config
+        lines = [*taken(node, place), *prompt_lines(node, config, place)]
+        settings = ask_settings(node.id, config)
         if config.may_exit_loop:
-            self.left_out.append(f'"{node.title}" ({node.id}) cannot end its loop by {EXIT_LOOP}.')
-        lines = [*taken(node, place), *_prompt_lines(node, config, place)]
-        if config.reply_schema is None:
-            lines.append(f"output = ask(messages, {ask_settings(node.id, config)})")
+            self.may_leave(place)
+            definition = EXIT_LOOP_TOOL.definition
+            tool: Value = {
+                "name": definition.name, "description": definition.description, "parameters": definition.parameters
+            }  # fmt: skip
+            lines += [
+                f"output, calls = act(messages, tools=[{literal(tool, '    ')}], {settings})",
+                f"if any(call['name'] == {definition.name!r} for call in calls):",
+                f"    return leave(state, {node.id!r}, {place.leaves or ''!r}, {{}})",
+            ]
+        elif config.reply_schema is None:
+            lines.append(f"output = ask(messages, {settings})")
         else:
             lines.append(f"schema = {literal(config.reply_schema, '    ')}")
-            settings = f"{ask_settings(node.id, config)}, schema=schema"
+            settings = f"{settings}, schema=schema"
             lines.append(f"output = ask_twice(ask, lambda text: find_json(text, schema), messages, {settings})")
-        return [*lines, _gave_output(node, config.output_key)]
+        return [*lines, gave_output(node, config.output_key, place)]
 
     def _router(self, node: NodePlan, place: Place) -> list[str]:
         config: RouterConfig = node.config
@@ -227,7 +150,7 @@ class NodeFunctions:
         names = [branch.name for branch in config.branches]
         if config.mode == "model":
             system, user = router_question(config, placed("criteria"), placed("value"))
-            criteria = filled(compile_template(config.criteria), _reader(place), "        ")
+            criteria = filled(compile_template(config.criteria), reader(place), "        ")
             question = marked(user.text, {"criteria": criteria, "value": "given['input']"}, "    ")
             lines.append(f"system = {literal(system.text, '    ')}")
             lines.append(f"question = {question}")
@@ -247,7 +170,7 @@ class NodeFunctions:
             if rule == ELSE:
                 lines.append("else:" if number else "if True:")
             else:
-                condition = written(expression_to_python(branch.when, _reader(place)))
+                condition = written(expression_to_python(branch.when, reader(place)))
                 lines.append(f"{'elif' if number else 'if'} {condition}:")
             lines.append(f"    branch, reason = {branch.name!r}, {reason!r}")
         if config.branches[-1].when.strip() != ELSE:
@@ -257,10 +180,10 @@ class NodeFunctions:
     def _transform(self, node: NodePlan, place: Place) -> list[str]:
         config: TransformConfig = node.config
         if config.mode == "template":
-            made = filled(compile_template(config.template), _reader(place), "    ")
+            made = filled(compile_template(config.template), reader(place), "    ")
         else:
-            made = written(expression_to_python(config.expression, _reader(place)))
-        return [*taken(node, place), f"output = {made}", _gave_output(node, config.output_key)]
+            made = written(expression_to_python(config.expression, reader(place)))
+        return [*taken(node, place), f"output = {made}", gave_output(node, config.output_key)]
 
     def _validator(self, node: NodePlan, place: Place) -> list[str]:
         config: ValidatorConfig = node.config
@@ -269,61 +192,63 @@ class NodeFunctions:
             lines.append(f"schema = {literal(config.json_schema, '    ')}")
             lines.append("value, errors = examine(value, schema)")
         else:
-            condition = written(expression_to_python(config.expression, _reader(place)))
+            condition = written(expression_to_python(config.expression, reader(place)))
             message = config.message or f"not true: {config.expression}"
             lines.append(f"errors = [] if {condition} else [{message!r}]")
         lines.append("if errors:")
         lines.append(f"    return gave({node.id!r}, {{'invalid': given['input'], 'errors': errors}})")
         return [*lines, f"return gave({node.id!r}, {{'valid': value, 'errors': []}})"]
 
+    def _approval(self, node: NodePlan, place: Place) -> list[str]:
+        config: ApprovalConfig = node.config
+        self.asks_people = True
+        self.in_turn += 1
+        message = filled(compile_template(config.message), reader(place))
+        if config.answer_within_s is not None:
+            self.left_out.append(f'"{node.title}" ({node.id}) waits for its answer however long it takes.')
+        return [*taken(node, place), f"message = {message}", f"return decided({node.id!r}, message, given['input'])"]
+
     def _tool(self, node: NodePlan, place: Place) -> list[str]:
         config: ToolConfig = node.config
-        self.left_out.append(f'The tool "{config.tool}" is yours to provide: put a function into TOOLS.')
+        self.needs_tool(config.tool)
         arguments: Any = dict(config.arguments)
         lines = [*taken(node, place), f"arguments = {{**{literal(arguments, '    ')}, **given}}"]
         return [*lines, f"return gave({node.id!r}, {{'output': TOOLS[{config.tool!r}](**arguments)}})"]
 
+    def may_leave(self, place: Place) -> None:
+        """Say that a node there may end the loop around it."""
+        self.in_turn += 1
+        if place.leaves is not None:
+            self.left_loops.add(place.leaves)
 
-def _reader(place: Place) -> Callable[[tuple[str, ...]], ast.expr]:
-    return lambda path: read_path(place.loops, path)
-
-
-def _gave_output(node: NodePlan, key: str) -> str:
-    return f"return gave({node.id!r}, {{'output': output}}{f', {key!r}' if key else ''})"
-
-
-def sources(port: InputPlan | None, place: Place) -> list[str]:
-    """Where the values of a port come from."""
-    return [] if port is None else [place.names[slot] for slot in port.slots]
+    def needs_tool(self, name: str) -> None:
+        """Say that a tool is called."""
+        self.has_tools = True
+        self.left_out.append(f'The tool "{name}" is yours to provide: put a function into TOOLS.')
 
 
-def taken(node: NodePlan, place: Place) -> list[str]:
-    """The lines that take a node's inputs, and end there where it is skipped."""
-    required: dict[str, Any] = {port.name: sources(port, place) for port in node.inputs if port.required}
-    optional: dict[str, Any] = {port.name: sources(port, place) for port in node.inputs if not port.required}
-    there = {*required, *optional}
-    blank: list[Any] = [name for name in node.blank or {} if name not in there]
-    convert: dict[str, Any] = {port.name: str(port.convert) for port in node.inputs if port.convert is not None}
-    arguments = [literal(required, "    ")]
-    for name, value in (("optional", optional), ("blank", blank), ("convert", convert)):
-        if value:
-            arguments.append(f"{name}={literal(value, '    ')}")
-    lines = [f"given = take(state, {', '.join(arguments)})"]
-    return [*lines, "if given is None:", f"    return skipped({node.id!r})"]
+def gave_output(node: NodePlan, key: str, place: Place | None = None) -> str:
+    """The line that gives a node's output, and notes at a place what its model is to remember."""
+    given = f"gave({node.id!r}, {{'output': output}}{f', {key!r}' if key else ''})"
+    if place is None or place.memory is None:
+        return f"return {given}"
+    return f"return remembering({given}, state, {place.memory[0]!r}, prompt, output)"
 
 
-def _prompt_lines(node: NodePlan, config: PromptFields, place: Place) -> list[str]:
-    """The lines that make the messages of a prompt."""
-    read = _reader(place)
-    lines = [f"prompt = {filled(compile_template(config.prompt), read)}"]
-    is_connected = any(port.name == "input" for port in node.inputs)
-    if is_connected and not uses(prompt_texts(config), "input"):
-        before = "prompt, '\\n\\n', " if config.prompt else ""
-        lines.append(f"prompt = fill({before}given['input'])")
-    if node.tells_iteration:
-        loop, at_most = place.loops[0]
-        lines.append(f"prompt = with_note(prompt, state['_loops'][{loop!r}], {at_most})")
-    if not config.system:
-        return [*lines, "messages = [{'role': 'user', 'content': prompt}]"]
-    lines.append(f"system = {filled(compile_template(config.system), read)}")
-    return [*lines, "messages = [{'role': 'system', 'content': system}, {'role': 'user', 'content': prompt}]"]
+def _not_kept(node: NodePlan) -> Iterator[str]:
+    """What a node's settings ask for that the module does not do."""
+    config, name = node.config, f'"{node.title}" ({node.id})'
+    if node.spec.type in _REPEATED or not node.enabled:
+        return
+    if config.timeout_s is not None:
+        yield f"{name} has no time limit."
+    if getattr(config, "cache", "off") != "off":
+        yield f"{name} uses no earlier reply again."
+    if config.on_error != "fail" and node.spec.type == "agent":
+        yield f"{name} fails the run where it would go on after an error."
+    elif config.on_error != "fail" and config.retries:
+        yield f"{name} is not tried again before the run goes on after its error."
+    if any(port == "usage" for port, _ in node.outputs):
+        yield f'The port "usage" of {name} gives nothing.'
+    if getattr(config, "reply_schema", None) is not None:
+        yield f"The provider is not told of the schema of {name}; its reply is held against it all the same."

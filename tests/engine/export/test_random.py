@@ -18,12 +18,12 @@ from tests.engine.semantics.virtual_time import virtually
 _MATTERS = (
     "is left out",
     "TOOLS",
-    "cannot end its loop",
-    "remember",
     "after an error",
-    "budget of its own",
-    "budget does not",
+    "goes on after its error",
+    "not begun again",
+    "budget",
     "time limit",
+    "gives nothing",
 )
 
 

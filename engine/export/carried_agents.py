@@ -1,0 +1,184 @@
+"""What an exported LangGraph module carries with it, copied as it stands here: agents, and people who are asked.
+
+So it needs nothing but the standard library, LangGraph and its siblings. What is exported holds only the functions that
+it uses.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langgraph.types import interrupt
+
+from engine.export.carried_asking import find_json, schema_errors
+from engine.export.carried_loops import leave, remembering
+from engine.export.carried_values import State, Update, gave, skipped, to_text
+
+
+def ask_at_terminal(question: dict[str, Any]) -> dict[str, Any]:
+    """Ask a person on the command line. Put a function of your own in its place to ask in another way."""
+    about = f"\n{question['node']}: {question['message']}\n"
+    if not question["choices"]:
+        return {"value": input(f"{about}Answer: ")}
+    about += f"{json.dumps(question['value'], ensure_ascii=False, indent=2)}\n{' or '.join(question['choices'])}? "
+    choice = ""
+    while choice not in question["choices"]:
+        choice = input(about).strip()
+    return {"choice": choice, "comment": input("Comment (may be empty): ")}
+
+
+def decided(node: str, message: str, value: Any) -> Update:
+    """Let a person approve a value or reject it; the run waits for the answer, and may be taken up elsewhere."""
+    answer = interrupt({"node": node, "message": message, "value": value, "choices": ["approve", "reject"]})
+    port = {"approve": "approved", "reject": "rejected"}[answer["choice"]]
+    left = value if answer.get("value") is None else answer["value"]
+    return gave(node, {port: left, "comment": answer.get("comment", "")})
+
+
+def begin_agent(agent: str, messages: list[Any]) -> Update:
+    """Begin an agent's work."""
+    work: dict[str, Any] = {
+        "messages": messages, "asked": messages[-1]["content"], "turn": 0, "calls": [], "made": 0, "said": "",
+        "last_text": "", "steps": [], "ended": False,
+    }  # fmt: skip
+    return {"_agents": {agent: work}}
+
+
+def skip_agent(agent: str) -> Update:
+    """An agent that does not run."""
+    return {**skipped(agent), "_agents": {agent: {"ended": True}}}
+
+
+def next_step(agent: str) -> Callable[[State], str]:
+    """What an agent does next, as LangGraph asks it of the state: call its model or a tool, or nothing more."""
+
+    def chosen(state: State) -> str:
+        work = state["_agents"][agent]
+        return "end" if work["ended"] else "call" if work["calls"] else "turn"
+
+    return chosen
+
+
+def take_turn(
+    act: Callable[..., tuple[str, list[dict[str, Any]]]],
+    state: State,
+    agent: str,
+    *,
+    tools: Sequence[dict[str, Any]],
+    max_turns: int,
+    schema: Any = None,
+    at_end: str = "return_last",
+    key: str = "",
+    memory: str = "",
+    **settings: Any,
+) -> Update:
+    """One turn of an agent: call its model, which answers, or wants tools called."""
+    work = state["_agents"][agent]
+    if work["turn"] >= max_turns:
+        message = f"{agent} did not finish within {max_turns} turns."
+        if at_end == "fail":
+            raise RuntimeError(message)
+        if at_end == "flag":
+            warnings.warn(message, stacklevel=2)
+        return end_agent(state, agent, work, "max_turns", work["last_text"] or None, key, memory)
+    text, calls = act(work["messages"], node=agent, tools=tools, **settings)
+    said: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls:
+        said["tool_calls"] = calls
+    messages = [*work["messages"], said]
+    last_text = text if text.strip() else work["last_text"]
+    turn = work["turn"] + 1
+    work = {
+        **work, "messages": messages, "turn": turn, "calls": calls, "made": 0, "said": text, "last_text": last_text
+    }  # fmt: skip
+    if calls:
+        return {"_agents": {agent: work}}
+    if not text.strip():
+        again = "You said nothing. Answer, or call a tool."
+    else:
+        try:
+            answer = text if schema is None else find_json(text, schema)
+            return end_agent(state, agent, work, "finished", answer, key, memory)
+        except ValueError as error:
+            again = f"That could not be read: {error} Answer again, with the JSON alone."
+    return {"_agents": {agent: {**work, "messages": [*messages, {"role": "user", "content": again}]}}}
+
+
+def call_tool(
+    state: State,
+    agent: str,
+    functions: Mapping[str, Callable[..., Any]],
+    *,
+    names: Sequence[str],
+    ask_before: Sequence[str] = (),
+    schema: Any = None,
+    key: str = "",
+    loop: str = "",
+    memory: str = "",
+) -> Update:
+    """Carry out the next tool call that an agent wants; what goes wrong is told to its model."""
+    work = state["_agents"][agent]
+    call, *later = work["calls"]
+    name, arguments = call["name"], call["args"]
+    result, error = None, ""
+    if work["made"] >= 20:
+        error = "Not made: at most 20 tools are called in one turn."
+    elif name not in names:
+        error = f'There is no tool "{name}". The tools are: {", ".join(names)}.'
+    elif name == "finish":
+        result, error = read_answer(arguments, schema)
+    elif name in ask_before:
+        question = f'May the tool "{name}" be called with these arguments?'
+        asked = {"node": agent, "message": question, "value": arguments, "choices": ["approve", "reject"]}
+        answer = interrupt(asked)
+        if answer["choice"] != "approve":
+            reason = " ".join(part for part in ("A person refused this call.", answer.get("comment")) if part)
+            error = f"{reason} Do without it, or do it differently."
+        elif isinstance(answer.get("value"), dict):
+            arguments = answer["value"]
+    if not error and name == "ask_person":
+        answer = interrupt({"node": agent, "message": arguments.get("question", ""), "value": None, "choices": []})
+        result = "\n".join(part for part in (to_text(answer.get("value")), answer.get("comment", "")) if part)
+    elif not error and name not in {"finish", "exit_loop"}:
+        try:
+            result = functions[name](**arguments)
+        except Exception as failure:
+            error = str(failure)
+    told = f"Error: {error}" if error else to_text(result)[:50_000] or "(nothing)"
+    step = {
+        "turn": work["turn"], "thought": work["said"], "tool": name, "arguments": call["args"], "result": result,
+        "error": error,
+    }  # fmt: skip
+    messages = [*work["messages"], {"role": "tool", "content": told, "tool_call_id": call["id"]}]
+    steps = [*work["steps"], step]
+    work = {**work, "messages": messages, "calls": later, "made": work["made"] + 1, "steps": steps}
+    if not error and name == "finish":
+        return end_agent(state, agent, work, "finished", result, key, memory)
+    if not error and name == "exit_loop":
+        ended = {**work, "ended": True}
+        return {**leave(state, agent, loop, {"steps": steps, "status": "exited_loop"}), "_agents": {agent: ended}}
+    return {"_agents": {agent: work}}
+
+
+def read_answer(arguments: Mapping[str, Any], schema: Any) -> tuple[Any, str]:
+    """The final answer in a call of `finish`, and what is wrong with it."""
+    if "answer" not in arguments:
+        return None, '"answer" is missing. Call it again with the final answer.'
+    answer = arguments["answer"]
+    if schema is None:
+        return to_text(answer), ""
+    errors = schema_errors(answer, schema)
+    return answer, f"The answer does not follow its schema: {errors[0]} Correct it." if errors else ""
+
+
+def end_agent(
+    state: State, agent: str, work: dict[str, Any], status: str, output: Any, key: str, memory: str
+) -> Update:
+    """What an agent gives."""
+    update = gave(agent, {"output": output, "steps": work["steps"], "status": status}, key)
+    if memory:
+        update = remembering(update, state, memory, work["asked"], work["said"] if work["said"].strip() else output)
+    return {**update, "_agents": {agent: {**work, "ended": True}}}

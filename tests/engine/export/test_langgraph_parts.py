@@ -1,0 +1,392 @@
+"""Agents, people, iterators, subflows and further exits as LangGraph modules: the same outcome by the same calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine import Answer
+from engine.models.base import Reply
+from tests.engine.export.kit import Both, module_of, told
+from tests.engine.semantics.agents import agent, tools_fixture, wants  # noqa: F401 - a fixture is used by its name
+from tests.engine.semantics.documents import (
+    around,
+    each,
+    entry,
+    flow,
+    for_each,
+    formula,
+    gather,
+    leave,
+    llm,
+    loop,
+    part,
+    result,
+    transform,
+)  # fmt: skip
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+APPROVAL = "text -> check\ncheck.approved -> out\ncheck.rejected -> no\ncheck.comment -> said"
+ADD = {"add": lambda a, b=0: float(a + b)}
+
+
+def subflow(inner: Any, node_id: str = "part", **config: Any) -> Any:
+    return part(node_id, "subflow", file="part.loop.json", workflow=inner.to_json(), **config)
+
+
+def replies(*said: Any) -> Any:
+    """What a model says turn by turn, by how often it has spoken in the conversation."""
+    return lambda _node, messages: said[sum(role == "assistant" for role, _ in messages)]
+
+
+# Exits
+
+
+@pytest.mark.parametrize("patience", [1, 2])
+@pytest.mark.parametrize("exit_when", ["any", "all"])
+async def test_a_plateau_and_a_count_end_a_loop(patience: int, exit_when: str):
+    score = "[1.0, 4.0, 4.0, 3.0, 9.0, 9.0, 9.0][loop.index]"
+    listed = [
+        {"condition": "plateau", "patience": patience, "epsilon": 0.5},
+        {"condition": "max_iterations", "count": 5},
+    ]
+    workflow = around(
+        llm("draft"), edges="loop -> draft -> exit", score=score, exit_conditions=listed, exit_when=exit_when,
+        max_iterations=7,
+    )  # fmt: skip
+    both = await Both(workflow).play()
+    both.check("loop")
+
+
+async def test_a_judges_score_reaches_a_plateau():
+    def reply(node: str, messages: list[tuple[str, str]]) -> str:
+        return json.dumps({"reason": "so", "score": 5, "done": False}) if node == "judge" else told(node, messages)
+
+    listed = [{"condition": "plateau", "patience": 2}]
+    workflow = around(
+        llm("draft"),
+        edges="loop -> draft -> exit",
+        judge={"criteria": "good"},
+        exit_conditions=listed,
+        max_iterations=9,
+    )
+    both = await Both(workflow, reply).play()
+    both.check("loop")
+    assert both.ours.loop.exit_reason == "plateau"
+
+
+async def test_a_result_that_comes_back_ends_a_loop():
+    body = formula("swing", "loop.index % 3 == 0 ? 'this' : loop.index % 3 == 1 ? 'that' : 'other'")
+    listed = [{"condition": "oscillation", "threshold": 1.0}]
+    workflow = around(body, edges="loop -> swing -> exit", exit_conditions=listed, max_iterations=9)
+    both = await Both(workflow).play()
+    both.check("loop")
+    assert (both.ours.loop.exit_reason, both.ours.loop.iterations_run) == ("oscillation", 4)
+
+
+@pytest.mark.parametrize("memory", [{"memory": "accumulate"}, {"memory": "window", "memory_window": 2}])
+async def test_models_remember_earlier_iterations(memory: dict[str, Any]):
+    body = (llm("draft", system="Be brief."), llm("critique"))
+    both = await Both(around(*body, edges="loop -> draft -> critique -> exit", max_iterations=4, **memory)).play()
+    both.check("loop")
+    assert len(both.their_calls[-1][1]) == (7 if memory["memory"] == "accumulate" else 5)
+
+
+def spending(workflow: Any, dollars_a_call: float) -> dict[str, Any]:
+    """Run a module whose model calls cost so much; how the loop ended."""
+    both = Both(workflow)
+    module = module_of(both.exported.text)
+
+    def ask(messages: list[Any], *, node: str, **_settings: Any) -> str:
+        module.note_cost("fake/model", {"input_tokens": 0, "output_tokens": 10})
+        return told(node, [(message["role"], message["content"]) for message in messages])
+
+    module.__dict__["ask"] = ask
+    module.PRICES["fake/model"] = (0.0, dollars_a_call / 10)
+    return module.build().invoke(
+        {"_inputs": {"text": "seed"}, "_values": {}, "_loops": {}, "_named": {}, "_agents": {}}
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"exit_conditions": [{"condition": "budget", "budget_usd": 0.5}]},
+        {"until": "cost_usd >= 0.5"},
+        {"budget_usd": 0.5, "on_budget": "return_last"},
+    ],
+    ids=str,
+)
+def test_money_ends_a_loop(config: dict[str, Any]):
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=9, **config)
+    ended = spending(workflow, 0.2)["_values"]["loop"]
+    assert (ended["count"], ended["converged"]) == (3, "until" in config)
+
+
+def test_a_run_whose_budget_is_spent_makes_no_more_calls():
+    workflow = flow(entry(), llm("a"), llm("b"), result(), edges="text -> a -> b -> out", settings={"budget_usd": 0.5})
+    module = module_of(Both(workflow).exported.text)
+    module.SPENT.append(0.6)
+    with pytest.raises(RuntimeError, match=r"The budget of 0\.5 US dollars is spent\."):
+        module.ask([], node="a")
+
+
+def test_a_time_limit_ends_a_loop_after_an_iteration():
+    limit = {"timeout_s": 1e-9, "on_timeout": "return_last"}
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=9, **limit)
+    both = Both(workflow)
+    both.run_module({"text": "seed"})
+    ended = both.end["_values"]["loop"]
+    assert (ended["count"], ended["exit_reason"], ended["converged"]) == (1, "timeout", False)
+
+
+async def test_a_model_may_end_its_loop():
+    def reply(node: str, messages: list[tuple[str, str]]) -> str | Reply:
+        calls = both.our_calls if not both.their_calls else both.their_calls
+        if node == "refine" and sum(one == "refine" for one, _ in calls) == 3:
+            return wants(("exit_loop", {}))
+        return told(node, messages)
+
+    body = (llm("critic"), llm("refine", may_exit_loop=True), transform("never", "{{input}}!"))
+    both = Both(around(*body, edges="loop -> critic -> refine -> never -> exit", max_iterations=5), reply)
+    await both.play()
+    both.check("loop")
+    assert both.ours.loop.exit_reason == "exit_loop"
+
+
+async def test_exit_loop_in_an_inner_loop_ends_that_one_only():
+    body = (
+        loop("inner", max_iterations=4), llm("draft", may_exit_loop=True), leave("end", "inner"),
+        transform("join", "{{input}}+"),
+    )  # fmt: skip
+    edges = "loop -> inner -> draft -> end\nend -> join -> exit"
+    both = await Both(around(*body, edges=edges, max_iterations=3), lambda _n, _m: wants(("exit_loop", {}))).play()
+    both.check("loop")
+    assert len(both.their_calls) == 3
+
+
+# Iterators
+
+
+@pytest.mark.parametrize(
+    "gathered",
+    [
+        {}, {"mode": "join", "separator": "; "}, {"mode": "first"}, {"mode": "vote"},
+        {"mode": "expression", "expression": "results.map(r, r + '!').filter(r, size(items) == 3)"},
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_an_iterator_works_on_each_item_and_its_aggregator_joins(gathered: dict[str, Any]):
+    workflow = for_each(llm("say", "{{item}} {{index}}"), edges="each.item -> say -> gather", gathered=gathered)
+    both = await Both(workflow).play()
+    both.check(in_order=False)
+    assert len(both.their_calls) == 3
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"source": "list", "items": ["x", {"y": 1}]},
+        {"source": "expression", "expression": "items.map(i, i + i)"},
+        {"condition": "size(items) > 5"},
+        {"max_concurrency": 1},
+    ],
+    ids=str,
+)
+async def test_where_an_iterators_items_come_from(config: dict[str, Any]):
+    both = await Both(for_each(llm("say", "{{input}}"), edges="each.item -> say -> gather", **config)).play()
+    both.check(in_order=False)
+
+
+@pytest.mark.parametrize("on_item_error", ["skip", "collect"])
+async def test_an_item_that_fails_is_passed_over(on_item_error: str):
+    body = formula("third", "[1, 2, 3][size(item)]")
+    workflow = for_each(body, edges="each.item -> third\nthird -> gather", on_item_error=on_item_error)
+    both = await Both(workflow).play({"items": ["a", "four", "bb"]})
+    both.check()
+    assert both.theirs == {"out": [2, 3] if on_item_error == "skip" else [2, None, 3]}
+
+
+async def test_loops_in_iterators_and_iterators_in_loops():
+    inner = (loop("deep", max_iterations=2), llm("draft", "{{input}} {{item}} {{loop.index}}"), leave("end", "deep"))
+    workflow = for_each(*inner, edges="each.item -> deep -> draft -> end\nend -> gather")
+    both = await Both(workflow).play()
+    both.check(in_order=False)
+    assert len(both.their_calls) == 6
+    body = (
+        each(source="expression", expression="[items, 'x']"), llm("say", "{{item}} of {{loop.iteration}}: {{start}}"),
+        gather(mode="join"),
+    )  # fmt: skip
+    edges = "loop.body -> each.items\neach.item -> say.input\nloop.body -> say.start\nsay -> gather\ngather -> exit"
+    both = await Both(around(*body, edges=edges, max_iterations=2)).play()
+    both.check("loop", in_order=False)
+
+
+async def test_items_that_share_the_named_state_are_worked_on_in_turn():
+    body = transform("add", "{{state.sum}}{{item}}", output_key="sum")
+    workflow = for_each(body, edges="each.item -> add.input\nadd -> gather", max_concurrency=1)
+    both = await Both(workflow).play()
+    both.check()
+    assert both.theirs == {"out": ["a", "ab", "abc"]}
+
+
+# Subflows
+
+
+async def test_a_subflow_is_a_graph_of_its_own():
+    inner = flow(
+        entry("given"), entry("tone", default="kindly"), llm("draft", "{{input}} {{tone}} {{state.note}}"),
+        transform("note", "{{input}}", output_key="note"), result("made"),
+        edges="given -> draft\ntone -> draft.tone\ndraft -> note -> made",
+    )  # fmt: skip
+    outer = flow(
+        entry(), subflow(inner), subflow(inner, "again"), transform("keep", output_key="note"),
+        llm("draft", "{{input}} {{state.note}}"), result(),
+        edges="text -> keep -> part.given\npart.made -> again.given\nagain.made -> draft -> out",
+    )  # fmt: skip
+    both = await Both(outer).play()
+    both.check()
+    assert [node for node, _ in both.their_calls] == ["draft"] * 3
+
+
+async def test_a_subflow_in_a_loop_and_a_subflow_in_a_subflow():
+    deepest = flow(entry("given"), llm("draft"), result("made"), edges="given -> draft -> made")
+    middle = flow(
+        entry("given"), loop(max_iterations=2), subflow(deepest), leave(), result("made"),
+        edges="given -> loop\nloop -> part.given\npart.made -> exit\nexit -> made",
+    )  # fmt: skip
+    workflow = around(subflow(middle), edges="loop -> part.given\npart.made -> exit", max_iterations=2)
+    both = await Both(workflow).play()
+    both.check("loop")
+    assert len(both.their_calls) == 4
+
+
+# Agents and people
+
+
+async def test_an_agent_calls_tools_until_it_is_done(tools: Any):
+    said = (wants(("add", {"a": 1, "b": 2}), ("none", {}), text="First."), wants(("break", {"a": 1})), "", "Three.")
+    workflow = flow(
+        entry(), agent("agent", tools=["add", "break"], system="Work."), result(), result("steps"), result("status"),
+        edges="text -> agent -> out\nagent.steps -> steps\nagent.status -> status",
+    )  # fmt: skip
+    both = Both(workflow, replies(*said))
+    with_break = {**ADD, "break": lambda a, b=0: {}[a]}
+    await both.play(tools=with_break)
+    assert (both.theirs["out"], both.theirs["status"]) == ("Three.", "finished")
+    kept = [(step["turn"], step["tool"], step["result"]) for step in both.theirs["steps"]]
+    assert kept == [(step["turn"], step["tool"], step["result"]) for step in both.ours.result.outputs["steps"]]
+    assert both.their_calls[1][1][:4] == both.our_calls[1][1][:4]  # an unknown tool is told in other words
+    assert len(both.their_calls) == len(both.our_calls) == 4
+
+
+@pytest.mark.parametrize("on_max_turns", ["return_last", "flag"])
+async def test_an_agent_runs_out_of_turns(tools: Any, on_max_turns: str):
+    workflow = flow(
+        entry(), agent("agent", tools=["add"], max_turns=2, on_max_turns=on_max_turns), result(), result("status"),
+        edges="text -> agent -> out\nagent.status -> status",
+    )  # fmt: skip
+    both = await Both(workflow, lambda _n, _m: wants(("add", {"a": 1}), text="Still at it.")).play(tools=ADD)
+    assert both.theirs == both.ours.result.outputs == {"out": "Still at it.", "status": "max_turns"}
+
+
+async def test_an_agent_finishes_with_an_answer_of_its_schema():
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}
+    said = (wants(("finish", {"answer": {"n": 1}})), wants(("finish", {"answer": {"n": 4}})))
+    workflow = flow(entry(), agent("agent", reply_schema=schema), result(), edges="text -> agent -> out")
+    both = await Both(workflow, replies(*said)).play()
+    both.check()
+    assert both.theirs == {"out": {"n": 4}}
+
+
+async def test_an_agent_in_a_loop_remembers_and_ends_it():
+    def reply(_node: str, messages: list[tuple[str, str]]) -> str | Reply:
+        turn = sum(role == "assistant" for role, _ in messages)
+        return wants(("exit_loop", {})) if turn == 2 else f"Version {turn}."
+
+    body = agent("agent", tools=["exit_loop"])
+    workflow = around(body, edges="loop -> agent -> exit", max_iterations=5, memory="accumulate")
+    both = await Both(workflow, reply).play()
+    both.check("loop")
+    assert (both.ours.loop.exit_reason, both.theirs) == ("exit_loop", {"out": "Version 1."})
+
+
+async def test_an_agent_of_a_single_call():
+    workflow = flow(entry(), agent("agent", turn_strategy="single_call"), result(), edges="text -> agent -> out")
+    both = await Both(workflow).play()
+    both.check()
+
+
+@pytest.mark.parametrize(
+    ("answer", "gives"),
+    [
+        (Answer("approve", comment="fine"), {"out": "seed", "said": "fine"}),
+        (Answer("approve", value="seedling"), {"out": "seedling", "said": ""}),
+        (Answer("reject", comment="no"), {"no": "seed", "said": "no"}),
+    ],
+    ids=str,
+)
+async def test_a_person_approves_rejects_or_edits(answer: Answer, gives: dict[str, Any]):
+    parts = (entry(), part("check", "approval", message="{{input}}?"), result(), result("no"), result("said"))
+    both = await Both(flow(*parts, edges=APPROVAL), answers=[answer]).play()
+    both.check()
+    assert both.theirs == gives
+    (asked,) = both.their_questions
+    assert (asked["message"], asked["value"], asked["choices"]) == ("seed?", "seed", ["approve", "reject"])
+
+
+async def test_no_call_is_made_twice_because_a_person_was_waited_for(tools: Any):
+    said = (wants(("add", {"a": 1, "b": 1})), wants(("ask_person", {"question": "Which one?"})), "Done.")
+    helper = agent("helper", tools=["add", "ask_person"], require_approval=["add"])
+    body = (llm("draft"), helper, part("check", "approval"))
+    edges = "loop -> draft -> helper -> check\ncheck.approved -> exit"
+    workflow = around(*body, edges=edges, max_iterations=2)
+    answers = [Answer("reject", comment="Not that."), Answer("answer", value="The blue one."), Answer("approve")]
+
+    def reply(node: str, messages: list[tuple[str, str]]) -> str | Reply:
+        return replies(*said)(node, messages) if node == "helper" else told(node, messages)
+
+    both = await Both(workflow, reply, [*answers, *answers]).play(tools=ADD)
+    both.check("loop")
+    assert len(both.their_calls) == 8
+
+
+async def test_a_person_is_asked_about_each_item():
+    body = (llm("say", "{{item}}"), part("check", "approval"))
+    workflow = for_each(
+        *body, edges="each.item -> say.input\nsay -> check\ncheck.approved -> gather", max_concurrency=1
+    )
+    both = await Both(workflow, answers=[Answer("approve", value=one) for one in "xyz"]).play()
+    both.check()
+    assert both.theirs == {"out": ["x", "y", "z"]}
+
+
+# Errors
+
+
+@pytest.mark.parametrize("on_error", [{"on_error": "continue", "error_value": "none"}, {"on_error": "branch"}], ids=str)
+async def test_a_node_that_fails_may_let_the_run_go_on(on_error: dict[str, Any]):
+    body = formula("third", "[1, 2][size(input)]", **on_error)
+    parts, edges = (entry(), body, result()), "text -> third -> out"
+    if on_error["on_error"] == "branch":
+        parts, edges = (*parts, result("why")), f"{edges}\nthird.error -> why"
+    both = await Both(flow(*parts, edges=edges)).play()
+    assert both.theirs.keys() == both.ours.result.outputs.keys()
+    assert both.theirs.get("out") == both.ours.result.outputs.get("out")
+
+
+def test_a_call_that_fails_is_made_again_as_often_as_the_workflow_says():
+    workflow = flow(entry(), llm("draft", retries=2, retry_delay_s=0.0), result(), edges="text -> draft -> out")
+    module, asked = module_of(Both(workflow).exported.text), list[str]()
+
+    def ask(_messages: list[Any], *, node: str, **_settings: Any) -> str:
+        asked.append(node)
+        if len(asked) < 3:
+            raise ConnectionError
+        return "at last"
+
+    module.__dict__["ask"] = ask
+    assert module.run({"text": "x"}) == {"out": "at last"}

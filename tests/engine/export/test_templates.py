@@ -1,0 +1,82 @@
+"""Every template as a program of either kind comes to what it comes to itself, on a model whose replies are made up."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import load
+from engine.bundled import templates_folder
+from engine.export.python_script import export_python
+from engine.models.base import Reply, ToolCall
+from tests.engine.export.kit import ALLOWED_IMPORTS, Both, imports_of, module_of, told
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+FILES = sorted(templates_folder().glob("*.loop.json"))
+
+
+def name_of(file: Path) -> str:
+    return file.name.removesuffix(".loop.json")
+
+
+def says(node: str, messages: list[tuple[str, str]]) -> str | Reply:
+    """A reply of the kind that is asked for, which hangs on all that was asked."""
+    number = zlib.crc32(repr(messages).encode()) % 1000
+    system = messages[0][1] if messages[0][0] == "system" else ""
+    match node:
+        case "enough":
+            return json.dumps({"reason": f"because {number}", "branch": "done" if number % 3 == 0 else "continue"})
+        case "judge":
+            names = ("fit", "fresh") if "fit" in f"{messages}" else ("clear", "tone", "complete")
+            scores = dict.fromkeys(names, number % 10)
+            return json.dumps(
+                {"reason": f"so {number}", "score": number % 10, "scores": scores, "done": number % 4 == 0}
+            )
+        case "classify":
+            return json.dumps({"reason": str(number), "kind": ("question", "praise", "rant")[number % 3]})
+        case "write" if "JSON object" in system:
+            return json.dumps({"name": "P", "minutes": number, "ingredients": ["flour"] if number % 2 else []})
+        case "extract":
+            record: dict[str, Any] = dict.fromkeys(("title", "date", "place", "leader"), f"text {number}")
+            return json.dumps({**record, "seats": number, "price": None if number % 2 else 3})
+        case "calculator" if not any(role == "tool" for role, _ in messages):
+            return Reply("Let me see.", tool_calls=(ToolCall("1", "python", {"code": "print(1)"}),))
+        case "refiner" if number % 2:
+            return Reply("", tool_calls=(ToolCall("1", "exit_loop", {}),))
+        case _:
+            return told(node, messages)
+
+
+PROVIDED = {
+    "python": lambda code, **_more: {"stdout": "1\n", "stderr": "", "exit_code": 0},
+    "search_files": lambda **_arguments: [{"file": "a.md", "text": "Rain."}],
+}
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+async def test_a_template_as_a_langgraph_module_comes_to_the_same(file: Path, monkeypatch: pytest.MonkeyPatch):
+    async def call_tool(_self: Any, name: str, arguments: Any, _context: Any = None) -> Any:
+        return PROVIDED[name](**arguments)
+
+    monkeypatch.setattr("engine.runner.level.Level.call_tool", call_tool)
+    both = Both(load(file), says)
+    assert not [sentence for sentence in both.exported.left_out if "is left out" in sentence]
+    assert imports_of(both.exported.text) <= ALLOWED_IMPORTS
+    await both.play_ours({}, allow_code=True)
+    both.theirs = both.run_module({}, PROVIDED)
+    both.check(in_order=name_of(file) != "map-reduce-summary")
+    assert both.their_calls
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_a_template_as_a_script_of_ours_is_the_same_workflow(file: Path):
+    workflow = load(file)
+    exported = export_python(workflow)
+    assert imports_of(exported.text) == {"__future__", "json", "sys", "engine"}
+    assert module_of(exported.text).workflow.to_json() == {**workflow.to_json(), "layout": {}}
+    assert exported.left_out == ("Where the nodes stand on the canvas is left out.",)
