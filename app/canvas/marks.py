@@ -11,6 +11,7 @@ from app.canvas.pipe_item import Flow
 from app.canvas.region_label import LoopFacts
 from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture
+from app.runs.stopping import best_so_far
 from engine.document.model import Node
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
 from engine.nodes.spec import AnySpec
@@ -129,7 +130,7 @@ class RunMarks:
 
     def _line(self, node: Node, spec: AnySpec | None, execution: NodePicture) -> str:
         if execution.state is NodeState.RUNNING:
-            return " ".join(execution.tail.split())
+            return self._under_way(node, execution)
         if execution.state is NodeState.ASKING:
             question = self._picture.questions.get(self._picture.path_of(node.id, self._chosen))
             return preview(question.message) if question is not None else ""
@@ -141,6 +142,15 @@ class RunMarks:
         if spec is None or not outputs:
             return ""
         return preview(spec.recorded(outputs))
+
+    def _under_way(self, node: Node, execution: NodePicture) -> str:
+        """The best iteration of a loop, the tool that an agent has called last, or the last words of the stream."""
+        best = best_so_far(self._picture.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
+        if best is not None:
+            return f"best so far: iteration {best.index + 1}, score {best.score:g}"
+        if execution.tool_calls and not execution.text:
+            return f"called {execution.tool_calls[-1].tool}"
+        return " ".join(execution.tail.split())
 
     def _shown(self, loop_id: str) -> int:
         has_begun = self._picture.loop(loop_id, self._chosen).current >= 0

@@ -22,6 +22,7 @@ from app.inspector.part_view import PartView
 from app.inspector.result_page import ResultPage
 from app.inspector.result_parts import Part
 from app.runs.executions import NOTHING
+from app.runs.judged import judge_in, score_lines
 from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
@@ -135,6 +136,8 @@ class IterationDetail(QWidget):
             if iteration is not None:
                 given = there.given(index)
                 was_tested = findings(loop, index, there.config, similarity=similarity, given=given)
+                scores = score_lines(workflow, there.loop_id, judge_in(picture, there.loop_id, place))
+                was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
             self.facts.set_full_text(facts(iteration, similarity) if iteration is not None else "")
             self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over)
         own = [Tab(key, TITLES[key]) for key in self._parts]

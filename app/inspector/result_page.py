@@ -13,6 +13,7 @@ from app.inspector.result_parts import Part, parts_of
 from app.inspector.row import ProblemLines
 from app.inspector.words import STATE_ICONS, cost_words, facts, state_words, token_words
 from app.runs.executions import NO_LOOP, NodePicture, NodeState
+from app.runs.judged import judge_in, verdict_text
 from app.runs.picture import RunPicture
 from app.runs.stopping import why
 from app.session import Session
@@ -94,8 +95,20 @@ class ResultPage(QWidget):
             parts = parts_of(execution)
             if picture.loop(self.node_id, self._session.chosen).iterations:
                 parts = [part for part in parts if part.key != _ITERATIONS]  # the list below the state has them
+                parts = [*self._judged(picture, self.node_id), *parts]
+            asked = picture.questions.get(picture.path_of(self.node_id, self._session.chosen))
+            if asked is not None:
+                parts = [Part("question", "Asks you", asked.message), *parts]
             self._show(execution.state, _state(execution), facts(execution), _problems(execution), parts)
         self._show_loop(picture)
+
+    def _judged(self, picture: RunPicture, loop_id: str) -> list[Part]:
+        """What the judge of a loop said of the iteration that is looked at."""
+        chosen, ran = self._session.chosen, self._session.run_workflow
+        index = picture.index_of(loop_id, chosen)
+        judge = judge_in(picture, loop_id, f"{picture.path_of(loop_id, chosen)}[{index}]")
+        text = verdict_text(ran, loop_id, judge) if ran is not None else ""
+        return [Part(f"judge:{index}", f"Judge, iteration {index + 1}", text)] if text else []
 
     def _show_run(self, picture: RunPicture) -> None:
         told = [token_words(picture.usage), cost_words(picture.cost_usd)] if picture.usage.total_tokens else []

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from app.inspector.agent_steps import call_line, steps_text
 from app.inspector.words import cost_words, token_words, usage_words, value_text
 from app.runs.executions import NodePicture, NodeState
+from engine.models.base import ToolCall
 from engine.nodes.spec import ModelCall
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds
@@ -45,7 +47,8 @@ class Part:
 
 def parts_of(execution: NodePicture) -> list[Part]:
     """The parts that an execution has, in the order in which they are read."""
-    parts: list[Part] = []
+    steps = steps_text(execution)
+    parts = [Part("steps", "Steps", steps)] if steps else []
     for number, call in enumerate(execution.calls, 1):
         parts.extend(_call_parts(call, number, len(execution.calls)))
     if not execution.calls and execution.text:
@@ -62,17 +65,24 @@ def parts_of(execution: NodePicture) -> list[Part]:
 
 def _call_parts(call: ModelCall, number: int, count: int) -> list[Part]:
     which = f", call {number} of {count}" if count > 1 else ""
-    parts = [
-        Part(f"call:{number}:{index}", f"{_ROLES.get(message.role, message.role)} as sent{which}", message.text)
-        for index, message in enumerate(call.request.messages)
-    ]
+    parts: list[Part] = []
+    for index, message in enumerate(call.request.messages):
+        text = _with_calls(message.text, message.tool_calls)
+        parts.append(Part(f"call:{number}:{index}", f"{_ROLES.get(message.role, message.role)} as sent{which}", text))
     told = [call.reply.model or call.model, token_words(call.reply.usage)]
     told += [cost_words(call.cost_usd), seconds(call.duration_s)]
     if call.reply.finish != "stop":
         told.append(f"ended by {call.reply.finish.value.replace('_', ' ')}")
     told += _parameters(call)
-    parts.append(Part(f"call:{number}:reply", f"Reply{which}", call.reply.text, " · ".join(told)))
+    reply = _with_calls(call.reply.text, call.reply.tool_calls)
+    parts.append(Part(f"call:{number}:reply", f"Reply{which}", reply, " · ".join(told)))
     return parts
+
+
+def _with_calls(text: str, calls: tuple[ToolCall, ...]) -> str:
+    """What a model said, and below it the tools that it wanted called."""
+    wanted = [call_line(call.name, call.arguments) for call in calls]
+    return "\n".join([text, *wanted]) if text else "\n".join(wanted)
 
 
 def _parameters(call: ModelCall) -> list[str]:

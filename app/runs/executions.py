@@ -13,7 +13,7 @@ from typing import Final
 
 from engine.models.base import Usage
 from engine.nodes.spec import ModelCall
-from engine.runner.events import LoopIterationCompleted
+from engine.runner.events import LoopIterationCompleted, NodeToolCalled
 from engine.values import Value
 
 TAIL_LENGTH: Final = 160
@@ -61,6 +61,7 @@ class NodePicture:
         remedy: What to do about it.
         warnings: What a person should know although it went on.
         text: What has streamed in so far.
+        tool_calls: The tools that it has called, in order.
         retries: How often it was tried again.
         started: When, in seconds since the epoch.
         output_key: The name in the state under which its output is known from then on; empty for none.
@@ -77,6 +78,7 @@ class NodePicture:
     remedy: str = ""
     warnings: tuple[str, ...] = ()
     text: str = ""
+    tool_calls: tuple[NodeToolCalled, ...] = ()
     retries: int = 0
     started: float = 0.0
     output_key: str = ""

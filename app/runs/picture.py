@@ -21,6 +21,7 @@ from engine.runner.events import (
     NodeSkipped,
     NodeStarted,
     NodeStreaming,
+    NodeToolCalled,
     NodeWaiting,
     RunCancelled,
     RunCompleted,
@@ -118,8 +119,15 @@ def _retrying(picture: RunPicture, event: NodeRetrying) -> None:
     execution = picture.nodes[event.path]
     execution.state = NodeState.RUNNING
     execution.retries, execution.text, execution.error = event.attempt, "", event.error
+    execution.tool_calls = ()
     _no_longer_asked(picture, event.path)
     _forget(picture, f"{event.path}.")  # a subflow begins anew
+
+
+def _tool_called(picture: RunPicture, event: NodeToolCalled) -> None:
+    execution = picture.nodes[event.path]
+    execution.tool_calls = (*execution.tool_calls, event)
+    execution.text = ""  # what is said from now on is said knowing what the tool gave
 
 
 def _completed(picture: RunPicture, event: NodeCompleted) -> None:
@@ -216,6 +224,7 @@ _HANDLERS: dict[type[AnyEvent], Any] = {
     NodeStreaming: _streaming,
     NodeWaiting: _waiting,
     NodeAnswered: _answered,
+    NodeToolCalled: _tool_called,
     NodeRetrying: _retrying,
     NodeCompleted: _completed,
     NodeFailed: _failed,

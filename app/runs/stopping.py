@@ -13,6 +13,7 @@ from engine.document.model import Workflow
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.registry import Registry
+from engine.runner.events import LoopIterationCompleted
 from engine.store.stopping import loop_config, why_stopped
 from engine.values import Value
 
@@ -96,4 +97,12 @@ def _standing(loop: LoopPicture, unit: str) -> str:
     if unit == "item":
         ended = len(loop.iterations) + len(loop.out_of_turn)
         return f"{ended} of {loop.total} item{'' if loop.total == 1 else 's'} done."
-    return f"At iteration {loop.current + 1} of at most {loop.total}."
+    best = best_so_far(loop)
+    so_far = f" Best so far: iteration {best.index + 1}, score {best.score:g}." if best is not None else ""
+    return f"At iteration {loop.current + 1} of at most {loop.total}.{so_far}"
+
+
+def best_so_far(loop: LoopPicture) -> LoopIterationCompleted | None:
+    """The iteration with the highest score, the first of those; None where none has one."""
+    scored = [iteration for iteration in loop.iterations if iteration.score is not None]
+    return max(scored, key=lambda iteration: iteration.score or 0.0, default=None)

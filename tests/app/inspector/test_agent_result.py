@@ -1,0 +1,199 @@
+"""What Result shows of an agent's steps, of a judge, of items and of questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.canvas.marks import RunMarks
+from app.inspector.agent_steps import steps_text
+from app.inspector.result_parts import parts_of
+from app.runs.executions import NodePicture, NodeState
+from app.runs.picture import RunPicture
+from app.runs.stopping import why
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.models.base import Usage
+from engine.nodes.registry import builtin_registry
+from engine.plan.structure import analyse
+from engine.runner.events import (
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeRetrying,
+    NodeStarted,
+    NodeStreaming,
+    NodeToolCalled,
+    NodeWaiting,
+)
+from tests.app.inspector.conftest import Bench, OpenInspector
+
+
+def with_agent() -> Workflow:
+    flow = Builder("Agent")
+    ask = flow.add("input", id="ask", default="How many?")
+    agent = flow.add("agent", id="agent", prompt="{{input}}", config={"tools": ["read_file", "ask_person"]})
+    out = flow.add("output", id="out")
+    flow.connect(ask["value"], agent["input"])
+    flow.connect(agent["output"], out["value"])
+    return flow.build()
+
+
+def shown(bench: Bench) -> dict[str, str]:
+    return {key: view.content.view.text() for key, view in bench.inspector.result.parts.items()}
+
+
+def test_the_steps_of_an_agent_are_told_with_thoughts_calls_and_results(
+    open_inspector: OpenInspector, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    calls = [{"name": "read_file", "arguments": {"path": "a.txt"}}, {"name": "nothing_such", "arguments": {}}]
+    replies = [{"text": "I look into the file.", "tool_calls": calls}, "Seven."]
+    script.write_text(json.dumps({"rules": [{"node": "agent", "replies": replies}]}))
+    bench = open_inspector(with_agent())
+    bench.select("agent")
+    bench.inspector.show_result()
+    bench.run(script, ask="How many?")
+
+    parts = shown(bench)
+    assert next(iter(parts)) == "steps"
+    lines = parts["steps"].splitlines()
+    assert lines[:3] == ["Turn 1", "I look into the file.", "→ read_file(path: a.txt)"]
+    assert lines[3].startswith("✗ ")
+    assert lines[4:6] == ["", "→ nothing_such()"]
+    assert "nothing_such" in lines[6]
+    assert parts["call:1:reply"] == "I look into the file.\n→ read_file(path: a.txt)\n→ nothing_such()"
+    assert parts["call:2:reply"] == "Seven."
+
+
+def test_an_agent_at_work_shows_what_it_has_called_and_a_new_attempt_begins_anew() -> None:
+    structure = analyse(with_agent())
+    picture, node = RunPicture(structure.parent), structure.workflow.node("agent")
+    base = ("run", 0, 0.0, "agent")
+    picture.apply(NodeStarted(*base, "agent", {}))
+    picture.apply(NodeStreaming(*base, "Let me see.", 3))
+    picture.apply(NodeToolCalled(*base, 0, "search", {"query": "sea"}, ["one", "two"], "", 0.1))
+    marks = RunMarks(picture, structure, {})
+    assert marks.card(node, None).line == "called search"
+    assert steps_text(picture.node("agent")) == '→ search(query: sea)\n= [\n  "one",\n  "two"\n]'
+    picture.apply(NodeStreaming(*base, "So it is", 3))
+    assert marks.card(node, None).line == "So it is"
+    assert [part.key for part in parts_of(picture.node("agent"))] == ["steps", "stream"]
+    picture.apply(NodeRetrying(*base, 1, 0.0, "It broke."))
+    assert steps_text(picture.node("agent")) == ""
+
+
+def judged(**config: object) -> Workflow:
+    rubric = [{"name": "clarity", "weight": 2.0}, {"name": "good_length", "weight": 1.0}]
+    judge = {"criteria": "It is clear.", "rubric": rubric, **config}
+    flow = Builder("Judged")
+    task = flow.add("input", id="task", default="the sea")
+    loop = flow.add(
+        "loop",
+        id="loop",
+        config={
+            "max_iterations": 2,
+            "exit_condition": "judge",
+            "judge": judge,
+            "on_max_iterations": "return_best",
+            "inject_feedback": False,
+        },
+    )
+    draft = flow.add("llm", id="draft", prompt="Write: {{input}}")
+    end = flow.add("exit", id="exit", config={"loop": "loop"})
+    out = flow.add("output", id="out")
+    flow.connect(task["value"], loop["input"])
+    flow.connect(loop["body"], draft["input"])
+    flow.connect(draft["output"], end["input"])
+    flow.connect(end["output"], out["value"])
+    return flow.build()
+
+
+def test_a_judge_is_told_score_by_score_with_its_reason_and_the_best_is_named(
+    open_inspector: OpenInspector, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    verdicts = [
+        {"reason": reason, "done": False, "scores": {"clarity": clarity, "good_length": 6}}
+        for reason, clarity in (("Nearly.", 9), ("Worse.", 3))
+    ]
+    rules = [
+        {"node": "judge", "iteration": index, "reply": {"json": verdict}} for index, verdict in enumerate(verdicts)
+    ]
+    rules.append({"node": "draft", "reply": "words"})
+    script.write_text(json.dumps({"rules": rules}))
+    bench = open_inspector(judged())
+    bench.select("loop")
+    bench.inspector.show_result()
+    bench.run(script, task="the sea")
+
+    result = bench.inspector.result
+    assert shown(bench)["judge:1"].splitlines() == [
+        "Not done, score 4 of 10",
+        "clarity: 3 (weight 2)",
+        "good length: 6 (weight 1)",
+        "",
+        "Worse.",
+    ]
+    assert "It gave the result of iteration 1." in result.sentence.text()
+    assert shown(bench)["out:exit_reason"] == "max_iterations"
+    bench.session.look_at("loop", 0)
+    assert shown(bench)["judge:0"].startswith("Not done, score 8 of 10\nclarity: 9 (weight 2)")
+
+
+def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
+    structure = analyse(judged())
+    picture, workflow = RunPicture(structure.parent), structure.workflow
+    base = ("run", 0, 0.0, "loop")
+    picture.apply(NodeStarted(*base, "loop", {}))
+    for index, score in enumerate((8.0, 5.0)):
+        picture.apply(LoopIterationStarted(*base, index, 3, ""))
+        figures = (None, "why", score, None, Usage(), 0.0, 0.0)
+        picture.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
+    picture.apply(LoopIterationStarted(*base, 2, 3, ""))
+
+    said = why(workflow, picture, builtin_registry(), {}, "loop")
+    assert said == "At iteration 3 of at most 3. Best so far: iteration 1, score 8."
+    card = RunMarks(picture, structure, {}).card(workflow.node("loop"), None)
+    assert (card.note, card.line) == ("3 / 3", "best so far: iteration 1, score 8")
+
+
+def test_what_a_node_asks_stands_in_its_result(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(with_agent())
+    bench.select("agent")
+    bench.inspector.show_result()
+    picture = RunPicture({})
+    base = ("run", 0, 0.0, "agent")
+    picture.apply(NodeStarted(*base, "agent", {}))
+    picture.apply(NodeWaiting(*base, "agent", "question", "Which unit?", None, ()))
+    bench.session.picture = picture
+    bench.inspector.result.update_result()
+    assert bench.inspector.result.state.text() == "Waiting for you"
+    assert shown(bench)["question"] == "Which unit?"
+
+
+@pytest.mark.parametrize("steps", [[], ["text"], [{"turn": 1}], None, "text"])
+def test_steps_of_another_form_are_no_steps(steps: object) -> None:
+    execution = NodePicture(NodeState.DONE, outputs={"steps": steps})  # type: ignore[dict-item]
+    assert steps_text(execution) == ""
+
+
+def test_the_result_of_a_node_for_each_item_names_the_item(open_inspector: OpenInspector, tmp_path: Path) -> None:
+    flow = Builder("Each")
+    each = flow.add("iterator", id="each", config={"source": "list", "items": ["x", "y"]})
+    mark = flow.add("transform", id="mark", template="{{item}}")
+    gather = flow.add("aggregator", id="gather", config={"iterator": "each"})
+    out = flow.add("output", id="out")
+    flow.connect(each["item"], mark["input"])
+    flow.connect(mark["output"], gather["input"])
+    flow.connect(gather["output"], out["value"])
+    bench = open_inspector(flow.build())
+    bench.select("mark")
+    bench.inspector.show_result()
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"rules": []}))
+    bench.run(script)
+    bench.session.look_at("each", 0)
+    assert bench.inspector.tabs.tabText(1) == "Result · item 1"
+    assert shown(bench)["out:output"] == "x"
