@@ -66,7 +66,7 @@ async def ask(
     try:
         return read_reply(text)
     except UnreadableReplyError as failure:
-        context.warn(f"The {what} could not be read ({failure}); asked once more.")
+        context.warn(f"The {what} could not be read ({str(failure).rstrip('.')}); asked once more.")
         again = f"That could not be read: {failure} Answer again, with the JSON object alone."
     return read_reply(await answer([*messages, Message("assistant", text), Message("user", again)]))
 
