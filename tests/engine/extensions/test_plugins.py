@@ -54,7 +54,6 @@ def test_it_is_listed_and_enabled_for_a_call_or_in_the_file(example: Path, tmp_p
     off = loopwright("plugins", "--json", sites=(example,))
     facts = {"name": "example", "package": "loopwright-example 1.0.0", "enabled": False, "adds": ""}
     assert json.loads(off.stdout) == {"plugins": [facts]}
-    assert loopwright("nodes", "shorten", sites=(example,)).returncode == 2
     for_a_call = loopwright("--plugin", "example", "tools", "word_count", sites=(example,))
     assert "Counts the words of a text." in for_a_call.stdout
     extensions = tmp_path / "extensions.json"
@@ -63,32 +62,45 @@ def test_it_is_listed_and_enabled_for_a_call_or_in_the_file(example: Path, tmp_p
     assert "1 node type, 1 tool, 1 exit condition, 1 family of models, 1 turn strategy" in always.stdout
 
 
-@pytest.mark.parametrize(
-    ("code", "sentence"),
-    [
-        ("raise ValueError('no luck')", 'The plugin "bad" cannot be loaded (ValueError: no luck).'),
-        ("import sys; sys.exit(0)", 'The plugin "bad" cannot be loaded (SystemExit: 0).'),
-        ("import no_such_module", "No module named 'no_such_module'"),
-        ("x = 1", 'The plugin "bad" cannot be loaded (AttributeError'),
-        ("PLUGIN = 3", 'What "bad_module:PLUGIN" names is no plugin: it is a int.'),
-        (TAKES_A_NAME, 'The plugin "bad" cannot be enabled: there is "llm" already among node types.'),
-    ],
-)
-def test_a_plugin_that_fails_is_a_sentence_and_the_rest_goes_on(code: str, sentence: str, tmp_path: Path) -> None:
-    site = write_plugin(write_plugin(tmp_path / "site", "bad", code), "good", GOOD)
-    named = loopwright("--plugin", "bad", "nodes", sites=(site,))
-    assert (named.returncode, named.stdout) == (2, "")
-    assert sentence in named.stderr
-    assert "Traceback" not in named.stderr
+BROKEN = {
+    "raises": ("raise ValueError('no luck')", 'The plugin "raises" cannot be loaded (ValueError: no luck).'),
+    "exits": ("import sys; sys.exit(0)", 'The plugin "exits" cannot be loaded (SystemExit: 0).'),
+    "imports": ("import no_such_module", "No module named 'no_such_module'"),
+    "empty": ("x = 1", 'The plugin "empty" cannot be loaded (AttributeError'),
+    "number": ("PLUGIN = 3", 'What "number_module:PLUGIN" names is no plugin: it is a int.'),
+    "taker": (TAKES_A_NAME, 'The plugin "taker" cannot be enabled: there is "llm" already among node types.'),
+}
+"""Plugins that fail, by name: their code, and what is said of them."""
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which they are installed, and a good one beside them."""
+    site = write_plugin(tmp_path_factory.mktemp("broken") / "site", "good", GOOD)
+    for name, (code, _) in BROKEN.items():
+        write_plugin(site, name, code)
+    return site
+
+
+def test_plugins_that_fail_are_a_sentence_each_and_the_rest_goes_on(broken: Path, tmp_path: Path) -> None:
     extensions = tmp_path / "extensions.json"
-    extensions.write_text('{"plugins": ["bad", "good"]}')
-    in_the_file = loopwright("tools", "--json", sites=(site,), LOOPWRIGHT_EXTENSIONS=str(extensions))
-    assert in_the_file.returncode == 0
-    assert f"Note: {sentence}" in in_the_file.stderr or sentence in in_the_file.stderr
-    assert "fine" not in [tool["name"] for tool in json.loads(in_the_file.stdout)["tools"]]
-    listed = loopwright("plugins", sites=(site,), LOOPWRIGHT_EXTENSIONS=str(extensions)).stdout
-    assert [line.split()[0::3][0] for line in listed.splitlines()[1:]] == ["bad", "good"]
-    assert [line.split()[3] for line in listed.splitlines()[1:]] == ["no", "yes"]
+    extensions.write_text(json.dumps({"plugins": [*BROKEN, "good"]}))
+    tools = loopwright("tools", "--json", sites=(broken,), LOOPWRIGHT_EXTENSIONS=str(extensions))
+    assert tools.returncode == 0
+    assert [sentence for _, sentence in BROKEN.values() if sentence not in tools.stderr] == []
+    assert "Traceback" not in tools.stderr
+    assert "fine" not in [tool["name"] for tool in json.loads(tools.stdout)["tools"]]
+    listed = loopwright("plugins", sites=(broken,), LOOPWRIGHT_EXTENSIONS=str(extensions)).stdout
+    enabled = {line.split()[0]: line.split()[3] for line in listed.splitlines()[1:]}
+    assert enabled == {**dict.fromkeys(BROKEN, "no"), "good": "yes"}
+
+
+@pytest.mark.parametrize("name", ["exits", "taker"])
+def test_a_plugin_that_is_asked_for_and_fails_ends_the_call(broken: Path, name: str) -> None:
+    named = loopwright("--plugin", name, "nodes", sites=(broken,))
+    assert (named.returncode, named.stdout) == (2, "")
+    assert BROKEN[name][1] in named.stderr
+    assert "Traceback" not in named.stderr
 
 
 def test_a_plugin_that_is_not_installed_is_named() -> None:

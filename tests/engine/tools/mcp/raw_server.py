@@ -1,8 +1,10 @@
 """An MCP server as it should not be: greets as it should, and then does what its first argument says."""
 
 import json
+import os
 import sys
 import time
+from pathlib import Path
 
 BEHAVIOUR = sys.argv[1]
 TOOL = {"name": "work", "description": "Works.", "inputSchema": {"type": "object", "properties": {}}}
@@ -45,6 +47,13 @@ def work(request):
             request,
             {"content": [{"type": "text", "text": "done"}, {"type": "image", "data": "eA==", "mimeType": "image/png"}]},
         )
+    elif BEHAVIOUR == "die" and not Path(os.environ["HAS_DIED"]).exists():
+        Path(os.environ["HAS_DIED"]).touch()
+        sys.stderr.write(f"out of memory, token={os.environ['API_TOKEN']}\n")
+        sys.stderr.flush()
+        os._exit(3)
+    elif BEHAVIOUR == "die":
+        answer(request, {"content": [{"type": "text", "text": "done"}]})
     elif BEHAVIOUR == "hang":
         time.sleep(600)
 

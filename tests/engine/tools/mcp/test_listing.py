@@ -87,7 +87,7 @@ declared = st.dictionaries(keywords, json_values, max_size=4) | json_values
 
 
 @given(st.dictionaries(st.text(max_size=6), declared, max_size=4))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=75)
 def test_a_hostile_schema_does_no_harm(properties: dict[str, Any]) -> None:
     _has_ports_and_facts({"properties": properties, "required": list(properties)})
 

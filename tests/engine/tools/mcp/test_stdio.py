@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine.tools.base import AnyTool, ToolContext, ToolError
-from engine.tools.mcp import connection
+from engine.tools.mcp import connection, stdio
 from engine.tools.mcp.listing import Listing, ask_server, served_tools
 from engine.tools.mcp.settings import McpServer
 
@@ -78,7 +78,9 @@ async def test_the_tools_of_a_server_are_listed_with_their_parameters() -> None:
     assert schema["properties"]["b"]["default"] == 1
 
 
-async def test_calls_give_values_and_share_one_process_until_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_give_values_or_fail_and_share_one_process_until_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody")
     tools = await tools_of(sdk(env={"API_TOKEN": "Bearer ${LOOPWRIGHT_TEST_TOKEN}"}))
@@ -91,23 +93,27 @@ async def test_calls_give_values_and_share_one_process_until_the_run_ends(monkey
         processes = set(await asyncio.gather(*(call(tools["sample/process"], given) for _ in range(5))))
         assert len(processes) == 1
         assert processes != {os.getpid()}
-    await gone(processes.pop())
-
-
-async def test_a_tool_may_fail_and_a_server_that_died_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
-    tools = await tools_of(sdk(env={"API_TOKEN": "${LOOPWRIGHT_TEST_TOKEN}"}))
-    async with context() as given:
         with pytest.raises(ToolError, match=r'The tool "sample/fail" failed: .*the reason'):
             await call(tools["sample/fail"], given, reason="the reason")
         with pytest.raises(ToolError, match='"sample/much" gave more than 1,000,000 bytes'):
             await call(tools["sample/much"], given, count=1_500_000)
-        with pytest.raises(ToolError, match=r'broke off during the call of "die"\.') as caught:
-            await call(tools["sample/die"], given)
+        assert await call(tools["sample/process"], given) in processes
+    await gone(processes.pop())
+
+
+async def test_a_server_that_died_in_mid_call_is_told_without_secrets_and_started_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
+    server = raw("die", env={"API_TOKEN": "${LOOPWRIGHT_TEST_TOKEN}", "HAS_DIED": str(tmp_path / "has-died")})
+    (tool,) = (await tools_of(server)).values()
+    async with context() as given:
+        with pytest.raises(ToolError, match=r'broke off during the call of "work"\.') as caught:
+            await call(tool, given)
         assert caught.value.retryable
         assert "out of memory" in str(caught.value)
         assert "s3cret-token" not in str(caught.value)
-        assert await call(tools["sample/add"], given, a=1) == 2
+        assert await call(tool, given) == "done"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +128,10 @@ async def test_a_tool_may_fail_and_a_server_that_died_is_started_anew(monkeypatc
         ("hang", 'The MCP server "sample" did not answer "work" within 0.5 s'),
     ],
 )
-async def test_a_server_that_misbehaves_is_an_error_that_says_how(behaviour: str, message: str) -> None:
+async def test_a_server_that_misbehaves_is_an_error_that_says_how(
+    behaviour: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "_GRACE_S", 0.1)
     await tools_of(raw(behaviour))
     (tool,) = (await tools_of(raw(behaviour, timeout_s=0.5 if behaviour == "hang" else 60))).values()
     async with context() as given:
