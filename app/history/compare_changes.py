@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.inspector.units import from_units, to_units
+from engine.compare.alignment import Check
 from engine.compare.words import Kind, Span, differences
 
 Range = tuple[int, int]
@@ -74,10 +75,16 @@ def shown(text: str) -> str:
     return _NOT_SHOWN.sub("\ufffd", _LINE_ENDS.sub("\n", text))
 
 
-def compare(left: str, right: str) -> Comparison:
-    """Compare two texts word by word. Takes its time with large ones."""
+def compare(left: str, right: str, check: Check = lambda: None) -> Comparison:
+    """Compare two texts word by word. Takes its time with large ones.
+
+    Args:
+        left: The one.
+        right: The other.
+        check: Called every few milliseconds; what it raises ends the work.
+    """
     left, right = shown(left), shown(right)
-    spans = differences(left, right)
+    spans = differences(left, right, check)
     words = {kind: sum(_words(span.text) for span in spans if span.kind is kind) for kind in Kind}
     changes = list(_changes(spans))
     left, lefts = _broken(left, [change.left for change in changes])

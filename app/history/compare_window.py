@@ -43,6 +43,10 @@ class Wanted:
     what: tuple[str, str] | None = None
 
 
+class _OvertakenError(EngineError):
+    """A comparison is wanted no more."""
+
+
 class CompareWindow(QDialog):
     """The window; it blocks no other.
 
@@ -177,6 +181,7 @@ class CompareWindow(QDialog):
         if side.source is not None and side.source.run_id == run_id:
             answered(side.source)
         else:
+            self._round += 1  # whatever is being compared is wanted no more
             self._access.ask(lambda store: stored_source(store, run_id), answered, self._fail, worker=self._worker)
 
     def _compare(self) -> None:
@@ -186,15 +191,24 @@ class CompareWindow(QDialog):
         this = self._round
         self._say("Comparing…")
 
+        def check() -> None:
+            if this != self._round:
+                raise _OvertakenError("Something else was chosen.")
+
         def work() -> Comparison:
+            check()
             first, second = (_text(*side) for side in sides)
-            return compare(first, second)
+            return compare(first, second, check)
 
         def answered(comparison: Comparison) -> None:
             if this == self._round:
                 self._show(comparison)
 
-        self._worker.ask(work, answered, self._fail)
+        def failed(error: EngineError) -> None:
+            if this == self._round:
+                self._fail(error)
+
+        self._worker.ask(work, answered, failed)
 
     def _show(self, comparison: Comparison) -> None:
         self.comparison, self._change = comparison, -1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final
 
 EXACT_CELLS: Final = 25_000_000
@@ -20,18 +20,23 @@ Block = tuple[int, int, int]
 """So many elements are equal: their start in the first sequence, in the second, and their number."""
 
 
-def equal_blocks(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Block]:
+Check = Callable[[], None]
+"""Called now and then while there is work; what it raises ends that."""
+
+
+def equal_blocks(first: Sequence[Hashable], second: Sequence[Hashable], check: Check = lambda: None) -> list[Block]:
     """The equal parts of two sequences, in order, none of them empty, neighbours joined."""
     numbers: dict[Hashable, int] = {}
     one = [numbers.setdefault(element, len(numbers)) for element in first]
     other = [numbers.setdefault(element, len(numbers)) for element in second]
-    return _joined(_blocks(one, other))
+    return _joined(_blocks(one, other, check))
 
 
-def _blocks(one: list[int], other: list[int]) -> Iterator[Block]:
+def _blocks(one: list[int], other: list[int], check: Check) -> Iterator[Block]:
     """The equal parts, those of the pieces that are still to be aligned taken from a stack."""
     pending = [(0, len(one), 0, len(other))]
     while pending:
+        check()
         start, end, other_start, other_end = pending.pop()
         head = _shared(one, start, end, other, other_start, other_end)
         if head:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from engine.compare.alignment import equal_blocks
+from engine.compare.alignment import Check, equal_blocks
 
 _WORD: Final = re.compile(r"\w+|\n|[^\S\n]+|[^\w\s]")
 """A word, a newline, other white space, or a single mark."""
@@ -33,14 +33,19 @@ class Span:
     text: str
 
 
-def differences(first: str, second: str) -> list[Span]:
+def differences(first: str, second: str, check: Check = lambda: None) -> list[Span]:
     """Compare two texts word by word.
+
+    Args:
+        first: The one.
+        second: The other.
+        check: Called every few milliseconds; what it raises ends the work.
 
     Returns:
         The spans of both in order, what was deleted before what was inserted in its place. No two neighbours are of one
         kind.
     """
-    return list(_merged(_readable(list(_merged(_spans(first, second))))))
+    return list(_merged(_readable(list(_merged(_spans(first, second, check))))))
 
 
 def of_first(spans: list[Span]) -> list[Span]:
@@ -53,21 +58,28 @@ def of_second(spans: list[Span]) -> list[Span]:
     return [span for span in spans if span.kind is not Kind.DELETE]
 
 
-def _spans(first: str, second: str) -> Iterator[Span]:
+def _spans(first: str, second: str, check: Check) -> Iterator[Span]:
     lines, other_lines = _lines(first), _lines(second)
-    for changed, other_changed, equal in _stretches(lines, other_lines):
-        yield from _word_spans(changed, other_changed)
-        yield Span(Kind.EQUAL, equal)
-
-
-def _word_spans(first: str, second: str) -> Iterator[Span]:
-    if first and second:
-        for changed, other_changed, equal in _stretches(_WORD.findall(first), _WORD.findall(second)):
-            yield Span(Kind.DELETE, changed)
-            yield Span(Kind.INSERT, other_changed)
+    for changed, other_changed, equal in _stretches(lines, other_lines, check):
+        yield from _word_spans(changed, other_changed, check)
+        if equal:
             yield Span(Kind.EQUAL, equal)
+
+
+def _word_spans(first: str, second: str, check: Check) -> Iterator[Span]:
+    if first and second:
+        for changed, other_changed, equal in _stretches(_WORD.findall(first), _WORD.findall(second), check):
+            yield from _changed(changed, other_changed)
+            if equal:
+                yield Span(Kind.EQUAL, equal)
     else:
+        yield from _changed(first, second)
+
+
+def _changed(first: str, second: str) -> Iterator[Span]:
+    if first:
         yield Span(Kind.DELETE, first)
+    if second:
         yield Span(Kind.INSERT, second)
 
 
@@ -76,10 +88,11 @@ def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _stretches(first: list[str], second: list[str]) -> Iterator[tuple[str, str, str]]:
+def _stretches(first: list[str], second: list[str], check: Check) -> Iterator[tuple[str, str, str]]:
     """What differs, on either side, before each part that is equal, and that part; the last one may be empty."""
     place, other_place = 0, 0
-    for start, other_start, length in (*equal_blocks(first, second), (len(first), len(second), 0)):
+    for start, other_start, length in (*equal_blocks(first, second, check), (len(first), len(second), 0)):
+        check()
         changed, other_changed = "".join(first[place:start]), "".join(second[other_place:other_start])
         yield changed, other_changed, "".join(first[start : start + length])
         place, other_place = start + length, other_start + length
@@ -98,21 +111,19 @@ def _readable(spans: list[Span]) -> Iterator[Span]:
 
 def _merged(spans: Iterator[Span]) -> Iterator[Span]:
     """Neighbours of one kind joined; of what lies between two equal parts, the deleted first, then the inserted."""
-    texts: dict[Kind, list[str]] = {kind: [] for kind in (Kind.DELETE, Kind.INSERT, Kind.EQUAL)}
-
-    def flush(*kinds: Kind) -> Iterator[Span]:
-        for kind in kinds:
-            text = "".join(texts[kind])
-            texts[kind].clear()
-            if text:
-                yield Span(kind, text)
-
+    deleted: list[str] = []
+    inserted: list[str] = []
+    equal: list[str] = []
     for span in spans:
-        if not span.text:
-            continue
         if span.kind is Kind.EQUAL:
-            yield from flush(Kind.DELETE, Kind.INSERT)
-        else:
-            yield from flush(Kind.EQUAL)
-        texts[span.kind].append(span.text)
-    yield from flush(Kind.EQUAL, Kind.DELETE, Kind.INSERT)
+            yield from _changed("".join(deleted), "".join(inserted))
+            deleted, inserted = [], []
+            equal.append(span.text)
+            continue
+        if equal:
+            yield Span(Kind.EQUAL, "".join(equal))
+            equal = []
+        (deleted if span.kind is Kind.DELETE else inserted).append(span.text)
+    if equal:
+        yield Span(Kind.EQUAL, "".join(equal))
+    yield from _changed("".join(deleted), "".join(inserted))

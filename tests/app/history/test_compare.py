@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,17 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.history.compare_changes import Change, compare, shown, summary
+from app.history.compare_changes import Change, Comparison, compare, shown, summary
 from app.history.compare_pane import ComparePane
+from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
 from app.history.store_access import StoreAccess
 from app.theme.style import style
+from engine.errors import EngineError
+from engine.plan.structure import analyse
 from engine.store import Store
 from tests.app.history.kept import refine, refine_script, run_kept
+from tests.app.history.loops import one_loop, told
 
 
 def test_what_only_one_text_has_is_marked_in_it() -> None:
@@ -222,6 +227,40 @@ def test_texts_are_marked_and_copied_by_keyboard(pane: ComparePane, qtbot: QtBot
     QTest.keyClick(pane, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
     cursor: QTextCursor = pane.textCursor()
     assert cursor.selectedText() == "one two"
+
+
+def noise(seed: int, words: int) -> str:
+    """Words in one line, none of which another seed has."""
+    return " ".join(f"{number * 7919 % 100_003:x}{seed}" for number in range(words))
+
+
+def test_another_choice_ends_the_comparison_before_it_and_the_window_goes_on_meanwhile(
+    compared: CompareWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes: list[str] = []
+    begun = threading.Event()
+
+    def watched(left: str, right: str, check: Callable[[], None]) -> Comparison:
+        try:
+            begun.set()
+            found = compare(left, right, check)
+        except EngineError:
+            outcomes.append("ended")
+            raise
+        outcomes.append("compared")
+        return found
+
+    monkeypatch.setattr("app.history.compare_window.compare", watched)
+    picture = told(noise(1, 50_000), noise(2, 50_000), "the sea", "a sea")
+    source = live_source("Noise", analyse(one_loop()), picture)
+    compared.show_pair(Wanted(source, "loop[0]"), Wanted(source, "loop[1]"))
+    qtbot.waitUntil(begun.is_set)  # the window's thread goes on while it is compared
+    assert outcomes == []
+    with qtbot.waitSignal(compared.compared, timeout=10_000):
+        compared.show_pair(Wanted(source, "loop[2]"), Wanted(source, "loop[3]"))
+    assert outcomes == ["ended", "compared"]
+    assert [pane.toPlainText() for pane in compared.panes] == ["the sea", "a sea"]
+    assert compared.line.text() == "1 place differs: 1 word gone, 1 word new."
 
 
 def test_a_pair_of_a_megabyte_each_is_compared_in_seconds() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,3 +103,27 @@ def test_a_long_text_in_one_line_with_one_word_changed():
     (before, deleted, inserted, after) = differences(" ".join(words), " ".join(changed))
     assert (deleted.text, inserted.text) == (words[123_456], "other")
     assert before.kind is after.kind is Kind.EQUAL
+
+
+def test_the_work_can_be_ended_at_any_moment_of_it():
+    """Asked often enough that a comparison which nobody wants any more ends at once, also where nothing is the same."""
+    first = " ".join(f"{number * 7919 % 100_003:x}" for number in range(12_000))
+    second = " ".join(f"{number * 104_729 % 99_991:x}" for number in range(12_000))
+    calls = 0
+
+    def check() -> None:
+        nonlocal calls
+        calls += 1
+
+    differences(first, second, check)
+    every = calls
+
+    def stop() -> None:
+        nonlocal calls
+        calls -= 1
+        if calls == every // 2:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        differences(first, second, stop)
+    assert every > 20
