@@ -105,7 +105,9 @@ def runs_fork(
     value: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="What the iteration starts from, or the node gave; @FILE takes it from a file."
+            metavar="TEXT",
+            help="What the iteration starts from, or the node gave; JSON where that was no text; @FILE takes it from a "
+            "file.",
         ),
     ] = None,
     document: OtherDocument = None,
@@ -135,6 +137,7 @@ def runs_fork(
     from engine.cli.consent import ask_consent
     from engine.cli.inputs import text_or_file
     from engine.cli.settings_option import read_settings
+    from engine.store.parts import value_like
     from engine.store.resume import Changes, fork, plan_fork
 
     with history(context, store) as kept:
@@ -142,7 +145,7 @@ def runs_fork(
         source, other = _opened(document) if document is not None else ("", None)
         changes = Changes(
             settings=read_settings(settings or (), other or ran(kept, run_id)),
-            value=None if value is None else text_or_file(value, "--value"),
+            value=None if value is None else value_like(kept, run_id, at, text_or_file(value, "--value")),
             has_value=value is not None,
             model=model,
             max_iterations=max_iterations,

@@ -32,6 +32,9 @@ from engine.store.base import Store, StoreError
 from engine.store.outline import NodeOutline, RunOutline
 from engine.values import Value
 
+_EXAMPLE: Final = 200
+"""Characters of a value that are shown as an example."""
+
 _RUN_ENDS: Final = (RunCompleted, RunFailed, RunCancelled, RunResumed)
 _ITERATIONS: Final = (LoopIterationStarted, LoopIterationCompleted)
 _NODES: Final = (NodeStarted, NodeCalled, NodeRetrying, NodeCompleted, NodeFailed, NodeSkipped)
@@ -100,6 +103,41 @@ def text_at(store: Store, run_id: str, place: str, part: Part = Part.RESULT) -> 
         if parsed.last.index is None
         else _of_iteration(store, run_id, parsed, part)
     )
+
+
+def value_like(store: Store, run_id: str, place: str, text: str) -> Value:
+    """A value that a person typed for a place: JSON where a run had something else than a text there.
+
+    Args:
+        store: Where the run is kept.
+        run_id: The run, whole.
+        place: An iteration, which starts from a value, or a node, which gives one.
+        text: What was typed.
+
+    Raises:
+        PlaceError: It is no place.
+        StoreError: The run had JSON there, and the text is none.
+    """
+    before = _value_at(store, run_id, parse_place(place))
+    if before is None or isinstance(before, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise StoreError(
+            f"What stands at {place} is JSON, and the value that was given for it is none ({error}).",
+            f"Write it like this: {json.dumps(before, ensure_ascii=False)[:_EXAMPLE]}",
+        ) from error
+
+
+def _value_at(store: Store, run_id: str, place: Place) -> Value:
+    """What a node gave, or what an iteration started from; nothing where a run did not come so far."""
+    if place.last.index is None:
+        node = outline_of(store, run_id, place.level, _NODES).nodes.get(str(place))
+        return given_by(node) if node is not None else None
+    outline = outline_of(store, run_id, place.level, _ITERATIONS)
+    ended = outline.iteration(str(place))
+    return ended.input if ended is not None else None
 
 
 def outline_of(

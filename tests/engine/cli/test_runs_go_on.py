@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.cli.kit import Program, drafts, refine, write
+from tests.engine.cli.kit import Program, document, drafts, refine, write
 from tests.engine.cli.test_process import on_terminal, read_terminal, slow, started, wait_for
 
 USAGE = {"usage": {"input_tokens": 10, "output_tokens": 5}}
@@ -126,6 +126,28 @@ def test_a_fork_from_a_value_given_by_hand(program: Program, tmp_path: Path):
 def test_a_fork_in_which_a_node_gave_something_else(program: Program, tmp_path: Path):
     run = forked(program, tmp_path, "--at", "loop[1].draft", "--value", "By hand.", texts=("Drei.",))
     assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == ["One.", "By hand.", "Drei."]
+
+
+def test_a_value_that_was_json_is_given_as_json(program: Program, tmp_path: Path):
+    file = write(
+        tmp_path,
+        document(
+            [
+                {"id": "task", "type": "input", "config": {"default": "dark"}},
+                {"id": "facts", "type": "transform", "config": {"mode": "expression", "expression": "{'kind': input}"}},
+                {"id": "kind", "type": "transform", "config": {"template": "{{input.kind}}"}},
+                {"id": "answer", "type": "output"},
+            ],
+            ["task.value > facts.input", "facts.output > kind.input", "kind.output > answer.value"],
+        ),
+    )
+    run_id = program("run", file, "--json").json["run_id"]
+    fork = program("runs", "fork", run_id, "--at", "facts", "--value", '{"kind": "light"}', "--json", "--yes")
+    assert (fork.code, fork.json["outputs"]) == (0, {"answer": "light"})
+    refused = program("runs", "fork", run_id, "--at", "facts", "--value", "light")
+    assert refused.code == 2
+    assert "What stands at facts is JSON, and the value that was given for it is none (" in refused.err
+    assert refused.err.splitlines()[-1].endswith('Write it like this: {"kind": "dark"}')
 
 
 def test_a_fork_with_more_iterations(program: Program, tmp_path: Path):
