@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from engine.batch.table import read_table
     from engine.document.builder import Builder
     from engine.document.files import dumps, load, loads, save
+    from engine.document.importing import Imported, import_file, import_text
     from engine.document.model import Workflow
     from engine.document.problems import DocumentError, Problem
     from engine.errors import EngineError
+    from engine.export.exported import Exported
+    from engine.export.langgraph_module import export_langgraph
+    from engine.export.python_script import export_python
     from engine.nodes.context import Answer
     from engine.runner.options import RunOptions
     from engine.runner.parameters import InputError
@@ -41,9 +45,13 @@ _HOMES = {
     "engine.batch.table": ("read_table",),
     "engine.document.builder": ("Builder",),
     "engine.document.files": ("dumps", "load", "loads", "save"),
+    "engine.document.importing": ("Imported", "import_file", "import_text"),
     "engine.document.model": ("Workflow",),
     "engine.document.problems": ("DocumentError", "Problem"),
     "engine.errors": ("EngineError",),
+    "engine.export.exported": ("Exported",),
+    "engine.export.langgraph_module": ("export_langgraph",),
+    "engine.export.python_script": ("export_python",),
     "engine.nodes.context": ("Answer",),
     "engine.runner.options": ("RunOptions",),
     "engine.runner.parameters": ("InputError",),
@@ -64,7 +72,9 @@ __all__ = [
     "Changes",
     "DocumentError",
     "EngineError",
+    "Exported",
     "ForkPlan",
+    "Imported",
     "InputError",
     "LoopResult",
     "Problem",
@@ -76,7 +86,11 @@ __all__ = [
     "StoreError",
     "Workflow",
     "dumps",
+    "export_langgraph",
+    "export_python",
     "fork",
+    "import_file",
+    "import_text",
     "inputs_of_table",
     "load",
     "loads",

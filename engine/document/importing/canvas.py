@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from engine.document.importing.canvas_nodes import CONVERTERS, Card, port_name
 from engine.document.importing.canvas_paths import Wires
+from engine.document.importing.canvas_subflows import SUBFLOWS, Reader, subflow_config, subflow_port
 from engine.document.importing.canvas_texts import TEXTS, adapt_texts, names_in
 from engine.document.importing.draft import Draft
 from engine.document.importing.report import Report
@@ -93,7 +95,8 @@ def import_canvas(whole: dict[str, Any], report: Report, source: str, name: str)
     draft = Draft()
     wires = [_wire(as_object(edge)) for edge in edges]
     cards = _cards(nodes, wires, report)
-    ids = {card_id: _add(card, draft, report) for card_id, card in cards.items()}
+    within = partial(_part, source=source)
+    ids = {card_id: _add(card, draft, report, within) for card_id, card in cards.items()}
     _place(nodes, ids, draft)
     there: list[_Wire] = []
     for wire in wires:
@@ -110,6 +113,11 @@ def import_canvas(whole: dict[str, Any], report: Report, source: str, name: str)
     title, description = as_text(top.take("name", "title")), as_text(top.take("description"))
     report.left_keys("", top.rest)
     return draft.finished(title or name, description)
+
+
+def _part(whole: dict[str, Any], report: Report, name: str, *, source: str) -> Workflow:
+    """A canvas inside of another."""
+    return import_canvas(whole, report, source, name)
 
 
 def _wire(edge: dict[str, Any]) -> _Wire:
@@ -150,7 +158,12 @@ def _kind(of_node: str, of_data: str) -> str:
     return kind.lower().replace("-", "_")
 
 
-def _add(card: Card, draft: Draft, report: Report) -> str:
+def _add(card: Card, draft: Draft, report: Report, within: Reader) -> str:
+    if card.kind in SUBFLOWS:
+        node_id = draft.add("subflow", card.id, card.title, subflow_config(card, report, within))
+        report.carried(card.place, f'The node "{node_id}" (subflow).')
+        report.left_keys(card.place, card.fields.rest)
+        return node_id
     if card.kind not in CONVERTERS:
         report.left(card.place, f'There is no node type "{shown(card.kind, 60)}" here; put another in its place.')
         return draft.add(port_name(card.kind) or "unknown", card.id, card.title, card.fields.rest)
@@ -183,7 +196,10 @@ def _connect(
     number: int, wire: _Wire, cards: dict[str, Card], ids: dict[str, str], paths: Wires, draft: Draft, report: Report
 ) -> None:
     source, target = cards[wire.source], cards[wire.target]
-    port = _source_port(wire, source, paths)
+    if source.kind in SUBFLOWS:
+        port = subflow_port(draft.config(ids[wire.source]), "output", wire.source_handle)
+    else:
+        port = _source_port(wire, source, paths)
     if not port:
         report.left(wire.place, f'A {source.kind} has no port "{shown(wire.source_handle, 60)}" here.')
         return
@@ -230,6 +246,8 @@ def _source_port(wire: _Wire, card: Card, paths: Wires) -> str:
 
 def _target_port(wire: _Wire, card: Card, draft: Draft, ids: dict[str, str]) -> str:
     kind = CONVERTERS[card.kind][0] if card.kind in CONVERTERS else card.kind
+    if kind in SUBFLOWS:
+        return subflow_port(draft.config(ids[wire.target]), "input", wire.target_handle)
     if kind == "output":
         return "value"
     if kind == "iterator":

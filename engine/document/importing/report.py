@@ -63,6 +63,11 @@ class Report:
         for key in keys:
             self.left(f"{place}, {shown(key, 60)}" if place else shown(key, 60), why)
 
+    def add_within(self, place: str, inner: Report) -> None:
+        """What became of the things inside of one."""
+        for entry in inner.entries:
+            self._add(entry.fate, f"{place}: {entry.place}" if entry.place else place, entry.message)
+
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All lines, in the file's order."""
