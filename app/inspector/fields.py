@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from engine.document.config_path import UNSET, Unset
+from engine.nodes.spec import NodeConfig
 from engine.values import Value
 
 LONGEST_LINE: Final = 1000
@@ -96,9 +97,21 @@ def is_shown(field: Field, values: Mapping[str, Any], fields: Mapping[str, Field
     """Whether a field means anything beside these values of the others."""
 
     def holds(group: tuple[tuple[str, Value], ...]) -> bool:
-        return all(name in fields and fields[name].value_in(values) == wanted for name, wanted in group)
+        return all(wanted in _values_at(name, values, fields) for name, wanted in group)
 
-    return not field.shown_when or any(map(holds, field.shown_when))
+    is_set = field.kind is Kind.OBJECT and field.nullable and field.value_in(values) is not None
+    return not field.shown_when or is_set or any(map(holds, field.shown_when))
+
+
+def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, Field]) -> list[Any]:
+    """The value of a field; of one of the form `list[].member`, what each entry of the list has."""
+    head, _, member = name.partition("[].")
+    if head not in fields:
+        return []
+    value = fields[head].value_in(values)
+    if not member:
+        return [value]
+    return [entry.get(member) for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def choice_help(field: Field) -> dict[str, str]:
@@ -115,9 +128,10 @@ def _sentence(text: str) -> str:
 
 @cache
 def fields_of(model: type[BaseModel]) -> dict[str, Field]:
-    """The fields of a model by name, in its order, those behind the fold last."""
+    """The fields of a model by name, in its order, those behind the fold last, and of those what every node has."""
     fields = [_field(name, info) for name, info in model.model_fields.items() if not _is_hidden(info)]
-    return {field.name: field for field in sorted(fields, key=lambda field: field.more)}
+    common = NodeConfig.model_fields
+    return {field.name: field for field in sorted(fields, key=lambda field: (field.more, field.name in common))}
 
 
 def _is_hidden(info: FieldInfo) -> bool:

@@ -73,6 +73,7 @@ class Form(QWidget):
         self._shown = values
         for rows in self._parts():
             rows.show_values(values)
+        self._draw_fold()
         # What the config says may change what an editor offers: a tool its arguments.
         self.refresh()
 
@@ -131,10 +132,17 @@ class Form(QWidget):
         behind = [found for name, found in self._faults.items() if name in self.fields and self.fields[name].more]
         count = sum(map(len, behind))
         is_open = self.fold.isChecked()
-        told = f" · {count} problem{'' if count == 1 else 's'}" if count and not is_open else ""
+        told = f" · {count} problem{'' if count == 1 else 's'}" if count else self._set_behind()
+        told = "" if is_open else told
         self.fold.setText(f"More{told}")
         name_widget(self.fold, f"More settings{told}", "Show the settings that are seldom needed.")
         self._sign.show("mdi6.chevron-down" if is_open else "mdi6.chevron-right")
+
+    def _set_behind(self) -> str:
+        """How many of the fields behind the fold have a value of their own, so that none works unseen."""
+        values, behind = self._target.values, (field for field in self.fields.values() if field.more)
+        count = sum(field.value_in(values) != field.default for field in behind)
+        return f" · {count} set" if count else ""
 
     def _edited(self, name: str, value: Value) -> None:
         self._target.write((name,), self.fields[name].to_write(value))

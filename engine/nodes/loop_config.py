@@ -33,6 +33,7 @@ class LoopConfig(NodeConfig):
             "max_iterations: the count is reached. evaluator: a router in the loop chooses 'done'. "
             "stable_output: the result stops changing. judge: a model that is asked about each result says it is done."
         ),
+        json_schema_extra={"shown_when": {"exit_conditions": []}},
     )
     judge: JudgeConfig | None = Field(
         default=None,
@@ -41,6 +42,8 @@ class LoopConfig(NodeConfig):
         json_schema_extra={
             "shown_when": [
                 {"exit_condition": "judge"},
+                {"exit_conditions[].condition": "judge"},
+                {"exit_conditions[].condition": "plateau"},
                 {"on_max_iterations": "return_best"},
                 {"on_budget": "return_best"},
                 {"on_timeout": "return_best"},

@@ -129,7 +129,7 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
         if key not in spec.config.model_fields:
             yield Problem(
                 "unknown-config-key",
-                f'A {spec.title} node has no setting "{shown(key, 60)}"; it is kept, and means nothing.',
+                f'"{shown(key, 60)}" is no setting of the type {spec.title}; it is kept, and means nothing.',
                 f"Remove it, or see `loopwright nodes {spec.type}` for the settings.",
                 Severity.WARNING,
                 node=node.id,

@@ -69,7 +69,10 @@ def test_a_setting_that_shows_only_sometimes_hangs_on_a_value_that_there_is(spec
 
     for group in [shown_when] if isinstance(shown_when, dict) else shown_when:
         for other, value in group.items():
-            assert getattr(spec.config.model_validate({other: value}), other) == value
+            head, _, member = other.partition("[].")  # what one entry of a list has
+            given = [{member: value}] if member else value
+            there = getattr(spec.config.model_validate({head: given}), head)
+            assert (getattr(there[0], member) if member else there) == value
 
 
 @every_type
