@@ -151,13 +151,16 @@ class TestOnATerminal:
         assert b"Two." in shown
         assert b"Now." in shown
 
-    def test_ctrl_c_stops_a_run_that_asks(self, tmp_path: Path):
+    def test_ctrl_c_stops_a_run_that_asks_and_it_can_still_be_answered(self, program: Program, tmp_path: Path):
         arguments = ["run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")]
         with on_terminal(*arguments) as (running, terminal):
             read_terminal(terminal, b"approve / reject: ")
             running.send_signal(signal.SIGINT)
             read_terminal(terminal, b"The run was cancelled.")
             assert running.wait(30) == 130
+        (run_id,) = [run["run_id"] for run in program("runs", "--json").json["runs"]]
+        ended = program("runs", "answer", run_id, "--approve", "--json")
+        assert (ended.code, ended.json["outputs"]["answer"]) == (0, "One.")
 
     def test_a_run_that_was_killed_while_it_waited_is_answered_too(self, program: Program, tmp_path: Path):
         with on_terminal("run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")) as (running, terminal):
