@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editors.base import Editor, name_widget
@@ -94,6 +96,17 @@ class PromptEditor(NamingEditor):
         self.insert.clicked.connect(lambda: self.edit.offer_names(open_hole=True))
         self.preview.toggled.connect(self._show_preview)
         self.expand.clicked.connect(self.open_window)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where their words do not fit, the buttons are icons alone; what each does stands in its tooltip."""
+        super().resizeEvent(event)
+        buttons, sides = (self.insert, self.preview, self.expand), 6 * UNIT
+        words = sum(button.fontMetrics().horizontalAdvance(button.text()) for button in buttons)
+        needed = words + sum(button.iconSize().width() + sides for button in buttons)
+        styles = Qt.ToolButtonStyle
+        wanted = styles.ToolButtonTextBesideIcon if needed <= self.width() else styles.ToolButtonIconOnly
+        for button in buttons:
+            button.setToolButtonStyle(wanted)
 
     @property
     def window_open(self) -> PromptWindow | None:

@@ -126,10 +126,11 @@ def _open_ports(found: list[Link], resolution: Resolution) -> Iterator[Problem]:
     for resolved in resolution.nodes.values():
         for port in resolved.inputs.values():
             if port.required and (resolved.id, port.name) not in connected:
+                or_else = ", or give it a value under 'Arguments'" if resolved.type == "tool" else ""
                 yield Problem(
                     "unconnected-port",
                     f'Nothing is connected to the input port "{port.name}" of "{resolved.title}".',
-                    "Draw an edge to it.",
+                    f"Draw an edge to it{or_else}.",
                     node=resolved.id,
                     port=port.name,
                 )

@@ -260,3 +260,15 @@ def test_a_long_preview_shows_its_beginning(open_inspector: OpenInspector, write
     bench.run(write_script(draft="x" * 300_000, critique="fine"), task="a note")
     assert not editor.filled.is_complete
     assert len(editor.filled.text) > 300_000
+
+
+def test_where_their_words_do_not_fit_the_buttons_are_icons_with_their_names(open_inspector: OpenInspector) -> None:
+    _bench, editor = at_merge(open_inspector)
+    styles = Qt.ToolButtonStyle
+    assert editor.insert.toolButtonStyle() is styles.ToolButtonTextBesideIcon
+    editor.resize(160, editor.height())
+    for button, name in ((editor.insert, "Insert name"), (editor.preview, "Preview"), (editor.expand, "Expand")):
+        assert button.toolButtonStyle() is styles.ToolButtonIconOnly
+        assert button.accessibleName().startswith(name)
+    editor.resize(400, editor.height())
+    assert editor.expand.toolButtonStyle() is styles.ToolButtonTextBesideIcon
