@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.history.runs_differences import differences
@@ -14,7 +15,9 @@ from app.history.runs_words import capital, place_words
 from app.window.choosers import ask
 from engine.document.files import load, loads
 from engine.document.model import Workflow
+from engine.document.settings import Settings
 from engine.errors import EngineError
+from engine.runner.options import RunOptions, options_with_kept
 from engine.store.base import RunSummary, Store
 from engine.store.resume import UnknownCall, unknown_calls
 
@@ -26,17 +29,30 @@ _Role = QMessageBox.ButtonRole
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that a run may spend, in US dollars and in tokens; None for no limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.usd is not None or self.tokens is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What there is to know before a run goes on.
 
     Attributes:
         ran: The document as it ran.
+        budget: What it could spend.
         calls: Its model calls of unknown outcome.
         today: The document of the same file as it is now; None where there is none any more.
         differences: How that differs from the document as it ran, in words.
     """
 
     ran: Workflow
+    budget: Budget
     calls: tuple[UnknownCall, ...]
     today: Workflow | None
     differences: list[str]
@@ -56,7 +72,18 @@ def look_before(store: Store, summary: RunSummary, opened: Workflow | None) -> S
     today = opened if opened is not None else document_today(summary.source)
     ran = loads(store.document(summary.run_id), source="The document of that run")
     changed = differences(ran, today) if today is not None else []
-    return Standing(ran, unknown_calls(store, summary.run_id), today, changed)
+    return Standing(ran, budget_of(store, summary.run_id, ran), unknown_calls(store, summary.run_id), today, changed)
+
+
+def budget_of(store: Store, run_id: str, ran: Workflow) -> Budget:
+    """What a run could spend: by what was said when it was started, else by its document."""
+    given = options_with_kept(RunOptions(), store.options(run_id))
+    try:
+        settings = Settings.model_validate(ran.settings)
+    except ValidationError:  # then it does not go on either, and says so itself
+        settings = Settings()
+    usd, tokens = given.budget_usd, given.budget_tokens
+    return Budget(settings.budget_usd if usd is None else usd, settings.budget_tokens if tokens is None else tokens)
 
 
 def document_today(source: str) -> Workflow | None:

@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject
 
 from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkPlace
-from app.history.resume_question import Standing, ask_before, look_before
+from app.history.resume_question import Budget, Standing, ask_before, budget_of, look_before
 from app.history.runs_words import name_of
 from app.history.store_run import StoredRun
 from app.history.store_session import StoredSession
@@ -31,7 +31,8 @@ from engine.document.model import Workflow
 from engine.plan.build import build
 from engine.runner.options import RunOptions
 from engine.runner.run import Run
-from engine.store.base import RunSummary, Store
+from engine.runner.words import money
+from engine.store.base import RunStatus, RunSummary, Store
 from engine.store.resume import ForkPlan, fork, resume, resume_with
 
 if TYPE_CHECKING:
@@ -73,31 +74,41 @@ class GoingOn(QObject):
                 if document is None:
                     retry = bool(standing.calls)
                     self._permitting(
-                        summary, standing.ran, lambda may: self._go_on(summary, may, retry_in_flight=retry)
+                        summary,
+                        standing.ran,
+                        standing.budget,
+                        lambda allowed: self._go_on(summary, allowed, retry_in_flight=retry),
                     )
                 else:
-                    self._go_on_with(summary, document)
+                    self._go_on_with(summary, document, standing.budget)
 
             ask_before(self._window, standing, go_on)
 
         self._ask(lambda store: look_before(store, summary, opened), asked)
 
-    def _permitting(self, run: RunSummary, workflow: Workflow, then: Callable[[Permissions], object]) -> None:
-        """Ask what a run may touch that goes on, where its tools would use anything."""
+    def _permitting(
+        self, run: RunSummary, workflow: Workflow, budget: Budget, then: Callable[[Permissions], object]
+    ) -> None:
+        """Ask what a run is allowed that goes on: where its tools would use anything, or its budget may be spent."""
         needs = needs_of(workflow)
-        if needs:
-            PermissionDialog(self._boxes(run, needs), then, self._window).open()
-        else:
+        if run.status is not RunStatus.FAILED:
+            budget = Budget()
+        if not needs and not budget:
             then(Permissions())
+            return
+        told = ["What a run may touch is not kept with it. Allow it for what is still to do."] if needs else []
+        if budget:
+            told.append(f"The run has used {run.tokens:,} tokens so far and spent {money(run.cost_usd)}.")
+        PermissionDialog("\n".join(told), self._boxes(run, needs, budget), then, self._window).open()
 
-    def _boxes(self, run: RunSummary, needs: Needs) -> PermissionBoxes:
-        """The boxes for a run, ticked as they were for the document of its file, where that is open."""
+    def _boxes(self, run: RunSummary, needs: Needs, budget: Budget) -> PermissionBoxes:
+        """The fields for a run, ticked as they were for the document of its file, where that is open."""
         path = Path(run.source) if run.source else None
         folder = path.parent if path is not None else None
         opened = next((one for one in self._window.documents.all if path and one.session.path == path), None)
-        allowed = Permissions()
-        if opened is not None:
-            allowed = Permissions(folder if opened.may_use_folder else None, opened.may_run_code)
+        may_use_folder = opened is not None and opened.may_use_folder
+        may_run_code = opened is not None and opened.may_run_code
+        allowed = Permissions(folder if may_use_folder else None, may_run_code, budget.usd, budget.tokens)
         return PermissionBoxes(needs, folder, allowed)
 
     def fork_from(self, document: Document, place: str) -> None:
@@ -107,14 +118,18 @@ class GoingOn(QObject):
             document.session.refused.emit("Only a run that is kept can be forked. Run the workflow again, then fork.")
             return
 
+        def read(store: Store) -> tuple[RunSummary, ForkPlace, Budget]:
+            found = read_place(store, run_id, place)
+            return store.find(run_id), found, budget_of(store, run_id, found.structure.workflow)
+
         def trusted() -> None:
-            self._ask(lambda store: (store.find(run_id), read_place(store, run_id, place)), self._ask_for_fork)
+            self._ask(read, self._ask_for_fork)
 
         self._trusting(run_id, trusted)
 
-    def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace]) -> None:
-        run, place = found
-        boxes = self._boxes(run, needs_of(place.structure.workflow))
+    def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace, Budget]) -> None:
+        run, place, budget = found
+        boxes = self._boxes(run, needs_of(place.structure.workflow), budget)
         names = partial(model_names, self._window.preferences)
         dialog = ForkDialog(self._history.access, run.run_id, place, names, boxes, self._window)
         dialog.wanted.connect(lambda plan: self._run_fork(plan, boxes.allowed))
@@ -130,7 +145,7 @@ class GoingOn(QObject):
             self._fork_page(plan.parent, plan.at, plan.workflow), lambda: fork(store, plan, options)
         )
 
-    def _go_on_with(self, summary: RunSummary, document: Workflow) -> None:
+    def _go_on_with(self, summary: RunSummary, document: Workflow, budget: Budget) -> None:
         """Let a new run take over what had come to its end, as another document."""
         store, window = self._history.access.store, self._window
         if store is None:
@@ -143,7 +158,7 @@ class GoingOn(QObject):
             self._history.run_in_page(page, lambda: resume_with(store, summary.run_id, document, options))
 
         def runs(_plan: object) -> None:
-            self._permitting(summary, document, go_on)
+            self._permitting(summary, document, budget, go_on)
 
         def trusted() -> None:
             self._ask(lambda _store: build(document), runs)  # where it does not run, there is no tab for it

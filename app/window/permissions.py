@@ -1,6 +1,6 @@
-"""What a run may touch on this machine: what a workflow could use of it, and the boxes with which a person allows it.
+"""What a run is allowed: to touch on this machine, and to spend. What a workflow could use, and fields to allow it.
 
-It is allowed anew for each run, one that goes on and a fork included: nothing of it is kept.
+What a run may touch is allowed anew for each run, one that goes on and a fork included: nothing of it is kept.
 """
 
 from __future__ import annotations
@@ -10,10 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import PlainLabel, inset_number
 from engine.document.model import Workflow
 from engine.plan.structure import Structure, analyse
 from engine.runner.permissions import tools_of
@@ -29,10 +38,14 @@ class Permissions:
     Attributes:
         folder: The folder that tools may use; None for none.
         may_run_code: Whether tools may run code.
+        budget_usd: The most US dollars that the run may spend, all that it has spent counted; None leaves it as it is.
+        budget_tokens: The most tokens.
     """
 
     folder: Path | None = None
     may_run_code: bool = False
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +81,18 @@ def _tools(structure: Structure) -> Iterator[str]:
 
 
 class PermissionBoxes(QWidget):
-    """The boxes.
+    """The fields.
 
     Args:
-        needs: Which of them are shown.
+        needs: Which of the boxes are shown.
         folder: The folder that may be allowed; None where there is none.
-        allowed: What is ticked at first.
+        allowed: What is ticked at first, and the budgets; one that is None has no field.
 
     Attributes:
         folder: Tools may use that folder.
         code: Tools may run code.
+        usd: The budget in US dollars; None where there is none.
+        tokens: The budget in tokens; None where there is none.
     """
 
     def __init__(
@@ -100,26 +115,71 @@ class PermissionBoxes(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2 * UNIT)
+        self.usd = _usd_field(allowed.budget_usd) if allowed.budget_usd is not None else None
+        self.tokens = _tokens_field(allowed.budget_tokens) if allowed.budget_tokens is not None else None
+        for name, field in (("Budget in US dollars", self.usd), ("Budget in tokens", self.tokens)):
+            if field is not None:
+                column.addLayout(_row(name, field))
         column.addWidget(self.folder)
         column.addWidget(self.code)
-        self.setVisible(bool(needs))
+        self.setVisible(bool(needs or self.usd or self.tokens))
 
     @property
     def allowed(self) -> Permissions:
-        """What is ticked."""
-        return Permissions(self._folder if self.folder.isChecked() else None, self.code.isChecked())
+        """What is ticked and stands there."""
+        return Permissions(
+            self._folder if self.folder.isChecked() else None,
+            self.code.isChecked(),
+            self.usd.value() if self.usd is not None else None,
+            self.tokens.value() if self.tokens is not None else None,
+        )
+
+
+def _usd_field(budget: float) -> QDoubleSpinBox:
+    field = QDoubleSpinBox()
+    field.setDecimals(4)
+    field.setRange(0.0, 1_000_000.0)
+    field.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+    field.setValue(budget)
+    return field
+
+
+def _tokens_field(budget: int) -> QSpinBox:
+    field = QSpinBox()
+    field.setRange(0, 2_000_000_000)
+    field.setGroupSeparatorShown(True)
+    field.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
+    field.setValue(budget)
+    return field
+
+
+def _row(name: str, field: QDoubleSpinBox | QSpinBox) -> QHBoxLayout:
+    inset_number(field)
+    field.setAccessibleName(name)
+    field.setToolTip("What the run has spent so far counts.")
+    label = PlainLabel(name)
+    label.setBuddy(field)
+    row = QHBoxLayout()
+    row.setSpacing(2 * UNIT)
+    row.addWidget(label)
+    row.addWidget(field)
+    row.addStretch(1)
+    return row
 
 
 class PermissionDialog(QDialog):
-    """Asks what a run may touch that goes on.
+    """Asks what a run is allowed that goes on.
 
     Args:
+        told: What a person should know.
         boxes: What there is to allow.
         granted: Takes what a person allows.
         parent: The window.
     """
 
-    def __init__(self, boxes: PermissionBoxes, granted: Callable[[Permissions], object], parent: QWidget) -> None:
+    def __init__(
+        self, told: str, boxes: PermissionBoxes, granted: Callable[[Permissions], object], parent: QWidget
+    ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Go on with the run")
@@ -131,7 +191,6 @@ class PermissionDialog(QDialog):
         self.go_on.clicked.connect(lambda _checked=False: self._grant())
         cancel = QPushButton("Cancel", self)
         cancel.clicked.connect(lambda _checked=False: self.reject())
-        told = PlainLabel("What a run may touch is not kept with it. Allow it for what is still to do.", look="dim")
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
         buttons.addStretch(1)
@@ -140,8 +199,8 @@ class PermissionDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
         column.setSpacing(4 * UNIT)
-        column.addWidget(PlainLabel("What may this run touch as it goes on?", look="title"))
-        column.addWidget(told)
+        column.addWidget(PlainLabel("What is this run allowed as it goes on?", look="title"))
+        column.addWidget(PlainLabel(told, look="dim", wrap=True))
         column.addWidget(boxes)
         column.addSpacing(2 * UNIT)
         column.addLayout(buttons)

@@ -62,20 +62,22 @@ def options_of_past(
     store: Store,
     permissions: Permissions | None = None,
 ) -> RunOptions:
-    """The options of a run that goes on, or of a fork: models and budgets are those that the history has kept.
+    """The options of a run that goes on, or of a fork; what is not said here, the history has kept.
 
     Args:
         models: The models that it may call.
         engine: Has the models of the program.
         preferences: The person's settings.
         store: The history.
-        permissions: What it may touch on this machine.
+        permissions: What it may touch on this machine, and spend.
     """
     permissions = permissions or Permissions()
     return RunOptions(
         max_iterations_cap=preferences.max_iterations_cap,
         folder=permissions.folder,
         allow_code=permissions.may_run_code,
+        budget_usd=permissions.budget_usd,
+        budget_tokens=permissions.budget_tokens,
         models=_models(models, engine, preferences, store),
     )
 

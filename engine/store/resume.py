@@ -14,7 +14,7 @@ from engine.errors import EngineError
 from engine.nodes.registry import Registry
 from engine.plan.build import build
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
-from engine.runner.events import AnyEvent, RunStarted
+from engine.runner.events import AnyEvent, LoopCompleted, LoopIterationStarted, RunStarted
 from engine.runner.fork import fork_point, past_before, with_given_output
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_with_kept
@@ -114,7 +114,7 @@ def resume(
     """
     run = store.find(run_id)
     if run.status is RunStatus.COMPLETED:
-        raise StoreError(f"The run {run.run_id} has come to its end.", "Fork it from one of its iterations instead.")
+        raise _has_ended(store, run)
     journal = store.reopen(run.run_id)
     try:
         past = list(store.events(run.run_id))
@@ -221,7 +221,7 @@ def fork(
     if place is not None and keeps:
         node = point.nodes[-1]
         before = with_given_output(before, place, node.spec, node.config, changes.value)
-    edits = {where: value for where, value in started.edits.items() if point.holds(parse_place(where).steps)}
+    edits = {where: value for where, value in started.edits.items() if point.keeps_edit(parse_place(where).steps)}
     if changes.has_value:
         edits[plan.at] = changes.value
     name, models = plan.workflow.name, ready.model_names
@@ -237,6 +237,22 @@ def _started(past: Sequence[AnyEvent], run: RunSummary) -> RunStarted:
     if not isinstance(first, RunStarted):
         raise StoreError(f"The history of the run {run.run_id} has no beginning.", "Start it anew from its document.")
     return first
+
+
+def _has_ended(store: Store, run: RunSummary) -> StoreError:
+    """Why a run does not go on that came to its end, and what to do, also where a spent budget cut a loop of it off."""
+    begun: dict[str, int] = {}
+    for event in store.events(run.run_id, level="", kinds={LoopIterationStarted, LoopCompleted}):
+        if isinstance(event, LoopIterationStarted):
+            begun[event.path] = event.index
+        elif isinstance(event, LoopCompleted) and "budget" in event.exit_reason.split("+"):
+            loop, place = event.path, f"{event.path}[{begun.get(event.path, 0)}]"
+            return StoreError(
+                f'The run {run.run_id} has come to its end: the budget was spent, and "{loop}" gave what it had.',
+                f"Fork it at {place} with a larger budget (--budget-usd, --budget-tokens; --set {loop}.budget_usd=... "
+                "where it is the loop's own).",
+            )
+    return StoreError(f"The run {run.run_id} has come to its end.", "Fork it from one of its iterations instead.")
 
 
 def _refuse_unknown(run: RunSummary, unknown: Mapping[str, str]) -> None:
@@ -260,8 +276,13 @@ def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:
         for name, value in fields.items():
             workflow, _ = SetConfig(node_id, (name,), value).apply(workflow)
     if changes.max_iterations is not None:
-        around = [step.node for step in place.steps if step.index is not None]
-        loops = [node for node in around if workflow.node(node).type == "loop"]
+        if any(step.index is None for step in place.steps[:-1]):
+            raise PlaceError(
+                f"{place} lies in a subflow, and a fork changes no count in there.",
+                "Change it in the subflow's own file, and choose that file again.",
+            )
+        around = (workflow.nodes_by_id.get(step.node) for step in place.steps if step.index is not None)
+        loops = [node.id for node in around if node is not None and node.type == "loop"]
         if not loops:
             raise PlaceError(f"{place} lies in no loop, so there is no count to change.", "Leave the count out.")
         workflow, _ = SetConfig(loops[-1], ("max_iterations",), changes.max_iterations).apply(workflow)

@@ -17,13 +17,14 @@ from app.window.permissions import Needs, PermissionDialog, needs_of
 from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Node, Workflow
+from engine.document.node_operations import SetConfig
 from engine.runner.events import RunStarted
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions
 from engine.runner.run import start
 from engine.store import RunStatus, Store
 from engine.store.consent import approve
-from tests.app.history.kept import refine
+from tests.app.history.kept import refine, refine_script
 from tests.app.window.conftest import ended
 
 
@@ -124,6 +125,38 @@ def test_a_fork_asks_in_its_form(window: MainWindow, store: Store, qtbot: QtBot)
     qtbot.waitUntil(lambda: store.find(fork).status is RunStatus.COMPLETED, timeout=10_000)
     assert fork in window.history.pages
     ended(window.history.pages[fork].document, qtbot)
+
+
+def test_a_run_that_failed_as_its_budget_was_spent_goes_on_with_a_larger_one(
+    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    model = refine_script(tmp_path / "s.json")
+    workflow = refine(on_budget="fail").model_copy(update={"settings": {"budget_tokens": 60}})
+    for node in ("draft", "critique"):
+        workflow, _ = SetConfig(node, ("max_tokens",), 20).apply(workflow)
+
+    async def run() -> str:
+        going = start(workflow, {}, RunOptions(default_model=model, store=store))
+        await going.result()
+        return going.run_id
+
+    run_id = asyncio.run(run())
+    failed = store.find(run_id)
+    assert failed.status is RunStatus.FAILED, failed.error
+    assert "budget" in failed.error
+
+    window.history.resume(failed)
+    dialog = asked(window, qtbot)
+    assert dialog.boxes.usd is None
+    assert dialog.boxes.tokens is not None
+    assert dialog.boxes.tokens.value() == 60
+    dialog.boxes.tokens.setFocus()
+    dialog.boxes.tokens.selectAll()
+    QTest.keyClicks(dialog.boxes.tokens, "20000")
+    QTest.mouseClick(dialog.go_on, Qt.MouseButton.LeftButton)
+
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+    ended(window.history.pages[run_id].document, qtbot)
 
 
 def test_nothing_is_asked_about_a_workflow_that_only_calls_models_or_looks_things_up() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -345,6 +346,33 @@ async def test_a_run_that_came_to_its_end_is_not_resumed() -> None:
         resume(store, whole.result.run_id)
 
     assert "Fork it" in caught.value.remedy
+
+
+async def test_a_run_whose_loop_a_spent_budget_cut_off_says_where_to_fork_it_and_that_goes_on() -> None:
+    store = MemoryStore()
+    workflow = flow(
+        entry(),
+        loop(max_iterations=4),
+        llm("draft", max_tokens=10),
+        leave(),
+        result(),
+        edges="text -> loop -> draft -> exit -> out",
+        settings={"budget_usd": 25},
+    )
+    poor = await play(workflow, paid_models(), store=store)
+    run_id = poor.result.run_id
+    assert (poor.loop.exit_reason, poor.loop.iterations_run) == ("budget", 2)
+
+    with pytest.raises(StoreError, match="the budget was spent") as caught:
+        resume(store, run_id)
+    place = re.search(r"Fork it at (\S+) with a larger budget \(--budget-usd", caught.value.remedy)
+    assert place is not None
+
+    models = paid_models()
+    options = RunOptions(models=models, budget_usd=100)
+    rich = await gone_on(fork(store, plan_fork(store, run_id, place[1]), options), models)
+    assert (rich.loop.exit_reason, rich.loop.iterations_run) == ("max_iterations", 4)
+    assert calls_of(rich) == ["loop[2].draft", "loop[3].draft"]
 
 
 async def test_a_run_goes_on_as_another_document_in_a_run_of_its_own() -> None:
