@@ -62,6 +62,13 @@ class ForkPoint:
                 return step.index is not None and (node.iterator is not None or step.index < wanted.index)
         return False
 
+    def keeps_edit(self, steps: Sequence[Step]) -> bool:
+        """Whether what a person gave by hand before holds on: also what an iteration starts from that is run anew."""
+        is_start = steps[-1].index is not None
+        return self.holds(steps) or (
+            is_start and self.place is not None and tuple(steps) == self.place.steps[: len(steps)]
+        )
+
     def has_begun(self, steps: Sequence[Step]) -> bool:
         """Whether an iteration's beginning comes before the place: it does where the place lies in the iteration.
 

@@ -139,6 +139,8 @@ def _as_it_stood(loop: LoopState, body_input: Value) -> Value:
 def _known_reason(loop: LoopState, run: GraphRun, ended: Ended) -> str | None:
     """Why the loop stops after an iteration that had ended before the run broke off."""
     replay = loop.level.core.replay
+    if loop.score is not None and ended.record.score is None:  # it failed then, or a fork has asked for it since
+        ended.record.score = score_of(loop.score, loop.scope(ended))
     seen = _observed(loop, ended)
     if replay is not None and replay.went_on_after(loop.path, ended.record.index):
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from engine.nodes.pairs import PAIR_BY_START
 from engine.runner import events
 from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
@@ -94,7 +95,8 @@ def _run_started(fold: RunFold, event: events.RunStarted) -> None:
 
 
 def _node_ended(fold: RunFold, event: events.NodeCompleted | events.NodeFailed) -> None:
-    if event.usage is not None:
+    # What a loop spent was spent by the nodes in it.
+    if event.usage is not None and event.node_type not in PAIR_BY_START:
         fold.tokens += event.usage.total_tokens
         fold.cost_usd = None if fold.cost_usd is None or event.cost_usd is None else fold.cost_usd + event.cost_usd
 
@@ -140,7 +142,7 @@ def _cancelled(fold: RunFold, event: events.RunCancelled) -> None:
 def _ended(
     fold: RunFold, event: events.RunCompleted | events.RunFailed | events.RunCancelled, state: RunStatus
 ) -> None:
-    # The run's own account also knows of calls that no node made, such as a judge's.
+    # The run's own account also knows of calls that broke off in nodes that came to no end.
     fold.state = state
     fold.tokens = event.usage.total_tokens
     fold.cost_usd = event.cost_usd

@@ -9,7 +9,7 @@ from typing import Any
 from engine.plan.graph import GraphPlan, LoopPlan
 from engine.runner.events import AnyEvent, LoopIterationCompleted, LoopIterationStarted, NodeCompleted
 from engine.runner.fork import ForkPoint, latest
-from engine.runner.places import PlaceError
+from engine.runner.places import PlaceError, parse_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,10 @@ class _Iterations:
 
     def refuse_unreached(self, point: ForkPoint) -> None:
         assert point.place is not None
-        for depth, (loop, index) in enumerate(point.place.iterations()):
-            is_last = depth == len(point.place.steps) - 1
+        steps = point.place.steps
+        depths = (depth for depth, step in enumerate(steps) if step.index is not None)  # a subflow has no iterations
+        for depth, (loop, index) in zip(depths, point.place.iterations(), strict=True):
+            is_last = depth == len(steps) - 1
             is_item = point.nodes[depth].iterator is not None
             most = self._ended.get(loop, 0) if is_last and not is_item else self._begun.get(loop, 0) - 1
             if index > most:
@@ -134,31 +136,42 @@ def _counted(first: int, last: int) -> str:
 
 
 def _iterations_left(point: ForkPoint) -> int:
-    assert point.place is not None
-    index = point.place.steps[0].index
-    if index is None:
+    depth = _outermost_loop(point)
+    if depth is None:
         return 0
-    return 1 if point.nodes[0].iterator is not None else _loop(point, 0).max_iterations - index
+    assert point.place is not None
+    index = point.place.steps[depth].index or 0
+    return 1 if point.nodes[depth].iterator is not None else _loop(point, depth).max_iterations - index
+
+
+def _outermost_loop(point: ForkPoint) -> int | None:
+    """Which step of the place is the outermost loop or iterator around it; None where it lies in none."""
+    assert point.place is not None
+    return next((depth for depth, step in enumerate(point.place.steps) if step.index is not None), None)
 
 
 def _estimate(told: Iterable[AnyEvent], point: ForkPoint) -> float | None:
     """By what the parent paid: an iteration's mean cost for each that may come, and what followed the place."""
     assert point.place is not None
-    first, after = point.place.steps[0], point.after[0]
+    depth = _outermost_loop(point)
+    loop = "" if depth is None else ".".join(step.node for step in point.place.steps[: depth + 1])
     iterations: list[float | None] = []
     following: list[float | None] = []
     for event in told:
-        if isinstance(event, LoopIterationCompleted) and event.path == first.node:
+        if isinstance(event, LoopIterationCompleted) and event.path == loop:
             iterations.append(event.cost_usd)
-        elif isinstance(event, NodeCompleted):
-            is_place = event.path == first.node and first.index is None and not point.keeps_node
-            if event.path in after or is_place:
-                following.append(event.cost_usd)
+        elif isinstance(event, NodeCompleted) and event.path != loop and _is_counted_anew(event.path, point):
+            following.append(event.cost_usd)
     if any(cost is None for cost in (*iterations, *following)):
         return None
     total = sum(cost or 0.0 for cost in following)
-    if first.index is None:
+    if depth is None:
         return total
     if not iterations:
         return None
     return total + sum(cost or 0.0 for cost in iterations) / len(iterations) * _iterations_left(point)
+
+
+def _is_counted_anew(path: str, point: ForkPoint) -> bool:
+    """Whether a node is run anew and tells what it costs itself: a loop does for the nodes in it, a subflow does not."""
+    return "[" not in path and not point.holds(parse_place(path).steps)

@@ -1,0 +1,115 @@
+"""Resume and fork of loops at odd places: forks of forks, failed scores, loops in subflows."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.runner.events import RunStarted
+from engine.runner.places import PlaceError
+from engine.store.memory import MemoryStore
+from engine.store.resume import Changes, plan_fork, resume
+from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
+from tests.engine.semantics.kit import options, play
+from tests.engine.semantics.models import FakeModels, FunctionModel
+from tests.engine.semantics.test_subflow import around_part, nested, one
+from tests.engine.store.test_resume import forked, gone_on, kept
+
+EDITED = Changes(value="my own words", has_value=True)
+TWICE = around(
+    llm("draft", "Write: {{input}}"),
+    llm("polish", "Polish: {{input}} ({{given}})"),
+    edges="loop -> draft -> polish -> exit\nloop.body -> polish.given",
+    max_iterations=3,
+)
+
+
+@pytest.mark.parametrize("at", ["loop[1].polish", "loop[1]", "loop[2]"])
+async def test_an_iteration_of_a_fork_keeps_the_value_given_by_hand_when_the_fork_is_forked(at: str) -> None:
+    store = MemoryStore()
+    whole = await kept(store, TWICE)
+    first = await forked(store, whole.result.run_id, "loop[1]", EDITED)
+
+    second = await forked(store, first.result.run_id, at)
+
+    assert second.starts[1] == "my own words"
+    assert second.results == first.results
+    (started,) = second.of(RunStarted)
+    assert started.edits == {"loop[1]": "my own words"}
+
+
+async def test_a_value_given_by_hand_for_a_later_iteration_does_not_outlive_a_fork_before_it() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+    first = await forked(store, whole.result.run_id, "loop[2]", EDITED)
+
+    second = await forked(store, first.result.run_id, "loop[1]")
+
+    assert second.starts[2] == second.results[1]
+
+
+async def test_a_value_given_by_hand_to_a_node_is_not_told_of_once_the_node_is_run_anew() -> None:
+    store = MemoryStore()
+    whole = await kept(store)
+    first = await forked(store, whole.result.run_id, "loop[1].draft", EDITED)
+
+    second = await forked(store, first.result.run_id, "loop[1].draft")
+
+    (started,) = second.of(RunStarted)
+    assert started.edits == {}
+
+
+async def test_a_score_that_failed_fails_again_when_the_run_goes_on() -> None:
+    store = MemoryStore()
+    score = "loop.index == 0 ? double(output) : 1.0"
+    workflow = around(transform("draft", "no number"), edges="loop -> draft -> exit", max_iterations=2, score=score)
+    failed = await play(workflow, "", store=store, ends="failed")
+    models = FakeModels(FunctionModel(""))
+
+    again = await gone_on(resume(store, failed.result.run_id, options(models)), models)
+
+    assert again.result.status == "failed"
+    assert again.result.error == failed.result.error
+    assert again.loop.iterations_run == 1
+
+
+async def test_a_fork_of_a_loop_in_a_subflow_tells_what_it_may_cost_and_is_run_from_there() -> None:
+    store = MemoryStore()
+    inner = one(
+        loop(max_iterations=3),
+        llm("draft"),
+        leave(),
+        llm("polish"),
+        edges="given -> loop -> draft -> exit -> polish -> made",
+    )
+    whole = await kept(store, around_part(inner))
+
+    plan = plan_fork(store, whole.result.run_id, "part.loop[1]")
+    other = await forked(store, whole.result.run_id, "part.loop[1]")
+
+    assert (plan.iterations_anew, plan.estimate_usd) == (2, 30.0)
+    assert [call.path for call in other.model.calls] == ["part.loop[1].draft", "part.loop[2].draft", "part.polish"]
+    assert other.result.cost_usd == 30.0
+    with pytest.raises(PlaceError, match="never came to"):
+        plan_fork(store, whole.result.run_id, "part.loop[7]")
+
+
+async def test_what_a_subflow_after_the_place_cost_is_part_of_the_estimate() -> None:
+    store = MemoryStore()
+    inner = one(llm("draft"), edges="given -> draft -> made")
+    workflow = flow(
+        entry(), llm("first"), nested(inner), result(), edges="text -> first -> part.given\npart.made -> out"
+    )
+    whole = await kept(store, workflow)
+
+    assert plan_fork(store, whole.result.run_id, "first").estimate_usd == 20.0
+
+
+async def test_the_count_of_a_loop_in_a_subflow_is_refused_in_a_sentence() -> None:
+    store = MemoryStore()
+    inner = one(loop(max_iterations=2), llm("draft"), leave(), edges="given -> loop -> draft -> exit -> made")
+    whole = await kept(store, around_part(inner))
+
+    with pytest.raises(PlaceError, match=r"part.loop\[1\] lies in a subflow"):
+        plan_fork(store, whole.result.run_id, "part.loop[1]", Changes(max_iterations=5))
+    with pytest.raises(PlaceError, match=r"nowhere\[1\] lies in no loop"):
+        plan_fork(store, whole.result.run_id, "nowhere[1]", Changes(max_iterations=5))
