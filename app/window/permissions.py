@@ -5,7 +5,7 @@ What a run may touch is allowed anew for each run, one that goes on and a fork i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QDoubleSpinBox,
+    QFormLayout,
     QHBoxLayout,
     QPushButton,
     QSpinBox,
@@ -117,9 +118,7 @@ class PermissionBoxes(QWidget):
         column.setSpacing(2 * UNIT)
         self.usd = _usd_field(allowed.budget_usd) if allowed.budget_usd is not None else None
         self.tokens = _tokens_field(allowed.budget_tokens) if allowed.budget_tokens is not None else None
-        for name, field in (("Budget in US dollars", self.usd), ("Budget in tokens", self.tokens)):
-            if field is not None:
-                column.addLayout(_row(name, field))
+        column.addLayout(_rows({"Budget in US dollars": self.usd, "Budget in tokens": self.tokens}))
         column.addWidget(self.folder)
         column.addWidget(self.code)
         self.setVisible(bool(needs or self.usd or self.tokens))
@@ -153,18 +152,22 @@ def _tokens_field(budget: int) -> QSpinBox:
     return field
 
 
-def _row(name: str, field: QDoubleSpinBox | QSpinBox) -> QHBoxLayout:
-    inset_number(field)
-    field.setAccessibleName(name)
-    field.setToolTip("What the run has spent so far counts.")
-    label = PlainLabel(name)
-    label.setBuddy(field)
-    row = QHBoxLayout()
-    row.setSpacing(2 * UNIT)
-    row.addWidget(label)
-    row.addWidget(field)
-    row.addStretch(1)
-    return row
+def _rows(fields: Mapping[str, QDoubleSpinBox | QSpinBox | None]) -> QFormLayout:
+    """The fields that there are, each beside its name."""
+    rows = QFormLayout()
+    rows.setHorizontalSpacing(3 * UNIT)
+    rows.setVerticalSpacing(2 * UNIT)
+    rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.FieldsStayAtSizeHint)
+    for name, field in fields.items():
+        if field is not None:
+            inset_number(field)
+            field.setAccessibleName(name)
+            field.setToolTip("What the run has spent so far counts.")
+            field.setMinimumWidth(40 * UNIT)
+            label = PlainLabel(name)
+            label.setBuddy(field)
+            rows.addRow(label, field)
+    return rows
 
 
 class PermissionDialog(QDialog):
