@@ -85,7 +85,7 @@ class Chart(QWidget):
             for kind in self.shown
             if self._figures.words(kind, index)
         ]
-        return between.join([f"Iteration {index + 1}", *figures])
+        return between.join([f"{self._figures.unit.capitalize()} {index + 1}", *figures])
 
     @property
     def focus_index(self) -> int:
@@ -100,7 +100,7 @@ class Chart(QWidget):
         count = len(self._figures)
         if self.shown == [Kind.SIMILARITY] and count == 1:
             return "One iteration: there is nothing yet to compare it with."
-        return "Being worked out…" if count else "No iteration has ended yet."
+        return "Being worked out…" if count else f"No {self._figures.unit} has ended yet."
 
     def place_of(self, index: int) -> float:
         """Where an iteration is, in pixels from the left."""

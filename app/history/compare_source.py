@@ -12,8 +12,10 @@ from typing import Final
 from app.history.runs_words import full_title_of, place_words
 from app.history.store_run import StoredRun, read_level, read_outline
 from app.inspector.words import value_text
-from app.runs.executions import NodePicture
+from app.runs.executions import NodePicture, node_of
 from app.runs.picture import RunPicture
+from app.runs.stopping import unit_of
+from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 from engine.plan.structure import Structure
 from engine.runner.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
 from engine.store.base import Store
@@ -26,6 +28,8 @@ PROMPT: Final = "prompt"
 OUTPUT: Final = "output"
 
 _OF_ITERATION: Final = ((RESULT, "Result"), (FEEDBACK, "Feedback"), (INPUT, "Started from"))
+_PAIRED: Final = frozenset({*PAIR_BY_START, *PAIR_BY_END})
+_OF_ITEM: Final = ((RESULT, "Result"), (INPUT, "Item"))
 _CALLING: Final = frozenset({"llm", "router", "agent"})
 
 
@@ -72,7 +76,7 @@ class Source:
     def places(self) -> list[tuple[str, str]]:
         """The iterations, each with its words, those of outer loops first; then the run as a whole (`""`)."""
         found = [
-            (f"{path}[{index}]", place_words(f"{path}[{index}]"))
+            (f"{path}[{index}]", place_words(f"{path}[{index}]").replace("iteration", self._unit(node_of(path))))
             for path, loop in self._picture.loops.items()
             for index in range(loop.current + 1)
         ]
@@ -84,9 +88,10 @@ class Source:
     def offers(self, place: str) -> list[What]:
         """What there is to look at in a place."""
         loop = place.rpartition("[")[0].rpartition(".")[2]
-        offers = [What("", part, title) for part, title in (_OF_ITERATION if place else ((RESULT, "Results"),))]
+        parts = (_OF_ITEM if self._unit(loop) == "item" else _OF_ITERATION) if place else ((RESULT, "Results"),)
+        offers = [What("", part, title) for part, title in parts]
         for node in self._structure.workflow.nodes:
-            if self._structure.parent.get(node.id, "") != loop or node.type in {"exit", "loop"}:
+            if self._structure.parent.get(node.id, "") != loop or node.type in _PAIRED:
                 continue
             name = node.title or node.id
             parts = (OUTPUT, PROMPT, INPUT) if node.type in _CALLING else (OUTPUT, INPUT)
@@ -110,11 +115,13 @@ class Source:
             return ""
         return _written({RESULT: iteration.result, FEEDBACK: iteration.feedback, INPUT: iteration.input}[what.part])
 
+    def _unit(self, loop_id: str) -> str:
+        return unit_of(self._structure.workflow, loop_id)
+
     def _iteration(self, place: str) -> LoopIterationCompleted | None:
         loop, _, index = place.removesuffix("]").rpartition("[")
         there = self._picture.loops.get(loop)
-        ended = there.iterations if there is not None else []
-        return next((iteration for iteration in ended if iteration.index == int(index)), None)
+        return there.ended(int(index)) if there is not None else None
 
 
 def stored_source(store: Store, run_id: str) -> Source:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.history.detail_parts import RESULT, TITLES, Tab, body_tabs, iteration_parts
+from app.history.detail_parts import ITEM_TITLES, RESULT, TITLES, Tab, body_tabs, iteration_parts
 from app.history.looked_at import LookedAt
 from app.history.part_list import PartList
 from app.history.stopping import findings
@@ -127,20 +127,20 @@ class IterationDetail(QWidget):
         assert workflow is not None
         there = self._there
         loop, index, place = there.loop, there.index, there.place
-        self.title.setText(f"Iteration {index + 1}")
+        self.title.setText(f"{there.unit.capitalize()} {index + 1}")
         self.returned.setVisible(index == loop.returned)
-        iteration = loop.iterations[index] if index < len(loop.iterations) else None
+        iteration, is_item = loop.ended(index), there.unit == "item"
         known = (place, iteration, similarity, there.is_over)
         if iteration is None or known != self._known:  # an iteration that has ended is written out once
             self._known, was_tested = known, ""
-            if iteration is not None:
+            if iteration is not None and not is_item:
                 given = there.given(index)
                 was_tested = findings(loop, index, there.config, similarity=similarity, given=given)
                 scores = score_lines(workflow, there.loop_id, judge_in(picture, there.loop_id, place))
                 was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
             self.facts.set_full_text(facts(iteration, similarity) if iteration is not None else "")
-            self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over)
-        own = [Tab(key, TITLES[key]) for key in self._parts]
+            self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over, unit=there.unit)
+        own = [Tab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
         self._tabs = own + body_tabs(workflow, picture.parents, there.loop_id)
         self.parts.show_parts(self._tabs, self.key, lambda node_id: picture.nodes.get(f"{place}.{node_id}", NOTHING))
         self._show_part()

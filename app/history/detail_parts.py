@@ -9,6 +9,7 @@ from typing import Final
 from app.inspector.result_parts import Part
 from app.runs.executions import LoopPicture
 from engine.document.model import Workflow
+from engine.nodes.pairs import PAIR_BY_END
 
 RESULT: Final = "result"
 
@@ -29,15 +30,17 @@ class Tab:
 
 
 def body_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> list[Tab]:
-    """A tab for each node of a loop's body, in the order of the document; an exit tells nothing of its own."""
+    """A tab for each node of a loop's body, in the order of the document; what closes a loop tells nothing of its own."""
     return [
         Tab(f"node:{node.id}", node.title or node.id, node.id)
         for node in workflow.nodes
-        if node.type != "exit" and parents.get(node.id) == loop_id
+        if node.type not in PAIR_BY_END and parents.get(node.id) == loop_id
     ]
 
 
-def iteration_parts(loop: LoopPicture, index: int, was_tested: str, *, is_over: bool) -> dict[str, Part]:
+def iteration_parts(
+    loop: LoopPicture, index: int, was_tested: str, *, is_over: bool, unit: str = "iteration"
+) -> dict[str, Part]:
     """What there is of the iteration itself, by the key of its tab.
 
     Args:
@@ -45,15 +48,25 @@ def iteration_parts(loop: LoopPicture, index: int, was_tested: str, *, is_over: 
         index: The iteration, which has begun.
         was_tested: What was tested after it, for people.
         is_over: Whether nothing more can come.
+        unit: What it is called: an `item` of an iterator feeds nothing back, and nothing is tested after it.
     """
-    if index >= len(loop.iterations):
+    iteration = loop.ended(index)
+    if iteration is None:
         words = "It was not finished." if is_over else "It is under way."
         parts = {RESULT: Part("under way", "Result", f"{words} What its nodes did so far stands under their names.")}
-        if loop.input_preview:
+        if loop.input_preview and index == loop.current:
             parts["start"] = Part("start preview", "Started from (its beginning)", loop.input_preview)
         return parts
-    iteration = loop.iterations[index]
     parts = {RESULT: Part("result", "Result", iteration.result)}
+    if unit == "item":
+        parts["start"] = Part("start", "The item", iteration.input)
+        notes = [
+            *([iteration.reason] if iteration.reason else []),
+            *(f"Warning: {note}" for note in iteration.warnings),
+        ]
+        if notes:
+            parts["verdict"] = Part("verdict", "What became of it", "\n\n".join(notes))
+        return parts
     if iteration.feedback != iteration.result:
         parts["feedback"] = Part("feedback", "Feedback: what the next iteration starts from", iteration.feedback)
     parts["start"] = Part("start", "Started from", iteration.input)
@@ -63,3 +76,4 @@ def iteration_parts(loop: LoopPicture, index: int, was_tested: str, *, is_over: 
 
 
 TITLES: Final = {RESULT: "Result", "feedback": "Feedback", "start": "Started from", "verdict": "Verdict"}
+ITEM_TITLES: Final = {**TITLES, "start": "Item", "verdict": "Outcome"}

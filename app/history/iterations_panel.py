@@ -64,6 +64,7 @@ class IterationsPanel(QWidget):
         self._picture: RunPicture | None = None
         self._looked_at = LookedAt(session)
         self._is_behind = True
+        self._ended = 0
         self.similarities = Similarities(self)
         self.figures = Figures(self.similarities)
         self.model = IterationModel(self.similarities, self)
@@ -208,16 +209,20 @@ class IterationsPanel(QWidget):
         loop, index, is_over = there.loop, there.index, there.is_over
         self.breadcrumb.show_crumbs(crumbs(session.run_workflow, session.picture, session.chosen, there.loop_id))
         self.latest.setEnabled(bool(session.chosen))
-        self.slider.show_loop(loop, index)
-        self.similarities.look_at(there.path, loop)
-        has_more = loop is not self.model.loop or len(self.figures) != len(loop.iterations)
-        self.model.show_loop(loop, is_over=is_over)
+        unit, ended = there.unit, len(loop.iterations) + len(loop.out_of_turn)
+        self.slider.show_loop(loop, index, unit)
+        if unit != "item":
+            self.similarities.look_at(there.path, loop)
+        has_more = loop is not self.model.loop or self._ended != ended
+        self._ended = ended
+        self.model.show_loop(loop, is_over=is_over, unit=unit)
         if has_more:
             self.table.fit()
         self.table.show_chosen(index)
-        self.figures.take(loop)
+        self.figures.take(loop, unit)
         self.legend.offer(self.figures)
-        self.chart.show_kinds(self.legend.chosen)
+        # Items have nothing to do with each other: where only similarity is asked for, there is their time.
+        self.chart.show_kinds(self.legend.chosen or ([Kind.TIME] if unit == "item" else []))
         self.chart.show_loop(index, 0 if is_over else loop.total, threshold(there.config))
         self._show_words()
 

@@ -69,12 +69,14 @@ class Figures:
 
     Attributes:
         loop: The run of the loop.
+        unit: What one figure belongs to: an `iteration`, or an `item` of an iterator.
         version: Another number whenever something is to be drawn anew.
     """
 
     def __init__(self, similarities: Similarities) -> None:
         self._similarities = similarities
         self.loop = NO_LOOP
+        self.unit = "iteration"
         self.version = 0
         self._returned: int | None = None
         self._values: dict[Kind, list[float | None]] = {kind: [] for kind in Kind}
@@ -90,10 +92,13 @@ class Figures:
         """Whether there is anything to draw; a loop without a model call has no tokens and costs nothing."""
         if kind in {Kind.COST, Kind.TOKENS}:
             return any(self._values[Kind.TOKENS]) or any(self._values[Kind.COST])
-        return kind in {Kind.SIMILARITY, Kind.TIME} or any(value is not None for value in self._values[kind])
+        if kind is Kind.SIMILARITY:
+            return self.unit != "item"
+        return kind is Kind.TIME or any(value is not None for value in self._values[kind])
 
-    def take(self, loop: LoopPicture) -> None:
+    def take(self, loop: LoopPicture, unit: str = "iteration") -> None:
         """Read what is new."""
+        self.unit = unit
         known = len(self)
         if loop is not self.loop or known > len(loop.iterations):
             self.loop, known = loop, 0

@@ -36,15 +36,16 @@ class IterationSlider(QSlider):
         self._total = 0
         self.actionTriggered.connect(lambda _action: self.chosen.emit(self.sliderPosition()))
 
-    def show_loop(self, loop: LoopPicture, index: int) -> None:
-        """Show a loop, with one of its iterations looked at."""
+    def show_loop(self, loop: LoopPicture, index: int, unit: str = "iteration") -> None:
+        """Show a loop, with one of its iterations, or items, looked at."""
         self._loop = loop
         self._total = max(loop.total, loop.current + 1)
         was_blocked = self.blockSignals(True)
         self.setRange(0, max(loop.current, 0))
         self.setValue(max(index, 0))
         self.blockSignals(was_blocked)
-        self.setAccessibleDescription(f"Iteration {index + 1} of {self._total}")
+        self.setAccessibleName(unit.capitalize())
+        self.setAccessibleDescription(f"{unit.capitalize()} {index + 1} of {self._total}")
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -90,7 +91,7 @@ class IterationSlider(QSlider):
             painter.drawLine(QPointF(self._x(0), middle), QPointF(self._x(begun - 1), middle))
         radius = min(_RADIUS * style().scale, max(self._step() / 2 - 1, 1.5))
         for index in range(self._total) if self._step() >= _DOTS_FROM else _only(self._loop.returned):
-            done = index < len(self._loop.iterations)
+            done = self._loop.ended(index) is not None
             colour = theme.accent if index < begun else theme.edge
             painter.setPen(QPen(QColor(colour), 1.5))
             painter.setBrush(QColor(colour if done else theme.panel))

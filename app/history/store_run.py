@@ -99,10 +99,11 @@ class StoredRun:
         self.levels.add(level.name)
         self.picture.nodes.update(level.nodes)
         if level.iteration is not None:
-            iterations = self.picture.loops[level.iteration.path].iterations
-            for at, there in enumerate(iterations):
-                if there.index == level.iteration.index:
-                    iterations[at] = level.iteration
+            loop, index = self.picture.loops[level.iteration.path], level.iteration.index
+            if index < len(loop.iterations):
+                loop.iterations[index] = level.iteration
+            elif index in loop.out_of_turn:
+                loop.out_of_turn[index] = level.iteration
 
 
 def read_outline(store: Store, run_id: str, registry: Registry | None = None) -> StoredRun:

@@ -111,7 +111,8 @@ class IterationTable(QTableView):
             return max(heading, figures.horizontalAdvance("0") * count) + 2 * _PADDING + 2
 
         widths = {Column.NUMBER: width(Column.NUMBER, len(str(self.rows.rowCount())) + 1)}
-        widths[Column.SIMILAR] = width(Column.SIMILAR, 6)
+        if self.rows.unit != "item":  # items have nothing to do with each other
+            widths[Column.SIMILAR] = width(Column.SIMILAR, 6)
         for column in (Column.SCORE, Column.TOKENS, Column.COST, Column.TIME):
             if longest.get(column):
                 widths[column] = width(column, longest[column])

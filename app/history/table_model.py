@@ -36,7 +36,6 @@ class Column(IntEnum):
 
 
 HEADINGS: Final = {
-    Column.NUMBER: ("#", "Iteration"),
     Column.RESULT: ("Result", "First words of the result"),
     Column.VERDICT: ("Verdict", "What was decided after it, and why"),
     Column.SCORE: ("Score", "Score"),
@@ -58,6 +57,7 @@ class IterationModel(QAbstractTableModel):
 
     Attributes:
         loop: The run of a loop that is shown.
+        unit: What one row is called: `iteration`, or `item` of an iterator.
         longest: The number of characters of the longest text of each column of figures, and of the verdict; 0 where
             all of its cells are empty.
     """
@@ -66,9 +66,11 @@ class IterationModel(QAbstractTableModel):
         super().__init__(parent)
         self._similarities = similarities
         self.loop = NO_LOOP
+        self.unit = "iteration"
         self.longest: dict[Column, int] = {}
         self._rows = 0
         self._done = 0
+        self._out_of_turn = 0
         self._returned: int | None = None
         self._is_over = False
         self._texts: dict[int, Callable[[LoopIterationCompleted], str]] = {
@@ -83,13 +85,15 @@ class IterationModel(QAbstractTableModel):
         }
         similarities.found.connect(self._note_similarities)
 
-    def show_loop(self, loop: LoopPicture, *, is_over: bool) -> None:
+    def show_loop(self, loop: LoopPicture, *, is_over: bool, unit: str = "iteration") -> None:
         """Show a run of a loop, or what has come to it; rows that are there already cost nothing.
 
         Args:
             loop: The run of the loop.
             is_over: Whether nothing more can come to it.
+            unit: What one row is called.
         """
+        self.unit = unit
         rows, done = max(loop.current + 1, len(loop.iterations)), len(loop.iterations)
         if loop is not self.loop or rows < self._rows:
             self.beginResetModel()
@@ -97,16 +101,18 @@ class IterationModel(QAbstractTableModel):
             self._returned = loop.returned
             self.longest = {}
             self._measure(0, done)
+            self._out_of_turn = len(loop.out_of_turn)
             self.endResetModel()
             return
-        before, was_done, was_returned = self._rows, self._done, self._returned
+        before, was_done, was_returned, was_out = self._rows, self._done, self._returned, self._out_of_turn
+        self._out_of_turn = len(loop.out_of_turn)
         self._done, self._returned = done, loop.returned
         self._measure(was_done, done)
         if rows > before:
             self.beginInsertRows(_ROOT, before, rows - 1)
             self._rows = rows
             self.endInsertRows()
-        if is_over != self._is_over or done > was_done:
+        if is_over != self._is_over or done > was_done or self._out_of_turn != was_out:
             self._is_over = is_over
             self._tell(was_done, before - 1)
         if was_returned != loop.returned:
@@ -126,7 +132,7 @@ class IterationModel(QAbstractTableModel):
         """The headings."""
         if orientation is Qt.Orientation.Vertical:
             return None
-        short, full = HEADINGS[Column(section)]
+        short, full = self.heading(Column(section))
         if role == Qt.ItemDataRole.DisplayRole:
             return short
         if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
@@ -143,10 +149,13 @@ class IterationModel(QAbstractTableModel):
             return self.text(row, column)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             returned = ", returned" if row == self._returned and column is Column.NUMBER else ""
-            return f"{HEADINGS[column][1]}: {self.text(row, column) or 'none'}{returned}"
-        if role == Qt.ItemDataRole.ToolTipRole and row < self._done:
-            return self._tip(self.loop.iterations[row], column)
-        return None
+            return f"{self.heading(column)[1]}: {self.text(row, column) or 'none'}{returned}"
+        iteration = self.loop.ended(row) if role == Qt.ItemDataRole.ToolTipRole else None
+        return self._tip(iteration, column) if iteration is not None else None
+
+    def heading(self, column: Column) -> tuple[str, str]:
+        """What stands over a column, and what it is in full."""
+        return ("#", self.unit.capitalize()) if column is Column.NUMBER else HEADINGS[column]
 
     def is_returned(self, row: int) -> bool:
         """Whether that iteration's result is the loop's."""
@@ -154,12 +163,13 @@ class IterationModel(QAbstractTableModel):
 
     def is_under_way(self, row: int) -> bool:
         """Whether it has not ended."""
-        return row >= self._done
+        return self.loop.ended(row) is None
 
     def text(self, row: int, column: int) -> str:
         """The text of a cell."""
-        if row < self._done:
-            return self._texts[column](self.loop.iterations[row])
+        iteration = self.loop.ended(row)
+        if iteration is not None:
+            return self._texts[column](iteration)
         if column == Column.NUMBER:
             return str(row + 1)
         if column == Column.RESULT:
@@ -167,7 +177,7 @@ class IterationModel(QAbstractTableModel):
         return ""
 
     def _similar(self, iteration: LoopIterationCompleted) -> str:
-        if iteration.index == 0:
+        if iteration.index == 0 or self.unit == "item":
             return "–"
         share = self._similarities.of(self.loop, iteration.index)
         return percent(share) if share is not None else "…" if self._similarities.is_busy else "?"
@@ -181,7 +191,7 @@ class IterationModel(QAbstractTableModel):
 
     def _measure(self, first: int, end: int) -> None:
         """Note the longest texts of some iterations. Of tokens and times only the largest is written out."""
-        new = self.loop.iterations[first:end]
+        new = [*self.loop.iterations[first:end], *self.loop.out_of_turn.values()]
         if not new:
             return
         by_size = sorted((iteration.usage for iteration in new), key=lambda usage: usage.total_tokens)

@@ -120,6 +120,10 @@ class LoopPicture:
     returned: int | None = None
     converged: bool = False
 
+    def ended(self, index: int) -> LoopIterationCompleted | None:
+        """The iteration of that index; None where it has not ended."""
+        return self.iterations[index] if 0 <= index < len(self.iterations) else self.out_of_turn.get(index)
+
 
 NO_LOOP: Final = LoopPicture()
 

@@ -65,6 +65,19 @@ def one_loop(**config: Value) -> Workflow:
     return flow.build()
 
 
+def each_item() -> Workflow:
+    """An iterator that marks each of three items."""
+    flow = Builder("Each")
+    each = flow.add("iterator", id="each", title="Each", source="list", items=["x", "y", "z"])
+    mark = flow.add("transform", id="mark", title="Mark", template="{{item}}.")
+    gather = flow.add("aggregator", id="gather", title="Gather", iterator="each")
+    out = flow.add("output", id="out", name="out")
+    flow.connect(each["item"], mark["input"])
+    flow.connect(mark["output"], gather["input"])
+    flow.connect(gather["output"], out["value"])
+    return flow.build()
+
+
 def judged() -> Workflow:
     """A loop that ends when the text is long enough, by a router's rule, with a score."""
     flow = Builder("Judged")

@@ -69,6 +69,30 @@ def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None
     assert model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Iteration: 1, returned"
 
 
+def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
+    model: IterationModel, qtbot: QtBot
+) -> None:
+    picture = told("one")
+    for index in (1, 2, 3):
+        begin(picture, index)
+    loop = picture.loops["loop"]
+    model.show_loop(loop, is_over=False, unit="item")
+    assert column(model, Column.RESULT) == ["one", "Under way…", "Under way…", "Under way…"]
+
+    picture.apply(iteration(2, "three", reason="It failed.", cost_usd=0.25))
+    with qtbot.waitSignal(model.dataChanged):
+        model.show_loop(loop, is_over=False, unit="item")
+    assert column(model, Column.RESULT) == ["one", "Under way…", "three", "Under way…"]
+    assert [model.is_under_way(row) for row in range(4)] == [False, True, False, True]
+    assert column(model, Column.SIMILAR) == ["–", "", "–", ""]
+    assert model.longest[Column.VERDICT] == len("It failed.")
+    assert model.index(2, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Item: 3"
+
+    picture.apply(iteration(1, "two"))
+    model.show_loop(loop, is_over=False, unit="item")
+    assert column(model, Column.RESULT) == ["one", "two", "three", "Under way…"]
+
+
 def test_what_was_broken_off_says_so(model: IterationModel) -> None:
     picture = told("one")
     begin(picture, 1)

@@ -21,6 +21,7 @@ from app.history.store_access import StoreAccess
 from app.history.store_run import read_outline
 from app.history.store_session import StoredSession
 from app.history.table_model import Column
+from app.runs.picture import RunPicture
 from app.session import Session
 from engine.document.model import Workflow
 from engine.models.base import Usage
@@ -28,7 +29,7 @@ from engine.runner.options import RunOptions
 from engine.store import Store
 from tests.app.conftest import MakeSession
 from tests.app.history.kept import refine, run_kept
-from tests.app.history.loops import begin, end, iteration, judged, nested, one_loop, told
+from tests.app.history.loops import begin, each_item, end, iteration, judged, nested, one_loop, told
 
 
 @dataclass
@@ -413,3 +414,35 @@ def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole
     qtbot.waitUntil(lambda: "out:output" in parts or "call:1:reply" in parts)
     assert parts["call:1:reply"].content.view.text() == "Say more."
     session.deleteLater()
+
+
+def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_have(open_panel: OpenPanel) -> None:
+    bench = open_panel(each_item())
+    session, panel = bench.session, bench.panel
+    picture = RunPicture(session.structure.parent)
+    bench.show(picture)
+    assert panel.empty.text() == "No item has begun yet."
+
+    for index in range(3):
+        begin(picture, index, 3, "each")
+    picture.apply(iteration(2, "z done", "each", input="z", feedback=None))
+    session.run_updated.emit({"each"})
+    bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "1 of 3 items done.")
+    assert [panel.model.text(row, Column.RESULT) for row in range(3)] == ["Under way…", "Under way…", "z done"]
+
+    bench.click_row(2)
+    assert panel.detail.title.text() == "Item 3"
+    assert panel.slider.accessibleDescription() == "Item 3 of 3"
+    assert panel.detail.parts.titles == ["Result", "Item", "Nodes", "Mark"]
+    assert bench.text == "z done"
+    bench.choose_part("Item")
+    assert bench.text == "z"
+    assert Column.SIMILAR not in bench.shown_columns
+    assert panel.legend.buttons[Kind.SIMILARITY].isHidden()
+
+    for index in range(2):
+        picture.apply(iteration(index, "done", "each", feedback=None))
+    session.run_updated.emit({"each"})
+    bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "3 of 3 items done.")
+    assert panel.chart.shown == [Kind.TIME]
+    assert panel.chart.readout(1) == "Item 2 · time 0.5 s"
