@@ -86,7 +86,7 @@ def _open(window: MainWindow, files: Sequence[str]) -> None:
     else:
         window.reopen()
     window.documents.recover_unsaved()
-    if not window.documents.all:
+    if not window.documents.all and not window.documents.is_reading:
         import_in_background("app.canvas.canvas")
 
 

@@ -7,6 +7,7 @@ iterations a person looks at, and what is selected, is kept here too, so that al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,6 @@ from app.bridge import EngineThread, LiveRun
 from app.runs.picture import RunPicture
 from app.saving import Saving, Wish
 from app.worker import Worker
-from engine.document.files import load
 from engine.document.history import History
 from engine.document.model import Node, Workflow
 from engine.document.operation import Operation
@@ -33,13 +33,29 @@ from engine.values import Value
 ReadResults = Callable[[str, int, int], Sequence[Value]]
 """Gives results of iterations in full: of the run of a loop at a path, from one index to another, both included."""
 
+Found = tuple[Structure, list[Problem]]
+"""How a document hangs together, and what is wrong with it."""
+
 ANALYSE_AFTER_MS: Final = 30
 AT_ONCE: Final = 60
 """Up to so many nodes, a document that is opened is analysed at once: that takes less than a frame."""
 
 
+def look_through(workflow: Workflow, registry: Registry) -> Found:
+    """Find structure and problems; for a thread, where the document is large."""
+    structure = analyse(workflow, registry)
+    return structure, check_structure(structure)
+
+
 class Session(QObject):
     """One open document.
+
+    Args:
+        engine: The engine's thread.
+        workflow: The document; an empty one unless given.
+        path: Its file.
+        registry: The node types; those of the program unless given.
+        found: What `look_through` finds in it, where that is known already.
 
     Signals:
         changed: The document is another one: old and new.
@@ -92,6 +108,8 @@ class Session(QObject):
         path: Path | None = None,
         registry: Registry | None = None,
         parent: QObject | None = None,
+        *,
+        found: Found | None = None,
     ) -> None:
         super().__init__(parent)
         self._engine = engine
@@ -101,9 +119,9 @@ class Session(QObject):
         self._history = History(workflow if workflow is not None else Workflow())
         # A document without a layout is laid out by its structure, and cannot be shown before.
         is_quick = len(self.workflow.nodes) <= AT_ONCE or not self.workflow.layout
-        at_once = self.workflow if is_quick else Workflow()
-        self.structure: Structure = analyse(at_once, self.registry)
-        self.problems: list[Problem] = check_structure(self.structure)
+        found = found or look_through(self.workflow if is_quick else Workflow(), self.registry)
+        self.structure: Structure = found[0]
+        self.problems: list[Problem] = found[1]
         self.selection: tuple[str, ...] = ()
         self.run: LiveRun | None = None
         self.picture: RunPicture | None = None
@@ -121,17 +139,8 @@ class Session(QObject):
         self._timer.setSingleShot(True)
         self._timer.setInterval(ANALYSE_AFTER_MS)
         self._timer.timeout.connect(self._analyse)
-        if at_once is not self.workflow:
+        if self.structure.workflow is not self.workflow:
             self._analyse()
-
-    @classmethod
-    def open(cls, engine: EngineThread, path: Path, parent: QObject | None = None) -> Session:
-        """Open a file.
-
-        Raises:
-            DocumentError: It cannot be opened.
-        """
-        return cls(engine, load(path), path, parent=parent)
 
     @property
     def workflow(self) -> Workflow:
@@ -284,15 +293,9 @@ class Session(QObject):
         """Find structure and problems in a thread; a document that changed meanwhile is looked at again."""
         if self._analyst.is_busy:
             return
-        workflow, registry = self.workflow, self.registry
+        self._analyst.ask(partial(look_through, self.workflow, self.registry), self._take_up_structure)
 
-        def work() -> tuple[Structure, list[Problem]]:
-            structure = analyse(workflow, registry)
-            return structure, check_structure(structure)
-
-        self._analyst.ask(work, self._take_up_structure)
-
-    def _take_up_structure(self, found: tuple[Structure, list[Problem]]) -> None:
+    def _take_up_structure(self, found: Found) -> None:
         if found[0].workflow is not self.workflow:
             self._timer.start()
             return

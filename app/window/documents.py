@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -15,15 +16,18 @@ from app.window.choosers import FILTER, Asker, ask
 from app.window.consent import Consent
 from app.window.document import Document
 from app.window.imports import Imports
+from app.window.opening import NotOpened, Opened, read_document
 from app.window.parts import Parts
-from app.window.recovery import Recovered, discard, recovered_of, recovered_unsaved
+from app.window.recovery import Recovered, recovered_unsaved
+from app.window.remains import forget_used, offer
 from app.window.replace import Replace
 from app.window.subflow_pages import SubflowPages
 from app.window.subflows import Subflows
+from app.worker import Worker
 from engine.document.files import load
-from engine.document.importing import is_foreign
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.errors import EngineError
+from engine.nodes.registry import builtin_registry
 
 _Role = QMessageBox.ButtonRole
 
@@ -39,6 +43,10 @@ class Documents(QObject):
         parts: Makes canvases and inspectors.
         data_folder: Where unsaved work is kept that cannot be kept beside its file.
         model_names: Lists names of models.
+
+    Attributes:
+        all: The open documents, in the order in which they came.
+        to_come: The files that are being read and then opened.
 
     Signals:
         opened: A document has come.
@@ -71,6 +79,8 @@ class Documents(QObject):
         self._folder = data_folder
         self._model_names = model_names
         self.all: list[Document] = []
+        self._reader = Worker(self)
+        self.to_come: list[Path] = []
         self._waiting: set[Document] = set()
         self._imports = Imports(window, self.open_copy, self.refused.emit)
         self._subflows: dict[Document, Subflows] = {}
@@ -82,7 +92,7 @@ class Documents(QObject):
         return self._add(Session(self._engine))
 
     def open_template(self, file: Path) -> Document | None:
-        """Open a copy of a template as a document that is not saved yet."""
+        """Open a copy of a template, which is one of the program's own small files, as a document not saved yet."""
         try:
             workflow = load(file)
         except EngineError as error:
@@ -98,44 +108,63 @@ class Documents(QObject):
         """Open a run of the history as a document that is looked at."""
         return self._add(session)
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether files are still being read that are to be opened."""
+        return self._reader.is_busy
+
     def open_files(self, files: Sequence[Path]) -> None:
         """Open files; one that is open already is shown."""
         for file in files:
             self.open_file(file)
 
-    def open_file(self, file: Path) -> Document | None:
-        """Open a file, and offer what a crash left of the work on it; one of another program is offered for import."""
+    def open_file(self, file: Path) -> None:
+        """Read a file in a thread, and open it after those that were asked for before.
+
+        What a crash left of the work on it is offered; a file of another program is offered for import.
+        """
         path = file.expanduser().absolute()
+        if not self._show_open(path):
+            self.to_come.append(path)
+            self._reader.ask(partial(read_document, path, self._folder, builtin_registry()), self._take_up)
+
+    def _take_up(self, read: Opened | NotOpened) -> None:
+        self.to_come.remove(read.path)
+        if isinstance(read, NotOpened):
+            self._tell_not_opened(read)
+        elif not self._show_open(read.path):  # it may have been opened, or saved to, meanwhile
+            self._preferences.remember_file(read.path)
+            document = self._add(Session(self._engine, read.workflow, read.path, found=read.found))
+            if read.remains is not None:
+                self._offer(document, read.remains)
+
+    def _show_open(self, path: Path) -> bool:
+        """Show the document of a file that is open already; says whether it is."""
         for document in self.all:
             if document.session.path is not None and _same_file(document.session.path, path):
                 self.shown.emit(document)
-                return document
-        try:
-            session = Session.open(self._engine, path)
-        except EngineError as error:
-            if is_foreign(path):
-                self._imports.offer(path)
-                return None
-            self.refused.emit(str(error))
-            if not path.exists():
-                self._preferences.forget_file(path)
-            return None
-        self._preferences.remember_file(path)
-        document = self._add(session)
-        remains = recovered_of(path, self._folder, session.workflow)
-        if remains is not None:
-            self._offer(document, remains)
-        return document
+                return True
+        return False
+
+    def _tell_not_opened(self, read: NotOpened) -> None:
+        if read.is_foreign:
+            self._imports.offer(read.path)
+            return
+        self.refused.emit(read.reason)
+        if read.is_gone:
+            self._preferences.forget_file(read.path)
 
     def ask_for_files(self) -> None:
         """Ask which files to open."""
         self._asker.open_files(self._window, self.open_files)
 
     def recover_unsaved(self) -> None:
-        """Open what a crash left of documents that never were saved."""
-        for remains in recovered_unsaved(self._folder):
-            document = self._add(Session(self._engine))
-            self._offer(document, remains)
+        """Open what a crash left of documents that never were saved, after the files that were asked for before."""
+        self._reader.ask(partial(recovered_unsaved, self._folder), self._offer_unsaved)
+
+    def _offer_unsaved(self, left: list[Recovered]) -> None:
+        for remains in left:
+            self._offer(self._add(Session(self._engine)), remains)
 
     def save(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
         """Save a document, asking where if it has no file; `then` is done only when it is saved."""
@@ -157,11 +186,18 @@ class Documents(QObject):
         path = document.session.path
         if path is None:
             return
-        try:
-            saved = load(path)
-        except EngineError as error:
-            document.session.refused.emit(str(error))
-            return
+
+        def take(saved: Workflow) -> None:
+            if document in self.all and document.session.path == path:
+                self._put_back(document, path, saved)
+
+        def refuse(error: EngineError) -> None:
+            if document in self.all:
+                document.session.refused.emit(str(error))
+
+        self._reader.ask(partial(load, path), take, refuse)
+
+    def _put_back(self, document: Document, path: Path, saved: Workflow) -> None:
         document.session.do(Replace("Revert to saved", saved))
         document.session.is_trusted = False  # another program may have written it
         document.watch.know(path)
@@ -241,7 +277,7 @@ class Documents(QObject):
 
     def _note_saved(self, document: Document, path: Path, then: Callable[[], object]) -> None:
         self._preferences.remember_file(path)
-        self._forget_used(document)
+        forget_used(document)
         if document.session.is_trusted:
             self.consent.remember(document.session.workflow)
         for other, subflows in self._subflows.items():
@@ -250,36 +286,11 @@ class Documents(QObject):
         then()
 
     def _offer(self, document: Document, remains: Recovered) -> None:
-        document.remains = remains.file
-        document.autosave.avoid(remains.file)
-        document.autosave.kept.connect(lambda: self._forget_used(document))
+        def open_beside() -> None:
+            name = f"{document.session.name} (recovered)"
+            self.open_copy(remains.workflow.model_copy(update={"name": name}))
 
-        def use() -> None:
-            document.uses_remains = True
-            document.session.do(Replace("Use the recovered changes", remains.workflow))
-            document.first_look()
-
-        def look() -> None:
-            self._add(Session(self._engine, _named(remains.workflow, document.session.name)))
-            self._offer(document, remains)
-
-        document.bars.say(
-            "recovery",
-            f"Changes of {remains.clock} were not saved when the program ended.",
-            "warning",
-            [("Use them", use), ("Look at them", look), ("Discard", lambda: self._forget_remains(document))],
-        )
-
-    def _forget_remains(self, document: Document) -> None:
-        if document.remains is not None:
-            discard(document.remains)
-        document.remains = None
-        document.bars.drop("recovery")
-
-    def _forget_used(self, document: Document) -> None:
-        """The work that a crash left is in the document, and that is on the disk now."""
-        if document.uses_remains:
-            self._forget_remains(document)
+        offer(document, remains, open_beside)
 
     def _note_change_on_disk(self, document: Document) -> None:
         document.bars.say(
@@ -314,7 +325,3 @@ def _with_suffix(path: Path) -> Path:
 def _file_name(name: str) -> str:
     kept = "".join(letter if letter.isalnum() else "-" for letter in name.casefold()).strip("-")
     return kept[:60] or "workflow"
-
-
-def _named(workflow: Workflow, name: str) -> Workflow:
-    return workflow.model_copy(update={"name": f"{name} (recovered)"})

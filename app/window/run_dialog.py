@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.window.choosers import Asker
 from app.window.permissions import Needs, PermissionBoxes, Permissions
+from app.worker import Worker
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.runner.declared import MAX_FILE_BYTES, Declared
@@ -92,7 +94,7 @@ class InputField(QWidget):
     def __init__(self, declared: Declared, value: Value, asker: Asker, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.declared = declared
-        self._asker = asker
+        self._reader = Worker(self)
         caption = PlainLabel(f"{declared.name} ({_KINDS[declared.type]})", self)
         self.editor = self._editor(value)
         self.editor.setAccessibleName(declared.name)
@@ -178,26 +180,38 @@ class InputField(QWidget):
         self._say("")
         return True
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether a file is still being read for it."""
+        return self._reader.is_busy
+
     def read_file(self, path: Path) -> None:
-        """Put a file's text into the field."""
-        assert isinstance(self.editor, QPlainTextEdit)
-        try:
-            if path.stat().st_size > MAX_FILE_BYTES:
-                self._say(f"{path.name} has more than {MAX_FILE_BYTES // 1_000_000} MB.")
-                return
-            text = path.read_text("utf-8-sig")
-        except UnicodeDecodeError:
-            self._say(f"{path.name} is no text in UTF-8.")
-        except OSError as error:
-            self._say(f"{path.name} cannot be read: {error.strerror}.")
-        else:
+        """Put a file's text into the field, as soon as it is read."""
+        self._reader.ask(partial(_text_of, path), self._take_text)
+
+    def _take_text(self, read: tuple[str, str]) -> None:
+        text, fault = read
+        if not fault:
+            assert isinstance(self.editor, QPlainTextEdit)
             self.editor.setPlainText(text)
-            self._say("")
+        self._say(fault)
 
     def _say(self, text: str) -> None:
         self.fault.setText(text)
         self.fault.setVisible(bool(text))
         mark(self.editor, invalid=bool(text))
+
+
+def _text_of(path: Path) -> tuple[str, str]:
+    """The text in a file, or what is wrong with it."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            return "", f"{path.name} has more than {MAX_FILE_BYTES // 1_000_000} MB."
+        return path.read_text("utf-8-sig"), ""
+    except UnicodeDecodeError:
+        return "", f"{path.name} is no text in UTF-8."
+    except OSError as error:
+        return "", f"{path.name} cannot be read: {error.strerror}."
 
 
 class RunDialog(QDialog):

@@ -18,9 +18,9 @@ SIZE = (1440, 900)
 
 def remember(window: MainWindow) -> None:
     """Note it in the settings at once, so that it is there also after a crash."""
-    paths = (document.session.path for document in window.tabs.documents)
+    paths = [document.session.path for document in window.tabs.documents]
     state = {
-        "open": [str(path) for path in paths if path is not None],
+        "open": [str(path) for path in dict.fromkeys((*paths, *window.documents.to_come)) if path is not None],
         "sides": to_text(window.sides.saveState()),
         "palette": window.actions_by_name["show_palette"].isChecked(),
         "inspector": window.actions_by_name["show_inspector"].isChecked(),

@@ -29,7 +29,7 @@ from engine.runner.events import AnyEvent
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.kept import keep, refine, refine_script, run_kept
-from tests.app.window.conftest import answer, ended, press, question
+from tests.app.window.conftest import answer, ended, open_file, press, question
 
 
 def test_the_outline_has_the_loops_without_their_nodes_and_long_texts_cut(store: Store, tmp_path: Path) -> None:
@@ -176,8 +176,7 @@ def test_what_has_changed_since_in_the_document_of_the_same_file_is_said(
     window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     file = tmp_path / "mine.loop.json"
     save(refine(), file)
-    document = window.documents.open_file(file)
-    assert document is not None
+    document = open_file(window, file)
     window.runs.run(document)
     ended(document, qtbot)
     run_id = document.session.run_id

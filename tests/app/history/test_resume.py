@@ -14,7 +14,7 @@ from engine.document.files import save
 from engine.document.node_operations import SetConfig
 from engine.store import RunStatus, Store
 from tests.app.history.kept import refine, refine_script
-from tests.app.window.conftest import answer, ended, press, question
+from tests.app.window.conftest import answer, ended, open_file, press, question
 
 
 @pytest.fixture
@@ -30,8 +30,7 @@ def failed(window: MainWindow, file: Path, tmp_path: Path, qtbot: QtBot) -> str:
     whole = script.read_text()
     script.write_text(whole.replace('"Say more, advice 2."', '{"error": {"kind": "authentication"}}'))
     save(refine(), file)
-    document = window.documents.open_file(file)
-    assert document is not None
+    document = open_file(window, file)
     window.runs.run(document)
     ended(document, qtbot)
     run_id = document.session.run_id
@@ -83,8 +82,7 @@ def test_as_it_is_now_a_new_run_takes_over_what_had_come_to_its_end(
     is_open: bool, window: MainWindow, store: Store, failed: str, file: Path, qtbot: QtBot
 ) -> None:
     if is_open:
-        opened = window.documents.open_file(file)
-        assert opened is not None
+        opened = open_file(window, file)
         opened.session.do(SetConfig("draft", ("prompt",), "Write well: {{input}}"))
     else:
         change(file)

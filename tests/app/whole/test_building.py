@@ -20,6 +20,7 @@ from engine.nodes.registry import builtin_registry
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole, focus, meaning, own_config
+from tests.app.window.conftest import await_files
 
 pytestmark = pytest.mark.slow
 
@@ -188,6 +189,7 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> No
     click(tabs.tabButton(0, QTabBar.ButtonPosition.RightSide))
     assert whole.window.current is None
     choose_entry(whole, "File", "Open…")
+    await_files(whole.window)
     check_reopened(whole, built, path)
 
 
@@ -267,4 +269,5 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole, tmp_path: Path) ->
     whole.press(Qt.Key.Key_W, CTRL)
     assert whole.window.current is None
     whole.press(Qt.Key.Key_O, CTRL)
+    await_files(whole.window)
     check_reopened(whole, built, path)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
+from PySide6.QtCore import QDeadlineTimer, QEventLoop
+from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
@@ -124,6 +125,21 @@ def self_refine(window: MainWindow) -> Document:
     document = window.documents.open_template(SELF_REFINE)
     assert document is not None
     return document
+
+
+def await_files(window: MainWindow) -> None:
+    """Wait until what was to be opened or read anew has been read."""
+    deadline = QDeadlineTimer(5000)
+    while window.documents.is_reading:
+        assert not deadline.hasExpired()
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+
+
+def open_file(window: MainWindow, path: Path) -> Document:
+    """Open a file, and wait until it is there."""
+    window.documents.open_file(path)
+    await_files(window)
+    return next(document for document in window.documents.all if document.session.path == path)
 
 
 def saved(folder: Path, name: str = "one.loop.json", workflow: Workflow | None = None) -> Path:

@@ -21,7 +21,7 @@ from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.operations import SetDescription
 from tests.app.conftest import MakeSession
-from tests.app.window.conftest import press, saved, small
+from tests.app.window.conftest import await_files, open_file, press, saved, small
 
 
 def described(text: str) -> Workflow:
@@ -228,8 +228,7 @@ def crashed(window: MainWindow, tmp_path: Path) -> Document:
     """A document beside whose file a crash left other work."""
     path = saved(tmp_path)
     save(described("lost"), tmp_path / ".one.loop.json.autosave")
-    document = window.documents.open_file(path)
-    assert document is not None
+    document = open_file(window, path)
     assert "were not saved when the program ended" in document.bars.text("recovery")
     return document
 
@@ -272,8 +271,7 @@ def test_recovered_changes_that_nobody_decided_on_are_offered_again(
 ) -> None:
     window.closing.close_document(crashed)
 
-    document = window.documents.open_file(tmp_path / "one.loop.json")
-    assert document is not None
+    document = open_file(window, tmp_path / "one.loop.json")
     assert document.bars.text("recovery")
 
 
@@ -298,6 +296,7 @@ def test_unsaved_documents_of_a_crash_come_back(window: MainWindow, tmp_path: Pa
     save(described("lost"), place)
 
     window.documents.recover_unsaved()
+    await_files(window)
 
     (document,) = window.documents.all
     file = kept(document.autosave, qtbot, lambda: press(document.bars, "Use them"))

@@ -18,7 +18,7 @@ from app.window.main_window import MainWindow
 from engine.document import files
 from engine.document.files import load
 from engine.document.operations import SetDescription
-from tests.app.window.conftest import Answers, Script, answer, press, question, saved
+from tests.app.window.conftest import Answers, Script, answer, open_file, press, question, saved
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -154,8 +154,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 def being_saved(window: MainWindow, tmp_path: Path, disk: Disk) -> Document:
     """A document that is being saved to a disk that does not answer."""
     disk.may_go_on.set()
-    document = window.documents.open_file(saved(tmp_path))
-    assert document is not None
+    document = open_file(window, saved(tmp_path))
     disk.may_go_on.clear()
     document.session.do(SetDescription("new"))
     QTest.keyClick(window, Qt.Key.Key_S, CONTROL)

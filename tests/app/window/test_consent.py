@@ -14,7 +14,7 @@ from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
 from engine.store.consent import approve, is_approved
-from tests.app.window.conftest import answer, ended, question, saved
+from tests.app.window.conftest import answer, ended, open_file, question, saved
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +31,7 @@ def searching(query: str = "tides") -> Workflow:
 
 
 def opened(window: MainWindow, folder: Path, workflow: Workflow | None = None) -> Document:
-    document = window.documents.open_file(saved(folder, workflow=workflow or searching()))
-    assert document is not None
-    return document
+    return open_file(window, saved(folder, workflow=workflow or searching()))
 
 
 def no_question(window: MainWindow) -> bool:
@@ -96,8 +94,7 @@ def test_ones_own_work_is_never_asked_about_and_is_known_after_it_was_saved(
 
 
 def test_a_file_that_only_calls_models_is_run_at_once(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = window.documents.open_file(saved(tmp_path))
-    assert document is not None
+    document = open_file(window, saved(tmp_path))
     window.runs.run(document)
     assert document.session.run is not None
     ended(document, qtbot)

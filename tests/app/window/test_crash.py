@@ -18,7 +18,7 @@ from app.bridge import EngineThread
 from app.settings.preferences import Preferences
 from app.window.main_window import MainWindow
 from engine.document.files import load
-from tests.app.window.conftest import Answers, end, press, saved
+from tests.app.window.conftest import Answers, await_files, end, press, saved
 
 LOST_AT_MOST_S = 2.0
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
@@ -96,6 +96,7 @@ def test_a_saved_document_loses_at_most_two_seconds_and_is_offered_back(
 
     window = next_start(engine_thread, tmp_path)
     window.reopen()
+    await_files(window)
     use_what_is_offered(window)
     end(window, qtbot)
 
@@ -109,6 +110,7 @@ def test_a_document_without_a_file_is_offered_back(engine_thread: EngineThread, 
     check_kept(load(file).description, told, killed)
     window = next_start(engine_thread, tmp_path)
     window.documents.recover_unsaved()
+    await_files(window)
     use_what_is_offered(window)
     end(window, qtbot)
 
@@ -126,6 +128,7 @@ def test_whenever_it_is_killed_what_is_offered_lacks_at_most_two_seconds(
     assert load(path).description == "", "the saved file is as it was"
     window = next_start(engine_thread, tmp_path)
     window.reopen()
+    await_files(window)
     (document,) = window.documents.all
     if document.bars.text("recovery"):
         press(document.bars, "Use them")

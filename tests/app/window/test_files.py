@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,22 +13,30 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.settings.preferences import Preferences
+from app.window import documents, opening
 from app.window.document import Document
 from app.window.main_window import MainWindow
+from app.window.window_state import open_files
 from engine.document import files
 from engine.document.files import load, save
+from engine.document.model import Workflow
 from engine.document.node_operations import SetTitle
 from engine.document.operations import SetDescription
-from tests.app.window.conftest import SELF_REFINE, Answers, MakeWindow, answer, press, question, saved, small
+from tests.app.window.conftest import (
+    SELF_REFINE,
+    Answers,
+    MakeWindow,
+    answer,
+    await_files,
+    open_file,
+    press,
+    question,
+    saved,
+    small,
+)
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
-
-
-def opened(window: MainWindow, path: Path) -> Document:
-    document = window.documents.open_file(path)
-    assert document is not None
-    return document
 
 
 def change(document: Document, text: str = "Something else.") -> None:
@@ -90,6 +99,7 @@ def test_open_by_key_takes_several_files(window: MainWindow, answers: Answers, t
     answers.to_open = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
 
     QTest.keyClick(window, Qt.Key.Key_O, CONTROL)
+    await_files(window)
 
     assert len(window.documents.all) == 2
     assert window.current is window.documents.all[1]
@@ -97,10 +107,10 @@ def test_open_by_key_takes_several_files(window: MainWindow, answers: Answers, t
 
 def test_a_file_that_is_open_is_shown_and_not_opened_twice(window: MainWindow, tmp_path: Path) -> None:
     path = saved(tmp_path)
-    first = opened(window, path)
+    first = open_file(window, path)
     window.documents.new()
 
-    assert opened(window, path) is first
+    assert open_file(window, path) is first
     assert window.current is first
     assert len(window.documents.all) == 2
 
@@ -109,19 +119,68 @@ def test_recent_files_are_offered_in_menu_and_start_page_and_forgotten_when_gone
     window: MainWindow, preferences: Preferences, tmp_path: Path
 ) -> None:
     path = saved(tmp_path, "a & b.loop.json")
-    window.closing.close_document(opened(window, path))
+    window.closing.close_document(open_file(window, path))
     (action,) = window.menus.recent.actions()
     assert action.text() == "a && b.loop.json"
     action.trigger()
+    await_files(window)
     assert window.current is not None
     window.closing.close_document(window.current)
 
     path.unlink()
     window.gallery.recent_chosen.emit(path)
+    await_files(window)
 
     assert "a & b.loop.json" in window.status.refusal.full_text
     assert preferences.recent_files == ()
     assert not window.menus.recent.isEnabled()
+
+
+class SlowDisk:
+    """Files are read only when it lets them be."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.may_go_on = threading.Event()
+
+        def load_slowly(path: Path) -> Workflow:
+            assert self.may_go_on.wait(5)
+            return load(path)
+
+        monkeypatch.setattr(opening, "load", load_slowly)
+        monkeypatch.setattr(documents, "load", load_slowly)
+
+
+def test_a_slow_disk_does_not_hold_the_window_and_a_file_is_opened_once(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SlowDisk(monkeypatch)
+    path = saved(tmp_path)
+
+    window.documents.open_files([path, path])
+    QTest.keyClick(window, Qt.Key.Key_N, CONTROL)
+    assert titles(window) == ["Untitled"]
+    assert open_files(window.preferences) == [path], "it is opened again after a crash too"
+
+    disk.may_go_on.set()
+    await_files(window)
+    assert titles(window) == ["Untitled", "Small"]
+    assert open_files(window.preferences) == [path]
+
+
+def test_a_slow_disk_does_not_hold_a_revert_and_a_closed_document_stays_closed(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = open_file(window, saved(tmp_path))
+    change(document)
+    disk = SlowDisk(monkeypatch)
+
+    window.documents.revert(document)
+    assert document.session.workflow.description == "Something else."
+    window.documents.drop(document)
+    disk.may_go_on.set()
+    await_files(window)
+
+    assert titles(window) == ["Start"]
 
 
 def test_what_is_no_workflow_is_refused_in_a_sentence(window: MainWindow, tmp_path: Path) -> None:
@@ -129,6 +188,7 @@ def test_what_is_no_workflow_is_refused_in_a_sentence(window: MainWindow, tmp_pa
     path.write_text("{")
 
     window.documents.open_files([path])
+    await_files(window)
 
     assert "broken.loop.json" in window.status.refusal.full_text
     assert window.current is None
@@ -136,7 +196,7 @@ def test_what_is_no_workflow_is_refused_in_a_sentence(window: MainWindow, tmp_pa
 
 def test_save_as_leaves_the_old_file_alone(window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
-    document = opened(window, path)
+    document = open_file(window, path)
     change(document)
     answers.to_save = tmp_path / "other.loop.json"
 
@@ -149,7 +209,8 @@ def test_save_as_leaves_the_old_file_alone(window: MainWindow, answers: Answers,
 
 
 def test_a_file_that_another_tab_has_is_not_saved_over(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
-    first, second = opened(window, saved(tmp_path, "one.loop.json")), opened(window, saved(tmp_path, "two.loop.json"))
+    first = open_file(window, saved(tmp_path, "one.loop.json"))
+    second = open_file(window, saved(tmp_path, "two.loop.json"))
     answers.to_save = first.session.path
 
     window.documents.save_as(second)
@@ -159,10 +220,11 @@ def test_a_file_that_another_tab_has_is_not_saved_over(window: MainWindow, answe
 
 
 def test_revert_can_be_taken_back(window: MainWindow, tmp_path: Path) -> None:
-    document = opened(window, saved(tmp_path))
+    document = open_file(window, saved(tmp_path))
     change(document)
 
     window.actions_by_name["revert"].trigger()
+    await_files(window)
     assert document.session.workflow.description == ""
     assert not document.session.is_modified
     assert window.actions_by_name["undo"].text() == "Undo Revert to saved"
@@ -179,7 +241,7 @@ def test_closing_unsaved_work_asks_once(
     window: MainWindow, tmp_path: Path, title: str, stays: bool, text: str, qtbot: QtBot
 ) -> None:
     path = saved(tmp_path)
-    document = opened(window, path)
+    document = open_file(window, path)
     change(document, "new")
 
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
@@ -203,7 +265,7 @@ def test_cancel_of_the_place_to_save_keeps_the_document(window: MainWindow, answ
 
 
 def test_a_click_with_the_middle_button_closes_a_tab(window: MainWindow, tmp_path: Path) -> None:
-    opened(window, saved(tmp_path))
+    open_file(window, saved(tmp_path))
     bar = window.tabs.tabBar()
 
     QTest.mouseClick(bar, Qt.MouseButton.MiddleButton, pos=bar.tabRect(0).center())
@@ -212,7 +274,7 @@ def test_a_click_with_the_middle_button_closes_a_tab(window: MainWindow, tmp_pat
 
 
 def test_tabs_are_changed_by_key_and_the_window_follows(window: MainWindow, tmp_path: Path) -> None:
-    first, second = opened(window, saved(tmp_path, "one.loop.json")), window.documents.new()
+    first, second = open_file(window, saved(tmp_path, "one.loop.json")), window.documents.new()
     assert window.current is second
 
     QTest.keyClick(window, Qt.Key.Key_PageDown, CONTROL)
@@ -242,7 +304,7 @@ def test_closing_the_window_asks_once_for_all_documents(
 ) -> None:
     paths = [saved(tmp_path, name) for name in ("one.loop.json", "two.loop.json")]
     for path in paths:
-        change(opened(window, path), "new")
+        change(open_file(window, path), "new")
 
     window.close()
     window.close()
@@ -254,7 +316,7 @@ def test_closing_the_window_asks_once_for_all_documents(
 
 
 def test_a_window_without_unsaved_work_closes_at_once(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    opened(window, saved(tmp_path))
+    open_file(window, saved(tmp_path))
 
     with qtbot.waitSignal(window.finished):
         window.close()
@@ -266,7 +328,7 @@ def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, 
     first = make_window()
     paths = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
     for path in paths:
-        opened(first, path)
+        open_file(first, path)
     QTest.keyClick(first, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
     assert not first.palette_panel.isVisible()
     first.drawer.unfold("log")
@@ -276,6 +338,7 @@ def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, 
 
     second = make_window()
     second.reopen()
+    await_files(second)
 
     assert [document.session.path for document in second.documents.all] == [paths[1]]
     assert not second.palette_panel.isVisible()
@@ -293,6 +356,7 @@ def drop(window: MainWindow, *paths: Path) -> None:
 
 def test_dropped_files_are_opened(window: MainWindow, tmp_path: Path) -> None:
     drop(window, saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json"))
+    await_files(window)
 
     assert len(window.documents.all) == 2
 
@@ -301,6 +365,7 @@ def test_files_and_templates_dropped_on_the_canvas_are_opened(
     window: MainWindow, self_refine: Document, tmp_path: Path
 ) -> None:
     self_refine.canvas.files_dropped.emit([saved(tmp_path)])
+    await_files(window)
     self_refine.canvas.template_dropped.emit(str(SELF_REFINE))
 
     assert [document.session.name for document in window.documents.all] == ["Self-Refine", "Small", "Self-Refine"]
@@ -308,11 +373,12 @@ def test_files_and_templates_dropped_on_the_canvas_are_opened(
 
 def test_a_change_by_another_program_is_noticed_and_reloaded(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
-    document = opened(window, path)
+    document = open_file(window, path)
 
     save(small().model_copy(update={"description": "theirs"}), path)
     qtbot.waitUntil(lambda: "Another program" in document.bars.text("disk"))
     press(document.bars, "Reload")
+    await_files(window)
 
     assert document.session.workflow.description == "theirs"
     assert not document.session.is_modified
@@ -322,7 +388,7 @@ def test_a_change_by_another_program_is_noticed_and_reloaded(window: MainWindow,
 
 def test_mine_is_kept_over_a_change_by_another_program(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
-    document = opened(window, path)
+    document = open_file(window, path)
     change(document, "mine")
 
     save(small().model_copy(update={"description": "theirs"}), path)
@@ -335,7 +401,7 @@ def test_mine_is_kept_over_a_change_by_another_program(window: MainWindow, tmp_p
 
 
 def test_a_save_of_our_own_is_no_change_by_another_program(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = opened(window, saved(tmp_path))
+    document = open_file(window, saved(tmp_path))
     change(document)
     save_by_key(window, qtbot)
     looked = document.watch._timer.timeout
@@ -348,7 +414,7 @@ def test_a_save_of_our_own_is_no_change_by_another_program(window: MainWindow, t
 
 def test_a_file_that_went_away_is_noticed_and_saved_again(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
-    document = opened(window, path)
+    document = open_file(window, path)
 
     path.unlink()
     qtbot.waitUntil(lambda: "is gone" in document.bars.text("disk"))
@@ -364,7 +430,7 @@ def test_a_folder_that_went_away_leaves_the_work_in_the_window(
 ) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    document = opened(window, saved(folder))
+    document = open_file(window, saved(folder))
     change(document)
     (folder / "one.loop.json").unlink()
     folder.rename(tmp_path / "elsewhere")
@@ -378,7 +444,7 @@ def test_a_folder_that_went_away_leaves_the_work_in_the_window(
 def test_a_full_disk_leaves_the_work_in_the_window(
     window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    document = opened(window, saved(tmp_path))
+    document = open_file(window, saved(tmp_path))
     change(document)
 
     def full(_descriptor: int) -> None:
@@ -395,7 +461,7 @@ def test_a_full_disk_leaves_the_work_in_the_window(
 def test_a_write_protected_file_is_not_replaced(
     window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    document = opened(window, saved(tmp_path))
+    document = open_file(window, saved(tmp_path))
     change(document)
     # Root may write anything: what the system would say to others is said here.
     monkeypatch.setattr(files.os, "access", lambda *_: False)
@@ -442,7 +508,7 @@ def test_the_title_of_a_document_follows_its_name(window: MainWindow, self_refin
 
 
 def test_a_refusal_of_a_document_that_is_not_shown_names_it(window: MainWindow, tmp_path: Path) -> None:
-    first = opened(window, saved(tmp_path))
+    first = open_file(window, saved(tmp_path))
     window.documents.new()
 
     first.session.refused.emit("It cannot be.")
@@ -453,7 +519,7 @@ def test_a_refusal_of_a_document_that_is_not_shown_names_it(window: MainWindow, 
 def test_a_save_that_fails_behind_another_tab_is_told_and_waits_over_its_document(
     window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    document = opened(window, saved(tmp_path))
+    document = open_file(window, saved(tmp_path))
     change(document)
     monkeypatch.setattr(files.os, "access", lambda *_: False)
     window.documents.save(document)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
-from tests.app.window.conftest import answer, question
+from tests.app.window.conftest import answer, open_file, question
 from tests.app.window.test_runs import ended, form
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -29,7 +29,7 @@ def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
     file = tmp_path / "code.loop.json"
     content = {"format": "loopwright.workflow", "version": 1, "name": "Code", "nodes": nodes, "edges": edges}
     file.write_text(json.dumps(content))
-    window.documents.open_file(file)
+    open_file(window, file)
     document = window.current
     assert document is not None
     document.session.is_trusted = True  # that it is no stranger's is another question than whether it may run code
@@ -69,8 +69,7 @@ def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_i
     file.write_text(
         json.dumps({**head, "name": "Outer", "nodes": nodes, "edges": [{"from": "part.out", "to": "out.value"}]})
     )
-    document = window.documents.open_file(file)
-    assert document is not None
+    document = open_file(window, file)
 
     QTest.keyClick(window, Qt.Key.Key_F5)
     dialog = form(window)

@@ -23,7 +23,7 @@ from engine.document.model import Workflow
 from engine.document.node_operations import RemoveNode, SetConfig
 from engine.document.operations import SetSettings
 from engine.store import open_store
-from tests.app.window.conftest import Answers, Script, ended, press, saved, small
+from tests.app.window.conftest import Answers, Script, ended, open_file, press, saved, small
 from tests.engine.store.told import head, one_of_each
 
 SLOW = {"text": "words", "delay_s": 600}
@@ -31,9 +31,7 @@ SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 def open_flow(window: MainWindow, tmp_path: Path, workflow: Workflow | None = None, name: str = "one") -> Document:
-    document = window.documents.open_file(saved(tmp_path, f"{name}.loop.json", workflow))
-    assert document is not None
-    return document
+    return open_file(window, saved(tmp_path, f"{name}.loop.json", workflow))
 
 
 def form(window: MainWindow) -> RunDialog:
@@ -236,25 +234,25 @@ def test_a_boolean_is_chosen_by_key(window: MainWindow, tmp_path: Path) -> None:
     assert entry.value() is False
 
 
-def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
     open_flow(window, tmp_path, needy())
     QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
     field = form(window).fields[0]
     answers.to_read = tmp_path / "sea.txt"
 
-    QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
-    assert field.fault.text() == "sea.txt cannot be read: No such file or directory."
+    def fault() -> str:
+        QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: not field.is_reading)
+        return field.fault.text()
 
+    assert fault() == "sea.txt cannot be read: No such file or directory."
     answers.to_read.write_bytes(b"\xff\xfe\x00")
-    QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
-    assert field.fault.text() == "sea.txt is no text in UTF-8."
-
+    assert fault() == "sea.txt is no text in UTF-8."
     answers.to_read.write_bytes(b"x" * 10_000_001)
-    QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
-    assert field.fault.text() == "sea.txt has more than 10 MB."
+    assert fault() == "sea.txt has more than 10 MB."
 
     answers.to_read.write_text("Waves,\nships.", "utf-8")
-    QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
+    assert fault() == ""
     assert field.value() == "Waves,\nships."
     assert field.fault.isHidden()
 

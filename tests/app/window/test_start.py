@@ -19,7 +19,7 @@ from engine.expr.expression import compile_expression
 from engine.models import litellm_import
 from engine.models.embedded import EmbeddedModel
 from engine.models.model_names import EMBEDDED_MODEL
-from tests.app.window.conftest import saved, small
+from tests.app.window.conftest import open_file, saved, small
 
 # The process closes its window itself, and tells what it saw.
 PROGRAM = """
@@ -109,15 +109,15 @@ def test_only_models_that_a_document_names_are_got_ready_and_once(
     window: MainWindow, engine_thread: EngineThread, readied: list[str], tmp_path: Path, qtbot: QtBot
 ) -> None:
     warm_up = WarmUp(window, engine_thread)
-    window.documents.open_file(saved(tmp_path, "one.loop.json", asking(EMBEDDED_MODEL)))
+    open_file(window, saved(tmp_path, "one.loop.json", asking(EMBEDDED_MODEL)))
     assert readied == [], "not before the window was painted"
 
     warm_up.begin()
     qtbot.waitUntil(lambda: readied == ["embedded"])
-    window.documents.open_file(saved(tmp_path, "two.loop.json", asking("openai/gpt-4o-mini")))
+    open_file(window, saved(tmp_path, "two.loop.json", asking("openai/gpt-4o-mini")))
     qtbot.waitUntil(lambda: readied == ["embedded", "litellm"])
-    window.documents.open_file(saved(tmp_path, "three.loop.json", asking("openai/gpt-4o-mini")))
-    window.documents.open_file(saved(tmp_path, "four.loop.json", asking("scripted:x.json")))
+    open_file(window, saved(tmp_path, "three.loop.json", asking("openai/gpt-4o-mini")))
+    open_file(window, saved(tmp_path, "four.loop.json", asking("scripted:x.json")))
     engine_thread.submit(_nothing()).result(timeout=5)
 
     assert readied == ["embedded", "litellm"]

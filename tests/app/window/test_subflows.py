@@ -14,7 +14,7 @@ from app.window.main_window import MainWindow
 from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
-from tests.app.window.conftest import Script, ended, saved, small
+from tests.app.window.conftest import Script, await_files, ended, open_file, saved, small
 
 
 def around(file: str) -> Workflow:
@@ -29,12 +29,6 @@ def around(file: str) -> Workflow:
     return Workflow.model_validate(raw)
 
 
-def opened(window: MainWindow, path: Path) -> Document:
-    document = window.documents.open_file(path)
-    assert document is not None
-    return document
-
-
 def copy_of(document: Document) -> Any:
     node = document.session.node("part")
     assert node is not None
@@ -45,7 +39,7 @@ def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
     window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     saved(tmp_path, "inner.loop.json")
-    document = opened(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    document = open_file(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     qtbot.waitUntil(lambda: document.session.structure.workflow is document.session.workflow)
     assert list(document.session.structure.resolution.nodes["part"].outputs) == ["out"]
@@ -66,9 +60,9 @@ def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_t
     window: MainWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
     inner_path = saved(tmp_path, "inner.loop.json")
-    document = opened(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    document = open_file(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
-    inner = opened(window, inner_path)
+    inner = open_file(window, inner_path)
     inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
     window.documents.save(inner)
     qtbot.waitUntil(lambda: copy_of(document)["nodes"][1]["config"]["prompt"] == "Other {{input}}.")
@@ -81,7 +75,7 @@ def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_t
 
 
 def test_a_file_that_is_not_there_is_told(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = opened(window, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
+    document = open_file(window, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
     qtbot.waitUntil(lambda: "gone.loop.json: The file cannot be opened" in document.bars.text("subflow"))
     saved(tmp_path, "gone.loop.json")
     document.session.do(SetConfig("part", ("file",), "./gone.loop.json"))
@@ -100,19 +94,20 @@ def test_a_document_without_a_folder_is_to_be_saved_first(window: MainWindow, tm
 
 def test_a_double_click_opens_the_workflow_in_it(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     inner_path = saved(tmp_path, "inner.loop.json")
-    document = opened(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    document = open_file(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     viewer = document.canvas.viewer
     item = document.canvas.view.nodes["part"]
     place = viewer.mapFromScene(item.mapToScene(QPointF(item.boundingRect().center())))
     qtbot.mouseDClick(viewer.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    await_files(window)
     assert window.documents.all[-1].session.path == inner_path
 
 
 def test_the_form_names_the_file_as_seen_from_the_folder(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     (tmp_path / "parts").mkdir()
     save(small(), tmp_path / "parts" / "inner.loop.json")
-    document = opened(window, saved(tmp_path, "outer.loop.json", around("")))
+    document = open_file(window, saved(tmp_path, "outer.loop.json", around("")))
     document.session.select(["part"])
     form = document.inspector.page.form
     editor = form.row("file").editor

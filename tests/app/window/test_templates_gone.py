@@ -11,16 +11,8 @@ from PySide6.QtTest import QTest
 
 from app.gallery import templates as gallery_templates
 from app.theme.widgets import HintBar
-from app.window.document import Document
-from app.window.main_window import MainWindow
 from engine.document.operations import SetDescription
-from tests.app.window.conftest import SELF_REFINE, MakeWindow, saved
-
-
-def opened(window: MainWindow, path: Path) -> Document:
-    document = window.documents.open_file(path)
-    assert document is not None
-    return document
+from tests.app.window.conftest import SELF_REFINE, MakeWindow, open_file, saved
 
 
 @pytest.fixture
@@ -43,14 +35,14 @@ def test_where_the_folder_of_templates_is_gone_the_program_says_so_and_works(
 
     (said,) = (bar.text for bar in window.gallery.findChildren(HintBar) if bar.isVisible())
     assert said.startswith(f"{templates}: The folder of templates is missing. Install Loopwright again")
-    assert opened(window, path).session.workflow.name == "Small"
+    assert open_file(window, path).session.workflow.name == "Small"
 
 
 def test_a_template_that_goes_while_the_program_runs_is_told_and_the_work_stays(
     templates: Path, make_window: MakeWindow, tmp_path: Path
 ) -> None:
     window = make_window()
-    document = opened(window, saved(tmp_path))
+    document = open_file(window, saved(tmp_path))
     document.session.do(SetDescription("Something else."))
     window.tabs.show_start()
     shutil.rmtree(templates)

@@ -1,0 +1,51 @@
+"""Offering over a document what a crash left of the work on it: to use it, to look at it, or to throw it away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.window.document import Document
+from app.window.recovery import Recovered, discard
+from app.window.replace import Replace
+
+
+def offer(document: Document, remains: Recovered, open_beside: Callable[[], object]) -> None:
+    """Offer it; it stays on the disk until the person has decided.
+
+    Args:
+        document: The document.
+        remains: What was left.
+        open_beside: Opens what was left as a document of its own.
+    """
+    document.remains = remains.file
+    document.autosave.avoid(remains.file)
+    document.autosave.kept.connect(lambda: forget_used(document))
+
+    def use() -> None:
+        document.uses_remains = True
+        document.session.do(Replace("Use the recovered changes", remains.workflow))
+        document.first_look()
+
+    def look() -> None:
+        open_beside()
+        offer(document, remains, open_beside)
+
+    document.bars.say(
+        "recovery",
+        f"Changes of {remains.clock} were not saved when the program ended.",
+        "warning",
+        [("Use them", use), ("Look at them", look), ("Discard", lambda: _forget(document))],
+    )
+
+
+def forget_used(document: Document) -> None:
+    """Remove it where it is in the document, and that is on the disk now."""
+    if document.uses_remains:
+        _forget(document)
+
+
+def _forget(document: Document) -> None:
+    if document.remains is not None:
+        discard(document.remains)
+    document.remains = None
+    document.bars.drop("recovery")
