@@ -30,7 +30,7 @@ class Tab:
 
 
 def body_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> list[Tab]:
-    """A tab for each node of a loop's body, in the order of the document; what closes a loop tells nothing of its own."""
+    """A tab for each node of a loop's body, in the order of the document; what closes it tells nothing of its own."""
     return [
         Tab(f"node:{node.id}", node.title or node.id, node.id)
         for node in workflow.nodes
