@@ -146,6 +146,10 @@ class LiveRun(QObject):
         """Stop at once."""
         self._with_run(Run.cancel)
 
+    def put_aside(self) -> None:
+        """Stop at once and tell nothing of it: the history has the run as it stands, to be taken up another day."""
+        self._with_run(Run.put_aside)
+
     def pause(self) -> None:
         """Let nodes at work finish, and start no more."""
         self._with_run(Run.pause)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from app.window.choosers import ask
 from app.window.document import Document
+from app.window.history import KEPT
 from app.window.runs import ask_about_runs
 
 if TYPE_CHECKING:
@@ -46,7 +47,11 @@ class Closing(QObject):
                 document.session.run.cancel()
             documents.close(document)
 
-        ask_about_runs(self._window, [document], stop, lambda: documents.close(document))
+        def leave() -> None:
+            self._put_aside([document])
+            documents.close(document)
+
+        ask_about_runs(self._window, [document], stop, leave, wait=self._waits(document))
 
     def let_go(self, document: Document) -> None:
         """Take a closed document apart, once its run has ended."""
@@ -149,8 +154,24 @@ class Closing(QObject):
                     document.session.run.cancel()
             self._close_now()
 
-        ask_about_runs(self._window, running, stop, self._close_now)
+        def leave() -> None:
+            self._put_aside(running)
+            self._close_now()
+
+        ask_about_runs(self._window, running, stop, leave, wait=all(map(self._waits, running)))
         return True
+
+    def _waits(self, document: Document) -> bool:
+        """Whether a run waits for the person, and is kept, so that it can be answered another day."""
+        picture = document.session.picture
+        is_kept = self._window.history.access.store is not None and not document.bars.text(KEPT)
+        return is_kept and picture is not None and bool(picture.questions)
+
+    def _put_aside(self, documents: list[Document]) -> None:
+        """Let go of the runs that wait for the person: nobody is there to answer them."""
+        for document in documents:
+            if document.session.run is not None and self._waits(document):
+                document.session.run.put_aside()
 
     def _forget_question(self) -> None:
         self._question = None

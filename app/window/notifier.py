@@ -43,7 +43,7 @@ class Notifier(QObject):
     def tell_end(self, session: Session) -> None:
         """Tell how a run has ended, unless the person sees it."""
         picture = session.picture
-        if picture is None or picture.status == "cancelled":
+        if picture is None or not picture.is_over or picture.status == "cancelled":
             return
         if self._window.isActiveWindow() or not self._preferences.notify_when_done:
             return

@@ -197,7 +197,12 @@ def _runs_code(document: Document) -> bool:
 
 
 def ask_about_runs(
-    window: QWidget, documents: list[Document], stop: Callable[[], object], finish: Callable[[], object]
+    window: QWidget,
+    documents: list[Document],
+    stop: Callable[[], object],
+    leave: Callable[[], object],
+    *,
+    wait: bool,
 ) -> None:
     """Ask what becomes of runs whose documents are closed.
 
@@ -205,16 +210,23 @@ def ask_about_runs(
         window: Over which to ask.
         documents: Those that run.
         stop: What to do when the runs shall stop.
-        finish: What to do when they shall go on to their ends in the background.
+        leave: What to do when they shall go on to their ends in the background, or wait in the history.
+        wait: Whether they all wait for the person, and can do so in the history.
     """
     names = ", ".join(f"“{document.session.name}”" for document in documents)
-    verb = "is" if len(documents) == 1 else "are"
+    is_one = len(documents) == 1
+    if wait:
+        text = f"{names} {'waits' if is_one else 'wait'} for your answer."
+        more, way = "It is kept: resume it under Runs, another day too, and you are asked again.", "Answer later"
+    else:
+        text = f"{names} {'is' if is_one else 'are'} still running."
+        more, way = "It can go on to its end in the background; its result is then told.", "Let it finish"
     ask(
         window,
-        f"{names} {verb} still running.",
-        "It can go on to its end in the background; its result is then told.",
+        text,
+        more,
         [
-            ("Let it finish", _Role.AcceptRole, finish),
+            (way, _Role.AcceptRole, leave),
             ("Stop", _Role.DestructiveRole, stop),
             ("Cancel", _Role.RejectRole, lambda: None),
         ],

@@ -1,0 +1,181 @@
+"""A person in a run: an approval, a clarification, a tool's approval, answered with the mouse, now or another day."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.runs.executions import NodeState
+from app.window.document import Document
+from app.window.log_questions import QuestionCard
+from app.window.main_window import MainWindow
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.store import RunStatus, Store
+from engine.values import Value
+from tests.app.history.conftest import MakeWindow, close
+from tests.app.window.conftest import Script, answer, ended, question
+from tests.app.window.conftest import press as press_in
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def approval() -> Workflow:
+    flow = Builder("To approve")
+    text = flow.add("input", id="text", default="A note.")
+    ask = flow.add("approval", id="ask", title="Approve", config={"message": "Shall it go out?"})
+    flow.connect(text["value"], ask["input"])
+    for port in ("approved", "rejected", "comment"):
+        out = flow.add("output", id=port)
+        flow.connect(ask[port], out["value"])
+    return flow.build()
+
+
+def agent(**config: Value) -> Workflow:
+    flow = Builder("Agent at work")
+    text = flow.add("input", id="text", default="How far is it?")
+    agent = flow.add("agent", id="agent", title="Agent", prompt="{{input}}", config=config)
+    out = flow.add("output", id="out")
+    flow.connect(text["value"], agent["input"])
+    flow.connect(agent["output"], out["value"])
+    return flow.build()
+
+
+def waiting(window: MainWindow, workflow: Workflow, qtbot: QtBot) -> Document:
+    """A run that waits for a person, whose question is in view."""
+    document = window.documents.open_copy(workflow)
+    window.runs.run(document)
+    asked(window, document, qtbot)
+    return document
+
+
+def asked(window: MainWindow, document: Document, qtbot: QtBot) -> QuestionCard:
+    qtbot.waitUntil(lambda: document.log.questions.count == 1, timeout=10_000)
+    QTest.mouseClick(window.status.question, LEFT)
+    card = document.log.questions.current
+    assert card is not None
+    qtbot.waitUntil(card.isVisible)
+    return card
+
+
+def press(card: QuestionCard, title: str) -> None:
+    (button,) = (button for button in card.buttons if button.text() == title)
+    QTest.mouseClick(button, LEFT)
+
+
+def outputs(document: Document, qtbot: QtBot) -> dict[str, Value]:
+    ended(document, qtbot)
+    picture = document.session.picture
+    assert picture is not None
+    assert picture.status == "completed", picture.error
+    return dict(picture.outputs)
+
+
+@pytest.mark.parametrize(
+    ("button", "edit", "comment", "given"),
+    [
+        ("Approve", "", "", {"approved": "A note.", "comment": ""}),
+        ("Reject", "", "Shorter.", {"rejected": "A note.", "comment": "Shorter."}),
+        ("Approve", "A better note.", "", {"approved": "A better note.", "comment": ""}),
+    ],
+    ids=["approve", "reject with a comment", "edit"],
+)
+def test_the_three_answers_to_an_approval(
+    window: MainWindow, qtbot: QtBot, button: str, edit: str, comment: str, given: dict[str, Value]
+) -> None:
+    document = waiting(window, approval(), qtbot)
+    card = asked(window, document, qtbot)
+    node = document.canvas.view.nodes["ask"].state
+    qtbot.waitUntil(lambda: node.shown.state is NodeState.ASKING)
+    assert node.shown.line == "Shall it go out?"
+    if edit:
+        QTest.mouseClick(card.value.viewport(), LEFT)
+        card.value.selectAll()
+        QTest.keyClicks(card.value, edit)
+    if comment:
+        QTest.mouseClick(card.comment, LEFT)
+        QTest.keyClicks(card.comment, comment)
+    press(card, button)
+    assert outputs(document, qtbot) == given
+
+
+def test_an_agent_asks_and_gets_its_answer(window: MainWindow, script: Script, qtbot: QtBot) -> None:
+    call = {"tool_calls": [{"name": "ask_person", "arguments": {"question": "In which unit?"}}]}
+    script("So 3 miles.", {"node": "agent", "replies": [call]})
+    document = waiting(window, agent(tools=["ask_person"]), qtbot)
+    card = asked(window, document, qtbot)
+    assert card.message.text() == "In which unit?"
+    qtbot.waitUntil(lambda: document.canvas.view.nodes["agent"].state.shown.line == "In which unit?")
+    QTest.mouseClick(card.answer, LEFT)
+    QTest.keyClicks(card.answer, "miles")
+    press(card, "Send")
+    assert outputs(document, qtbot) == {"out": "So 3 miles."}
+    assert document.session.picture is not None
+    (called,) = document.session.picture.node("agent").tool_calls
+    assert (called.tool, called.result) == ("ask_person", "miles")
+
+
+@pytest.mark.parametrize(("button", "made"), [("Approve", True), ("Reject", False)])
+def test_a_tool_is_called_only_where_the_person_lets_it(
+    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot, button: str, made: bool
+) -> None:
+    call = {"tool_calls": [{"name": "search_files", "arguments": {"query": "sea"}}]}
+    script("Nothing found.", {"node": "agent", "replies": [call]})
+    document = waiting(window, agent(tools=["search_files"], require_approval=["search_files"]), qtbot)
+    card = asked(window, document, qtbot)
+    assert card.message.text() == 'May the tool "search_files" be called with these arguments?'
+    assert json.loads(card.value.toPlainText()) == {"query": "sea"}
+    press(card, button)
+    assert outputs(document, qtbot) == {"out": "Nothing found."}
+    assert document.session.picture is not None
+    (called,) = document.session.picture.node("agent").tool_calls
+    assert called.error.startswith("A person refused this call.") is not made
+
+
+def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_day(
+    make_window: MakeWindow, store: Store, qtbot: QtBot
+) -> None:
+    window = make_window()
+    document = waiting(window, approval(), qtbot)
+    run_id = document.session.run_id
+    window.closing.close_document(document)
+    assert question(window).text() == "“To approve” waits for your answer."
+    answer(window, "Answer later")
+    qtbot.waitUntil(lambda: window.closing.background == [])
+    assert store.find(run_id).status is RunStatus.WAITING
+    close(window, qtbot)
+
+    later = make_window()
+    later.drawer.unfold("runs")
+    qtbot.waitUntil(lambda: "waits for your answer" in later.notices.text("broken"), timeout=10_000)
+    press_in(later.notices, "Show it")
+    qtbot.waitUntil(lambda: later.current is not None and later.current.session.run_id == run_id, timeout=10_000)
+    shown = later.current
+    assert shown is not None
+    press_in(later.history.pages[run_id].bar, "Resume")
+    card = asked(later, shown, qtbot)
+    assert card.message.text() == "Shall it go out?"
+    press(card, "Approve")
+    assert outputs(shown, qtbot) == {"approved": "A note.", "comment": ""}
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
+
+
+def test_the_window_itself_closes_and_leaves_a_run_that_waits(
+    make_window: MakeWindow, store: Store, qtbot: QtBot
+) -> None:
+    window = make_window()
+    document = waiting(window, approval(), qtbot)
+    document.session.mark_saved()
+    run_id = document.session.run_id
+    window.close()
+    answer(window, "Answer later")
+    qtbot.waitUntil(lambda: window.closing.background == [])
+    assert not window.isVisible()
+    window.history.access.close()
+    qtbot.waitUntil(lambda: not window.history.access.is_busy)
+    assert store.find(run_id).status is RunStatus.WAITING
