@@ -59,6 +59,8 @@ def iteration_parts(
         return parts
     parts = {RESULT: Part("result", "Result", iteration.result)}
     if unit == "item":
+        if iteration.result is None and iteration.reason:
+            parts[RESULT] = Part("no result", "No result", iteration.reason)
         parts["start"] = Part("start", "The item", iteration.input)
         notes = [
             *([iteration.reason] if iteration.reason else []),

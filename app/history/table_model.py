@@ -155,7 +155,11 @@ class IterationModel(QAbstractTableModel):
 
     def heading(self, column: Column) -> tuple[str, str]:
         """What stands over a column, and what it is in full."""
-        return ("#", self.unit.capitalize()) if column is Column.NUMBER else HEADINGS[column]
+        if column is Column.NUMBER:
+            return "#", self.unit.capitalize()
+        if column is Column.VERDICT and self.unit == "item":
+            return "Outcome", "What became of it, where it has no result"
+        return HEADINGS[column]
 
     def is_returned(self, row: int) -> bool:
         """Whether that iteration's result is the loop's."""

@@ -87,6 +87,7 @@ def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
     assert column(model, Column.SIMILAR) == ["–", "", "–", ""]
     assert model.longest[Column.VERDICT] == len("It failed.")
     assert model.index(2, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Item: 3"
+    assert model.headerData(Column.VERDICT, Qt.Orientation.Horizontal) == "Outcome"
 
     picture.apply(iteration(1, "two"))
     model.show_loop(loop, is_over=False, unit="item")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
@@ -374,3 +376,23 @@ def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_show
     assert len(shown) == 4
     assert shown[0].startswith("Loop: Stopped after 3 of 3: the count was reached.")
     assert shown[-1].startswith("Done in ")
+
+
+def test_a_history_that_is_locked_by_another_process_holds_up_the_run_and_not_the_window(
+    window: MainWindow, store_path: Path, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = window.documents.open_copy(refine())
+    with closing(sqlite3.connect(store_path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        window.runs.run(document)
+        ticks: list[float] = []
+        ticking = QTimer()
+        ticking.timeout.connect(lambda: ticks.append(time.perf_counter()))
+        ticking.start(5)
+        qtbot.waitUntil(lambda: len(ticks) >= 40)
+        ticking.stop()
+        assert document.session.run_id == "", "it waits for the history"
+        other.execute("ROLLBACK")
+    ended(document, qtbot)
+    assert store.find(document.session.run_id).status is RunStatus.COMPLETED

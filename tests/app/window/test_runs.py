@@ -429,15 +429,16 @@ def test_settings_reach_the_run(window: MainWindow, preferences: Preferences, tm
     assert options.models is not None
 
 
-def test_an_earlier_run_can_be_played_once_more(window: MainWindow, preferences: Preferences) -> None:
-    with closing(open_store()) as store:
+@pytest.mark.parametrize("is_usual", [True, False])
+def test_an_earlier_run_of_the_windows_own_history_can_be_played_once_more(
+    is_usual: bool, window: MainWindow, preferences: Preferences, tmp_path: Path
+) -> None:
+    with closing(open_store(None if is_usual else tmp_path / "other.sqlite3")) as store:
         run_id = store.import_run(head(run_id="played"), [replace(event, run_id="played") for event in one_of_each()])
-    preferences.set(default_model=f"recorded:{run_id}")
-
-    options = run_options(small(), window.engine, preferences, None)
-
-    assert options.models is not None
-    assert options.models.get(f"recorded:{run_id}").name == f"recorded:{run_id}"
+        preferences.set(default_model=f"recorded:{run_id}")
+        options = run_options(small(), window.engine, preferences, None, None if is_usual else store)
+        assert options.models is not None
+        assert options.models.get(f"recorded:{run_id}").name == f"recorded:{run_id}"
     assert model_words(f"recorded:{run_id}") == "Recorded"
 
 
