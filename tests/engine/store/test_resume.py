@@ -8,14 +8,22 @@ from typing import Any
 import pytest
 
 from engine import EngineError, Run, RunOptions, Workflow, dumps
-from engine.runner.events import AnyEvent, LoopIterationCompleted, NodeCompleted, RunResumed, RunStarted
+from engine.runner.events import (
+    AnyEvent,
+    LoopIterationCompleted,
+    NodeCalled,
+    NodeCompleted,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
 from engine.runner.journal import RunHead
 from engine.runner.places import PlaceError
 from engine.store.base import RunStatus, StoreError
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork, resume, resume_with, unknown_calls
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
-from tests.engine.semantics.kit import Played, options, play
+from tests.engine.semantics.kit import Played, begin, finish, options, play
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Call, FakeModels, FunctionModel
 
 LOOP = around(
@@ -303,6 +311,30 @@ async def test_a_call_of_unknown_outcome_is_made_again_only_when_told_to() -> No
 
     again = await gone_on(resume(store, run_id, options(models), retry_in_flight=True), models)
     assert calls_of(again) == [path for path in calls_of(whole) if not path.startswith("loop[0]")]
+
+
+@pytest.mark.parametrize("how", ["stopped", "paused"])
+async def test_a_run_that_a_person_stopped_or_left_paused_goes_on_where_it_was(how: str) -> None:
+    store = MemoryStore()
+    run, first = begin(LOOP, paid_models(), store=store)
+    async for event in run.events():
+        if isinstance(event, NodeCompleted) and event.path == "loop[0].polish":
+            (run.cancel if how == "stopped" else run.pause)()
+        if isinstance(event, RunPaused):  # and then its process ends
+            head = RunHead(run.run_id, dumps(LOOP), store.options(run.run_id))
+            events, store = list(store.events(run.run_id)), MemoryStore()
+            store.import_run(head, events)
+            run.cancel()
+    await finish(run, first)
+    assert store.find(run.run_id).status is (RunStatus.CANCELLED if how == "stopped" else RunStatus.INTERRUPTED)
+    finished = {event.path for event in store.events(run.run_id, kinds={NodeCalled})}
+
+    models = paid_models()
+    again = await gone_on(resume(store, run.run_id, options(models), retry_in_flight=True), models)
+
+    assert {"loop[0].draft", "loop[0].polish"} <= finished
+    assert finished.isdisjoint(calls_of(again))
+    assert again.result.outputs == (await kept(MemoryStore())).result.outputs
 
 
 async def test_a_run_that_failed_is_tried_again_where_it_failed() -> None:
