@@ -36,6 +36,7 @@ _OF_THE_VIEW: Final = frozenset(
         *("focusable", "hidden", "ariaLabel", "resizing", "expandParent"),
     }
 )
+_OF_AN_EDGE: Final = frozenset({"id", "source", "target", "sourceHandle", "targetHandle"})
 _OF_THE_FILE: Final = frozenset({"viewport", "id", "version", "createdAt", "updatedAt", "created_at", "updated_at"})
 
 
@@ -64,8 +65,9 @@ def canvas_of(value: object) -> dict[str, Any] | None:
             except (ValueError, RecursionError):
                 continue
         if _is_canvas(as_object(inner)):
-            outer = {key: told for key, told in whole.items() if key != name}
-            return {**outer, **as_object(inner)}
+            there = as_object(inner)
+            outer = {f"{key} beside {name}" if key in there else key: whole[key] for key in whole if key != name}
+            return {**outer, **there}
     return None
 
 
@@ -97,7 +99,7 @@ def import_canvas(whole: dict[str, Any], report: Report, source: str, name: str)
     cards = _cards(nodes, wires, report)
     within = partial(_part, source=source)
     ids = {card_id: _add(card, draft, report, within) for card_id, card in cards.items()}
-    _place(nodes, ids, draft)
+    _place(nodes, ids, draft, report)
     there: list[_Wire] = []
     for wire in wires:
         if wire.source in cards and wire.target in cards:
@@ -109,9 +111,17 @@ def import_canvas(whole: dict[str, Any], report: Report, source: str, name: str)
     adapt_texts(cards, ids, [(w.source, w.target, w.target_handle) for w in there], draft, report)
     for number, wire in enumerate(there):
         _connect(number, wire, cards, ids, paths, draft, report)
+    _tell_view(nodes, edges, report)
     top = Fields({key: told for key, told in whole.items() if key not in {"nodes", "edges", *_OF_THE_FILE}})
+    of_the_file = [key for key in whole if key in _OF_THE_FILE]
+    if of_the_file:
+        report.left("the file", f"Of use to the other program only: {', '.join(of_the_file)}.")
     title, description = as_text(top.take("name", "title")), as_text(top.take("description"))
-    report.left_keys("", top.rest)
+    if title:
+        report.carried("name", "The workflow's name.")
+    if description:
+        report.carried("description", "The workflow's description.")
+    report.settle("", top)
     return draft.finished(title or name, description)
 
 
@@ -144,6 +154,8 @@ def _cards(nodes: Iterable[object], wires: Iterable[_Wire], report: Report) -> d
         members |= as_object(members.pop("config", None)) | as_object(data.get("config"))
         fields = Fields(members)
         title = as_text(fields.take("label", "title"))
+        if title:
+            report.carried(f"card {card_id}, label", "The title.")
         used = tuple(wire.source_handle for wire in wires if wire.source == card_id)
         cards[card_id] = Card(card_id, kind, title, fields, used)
     return cards
@@ -162,10 +174,12 @@ def _add(card: Card, draft: Draft, report: Report, within: Reader) -> str:
     if card.kind in SUBFLOWS:
         node_id = draft.add("subflow", card.id, card.title, subflow_config(card, report, within))
         report.carried(card.place, f'The node "{node_id}" (subflow).')
-        report.left_keys(card.place, card.fields.rest)
+        report.settle(card.place, card.fields)
         return node_id
     if card.kind not in CONVERTERS:
         report.left(card.place, f'There is no node type "{shown(card.kind, 60)}" here; put another in its place.')
+        for name in card.fields.rest:
+            report.carried(f"{card.place}, {shown(name, 60)}", "It is kept as it stands.")
         return draft.add(port_name(card.kind) or "unknown", card.id, card.title, card.fields.rest)
     node_type, convert = CONVERTERS[card.kind]
     node_id = draft.add(node_type, card.id, card.title, convert(card, report))
@@ -173,17 +187,35 @@ def _add(card: Card, draft: Draft, report: Report, within: Reader) -> str:
     told(card.place, f'The node "{node_id}" ({node_type}).')
     if node_type == "router" and card.fields.has("evaluator"):
         card.fields.take("evaluator")
-    report.left_keys(card.place, card.fields.rest)
+        report.changed(f"{card.place}, evaluator", "The router whose branch done leads to the exit decides.")
+    report.settle(card.place, card.fields)
     return node_id
 
 
-def _place(nodes: Iterable[object], ids: dict[str, str], draft: Draft) -> None:
+def _tell_view(nodes: Iterable[object], edges: Iterable[object], report: Report) -> None:
+    """Name what cards and edges have that only says how they look, once each."""
+    of_cards = dict.fromkeys(key for node in nodes for key in as_object(node) if key in _OF_THE_VIEW - {"position"})
+    if of_cards:
+        report.left("the look of cards", f"Not kept: {', '.join(of_cards)}.")
+    of_edges = dict.fromkeys(key for edge in edges for key in as_object(edge) if key not in _OF_AN_EDGE)
+    report.left_keys("edges", of_edges, "An edge says here only what it connects.")
+
+
+def _place(nodes: Iterable[object], ids: dict[str, str], draft: Draft, report: Report) -> None:
+    placed = 0
     for entry in nodes:
         node = as_object(entry)
         position = as_object(node.get("position"))
         x, y = as_number(position.get("x")), as_number(position.get("y"))
-        if x is not None and y is not None and as_text(node.get("id")) in ids and max(abs(x), abs(y)) < 1e6:
-            draft.place(ids[as_text(node.get("id"))], round(x), round(y))
+        if as_text(node.get("id")) not in ids or "position" not in node:
+            continue
+        if x is None or y is None or max(abs(x), abs(y)) >= 1e6:
+            report.left(f"card {as_text(node.get('id'))}, position", "It is no place.")
+            continue
+        draft.place(ids[as_text(node.get("id"))], round(x), round(y))
+        placed += 1
+    if placed:
+        report.carried("position", f"Where {placed} cards stand, unless some would lie on others.")
 
 
 def _name_ends(paths: Wires, ids: dict[str, str], draft: Draft) -> None:

@@ -136,6 +136,8 @@ def _model(card: Card, report: Report, config: Config) -> None:
             report.left(f"{card.place}, provider", "Without a model, the workflow's own answers.")
         return
     config["model"], how = model_name(name, provider)
+    if provider:
+        report.carried(f"{card.place}, provider", "It stands before the model's name.")
     (report.carried if config["model"] == name else report.changed)(f"{card.place}, model", how)
 
 
@@ -154,9 +156,9 @@ def _llm(card: Card, report: Report) -> Config:
     schema = card.fields.take("responseSchema", "jsonSchema", "outputSchema", "schema")
     if isinstance(schema, dict) and schema:
         config["reply_schema"] = schema
-        report.carried(f"{card.place}, schema", "reply_schema.")
+        report.carried(f"{card.place}, responseSchema", "reply_schema.")
     elif schema not in (None, "", {}):
-        report.left(f"{card.place}, schema", "It is no JSON Schema.")
+        report.left(f"{card.place}, responseSchema", "It is no JSON Schema.")
     return config
 
 
@@ -169,6 +171,8 @@ def _router(card: Card, report: Report) -> Config:
         report.changed(f"{card.place}, mode", f'"{shown(mode, 40)}": here a model decides; rules have to be written.')
     given = as_list(card.fields.take("branches", "routes", "options"))
     branches = [branch for entry in given if (branch := _branch(entry))]
+    others = dict.fromkeys(key for entry in given for key in as_object(entry) if key not in _OF_A_BRANCH)
+    report.left_keys(f"{card.place}, branches", others)
     if not branches:
         names = [name for name in map(port_name, card.used) if name not in {"", "reason", "output", "value"}]
         branches = [{"name": name, "description": ""} for name in dict.fromkeys(names)]
@@ -178,6 +182,9 @@ def _router(card: Card, report: Report) -> Config:
     if not config.get("criteria"):
         report.left(f"{card.place}, criteria", "The file does not say by what it decides; write the criteria.")
     return config
+
+
+_OF_A_BRANCH: Final = frozenset({"name", "label", "id", "description", "condition", "criteria"})
 
 
 def _branch(entry: object) -> dict[str, str] | None:
@@ -202,10 +209,14 @@ def _transform(card: Card, report: Report) -> Config:
     if template.strip() or mode in {"template", ""}:
         if expression:
             report.left(f"{card.place}, expression", "The template is taken.")
+        if mode:
+            told = report.carried if mode == "template" else report.left
+            told(f"{card.place}, mode", "It fills in a template.")
         report.carried(f"{card.place}, template", "template.")
         return {"mode": "template", "template": template or "{{input}}"}
+    report.left(f"{card.place}, mode", f'What is made by "{shown(mode, 40)}" has to be written anew.')
     report.left(
-        f"{card.place}, {mode or 'expression'}",
+        f"{card.place}, expression",
         f"{shown(expression, 120)} is in another language; the value passes through unchanged until you write it anew.",
     )
     return {"mode": "template", "template": "{{input}}"}
@@ -239,26 +250,35 @@ def _input(card: Card, report: Report) -> Config:
     if default is not None:
         config["default"] = default
     _text(card, report, config, ("description", "placeholder"), "description")
-    report.carried(card.place, f'The input "{shown(config["name"], 60)}".')
+    report.carried(f"{card.place}, name", f'The input "{shown(config["name"], 60)}".')
+    if default is not None:
+        report.carried(f"{card.place}, defaultValue", "default.")
+    if config["type"] == given or given in _INPUT_TYPES:
+        report.carried(f"{card.place}, dataType", f"type: {config['type']}.")
     return config
 
 
 def _output(card: Card, report: Report) -> Config:
     name = as_text(card.fields.take("name", "outputName")) or card.title or card.id
-    report.carried(card.place, f'The output "{shown(name, 60)}".')
+    report.carried(f"{card.place}, name", f'The output "{shown(name, 60)}".')
     return {"name": name}
 
 
 def _tool(card: Card, report: Report) -> Config:
     wish = as_text(card.fields.take("toolName", "tool_name", "tool", "name")) or card.kind
     tool = our_tool(wish, TOOLS)
-    arguments = as_object(card.fields.take("arguments", "args", "toolInput", "parameters", "input"))
+    given = card.fields.take("arguments", "args", "toolInput", "parameters", "input")
+    arguments = as_object(given)
+    if arguments:
+        report.carried(f"{card.place}, arguments", f"{shown(', '.join(arguments), 120)}.")
+    elif given is not None:
+        report.left(f"{card.place}, arguments", "They are no JSON object with names.")
     if not tool:
-        report.left(f"{card.place}, tool", f'There is no tool "{shown(wish, 60)}" here; choose one.')
+        report.left(f"{card.place}, toolName", f'There is no tool "{shown(wish, 60)}" here; choose one.')
     elif tool == wish:
-        report.carried(f"{card.place}, tool", f"{tool}.")
+        report.carried(f"{card.place}, toolName", f"{tool}.")
     else:
-        report.changed(f"{card.place}, tool", f'"{shown(wish, 60)}" is "{tool}" here; look at its arguments.')
+        report.changed(f"{card.place}, toolName", f'"{shown(wish, 60)}" is "{tool}" here; look at its arguments.')
     return {"tool": tool or wish, "arguments": arguments}
 
 

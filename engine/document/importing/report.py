@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from engine.document.importing.values import Fields
 from engine.document.model import Workflow
 from engine.document.wording import one_line, shown
 
@@ -62,6 +63,28 @@ class Report:
         """Keys of the foreign file that nothing was made of."""
         for key in keys:
             self.left(f"{place}, {shown(key, 60)}" if place else shown(key, 60), why)
+
+    def settle(self, place: str, fields: Fields, joint: str = ", ") -> None:
+        """Say what has not been said of an object's members: each is named as the file names it, and none is silent.
+
+        Args:
+            place: Where the object stands.
+            fields: Its members.
+            joint: What stands between the place and the name of a member.
+        """
+        told = {entry.place: number for number, entry in enumerate(self._entries)}
+        before = f"{place}{joint}" if place else ""
+        for name, known_as in fields.used.items():
+            here, as_known = (one_line(f"{before}{shown(key, 60)}", _WIDTH) for key in (name, known_as))
+            if here not in told and as_known in told and known_as in fields.used:
+                self.carried(here, f"It says what {known_as} says.")
+            elif here not in told and as_known in told:
+                at = told[as_known]
+                self._entries[at] = replace(self._entries[at], place=here)
+            elif not any(known == here or known.startswith((f"{here} ", f"{here}, ")) for known in told):
+                self.left(here, "Nothing was made of it.")
+        for key in fields.rest:
+            self.left(f"{before}{shown(key, 60)}", "Nothing here stands for it.")
 
     def add_within(self, place: str, inner: Report) -> None:
         """What became of the things inside of one."""

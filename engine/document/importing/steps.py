@@ -50,16 +50,16 @@ def import_steps(whole: dict[str, Any], report: Report, source: str, name: str) 
     Raises:
         DocumentError: It is too large.
     """
-    top = Fields(whole)
-    entries = as_list(top.take("steps"))
+    top = Fields({key: told for key, told in whole.items() if key not in {"steps", "agents", "options"}})
+    entries = as_list(whole.get("steps"))
     count = len(entries) + sum(len(as_list(as_object(as_object(e).get("loop")).get("steps"))) for e in entries)
     if count > MAX_STEPS:
         raise DocumentError(f"{source}: It has {count:,} steps.", f"At most {MAX_STEPS:,} are imported; divide it.")
     title, description = as_text(top.take("name")) or name, as_text(top.take("description"))
     draft = Draft()
-    agents = read_agents(top.take("agents"), report)
+    agents = read_agents(whole.get("agents"), report)
     nodes = NodeMaker(draft, report, agents)
-    _options(as_object(top.take("options")), nodes, draft, report)
+    _options(as_object(whole.get("options")), nodes, draft, report)
     model = as_text(top.take("model", "defaultModel"))
     if model:
         draft.settings["model"], how = model_name(model)
@@ -67,7 +67,15 @@ def import_steps(whole: dict[str, Any], report: Report, source: str, name: str) 
     _make(read_steps(entries, report), nodes, LoopMaker(nodes, description or title))
     for agent in sorted(agents.keys() - nodes.used_agents):
         report.left(f"agent {shown(agent, 60)}", "No step uses it.")
-    report.left_keys("", top.rest)
+    parts = {"steps": entries, "agents": as_object(whole.get("agents")), "options": as_object(whole.get("options"))}
+    for key in parts.keys() & whole.keys():
+        if not parts[key]:
+            report.left(key, "There is nothing in it that could be read.")
+    if as_text(whole.get("name")):
+        report.carried("name", "The workflow's name.")
+    if description:
+        report.carried("description", "The workflow's description.")
+    report.settle("", top)
     return draft.finished(title, description)
 
 
@@ -104,4 +112,4 @@ def _options(options: dict[str, Any], nodes: NodeMaker, draft: Draft, report: Re
     if at_once is not None and 1 <= at_once <= 1000:
         draft.settings["max_concurrency"] = at_once
         report.carried("options, maxConcurrency", f"{at_once} nodes at work at once.")
-    report.left_keys("options", fields.rest)
+    report.settle("options", fields)

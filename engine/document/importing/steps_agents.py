@@ -44,6 +44,10 @@ def _agent(name: str, members: dict[str, Any], report: Report) -> Agent:
     who = f"You are {name}." if not agent.description else f"You are {name}: {agent.description}"
     agent.config["system"] = escaped("\n\n".join(part for part in (who, more) if part))
     report.carried(place, "It is the system prompt of its nodes.")
+    if agent.description:
+        report.carried(f"{place}, description", "It stands in the system prompt.")
+    if more:
+        report.carried(f"{place}, instructions", "They stand in the system prompt.")
     _model(agent, fields, place, report)
     schema = fields.take("resultSchema", "outputSchema")
     if isinstance(schema, dict):
@@ -57,15 +61,20 @@ def _agent(name: str, members: dict[str, Any], report: Report) -> Agent:
         turns = as_whole(fields.take("maxTurns", "max_turns"))
         if turns is not None:
             agent.config["max_turns"] = min(max(turns, 1), 50)
-            report.carried(f"{place}, maxTurns", f"max_turns: {agent.config['max_turns']}.")
-    report.left_keys(place, fields.rest)
+            told = report.carried if agent.config["max_turns"] == turns else report.changed
+            told(f"{place}, maxTurns", f"max_turns: {agent.config['max_turns']}.")
+        report.carried(f"{place}, tools", f"{', '.join(agent.config['tools'])}.")
+    report.settle(place, fields)
     return agent
 
 
 def _model(agent: Agent, fields: Fields, place: str, report: Report) -> None:
     name = as_text(fields.take("model")).strip()
     if name:
-        agent.config["model"], how = model_name(name, as_text(fields.take("provider", "runtime")))
+        provider = as_text(fields.take("provider", "runtime"))
+        agent.config["model"], how = model_name(name, provider)
+        if provider:
+            report.carried(f"{place}, provider", "It stands before the model's name.")
         (report.carried if agent.config["model"] == name else report.changed)(f"{place}, model", how)
     temperature, tokens = as_number(fields.take("temperature")), as_whole(fields.take("maxTokens", "max_tokens"))
     if temperature is not None and 0 <= temperature <= 2:

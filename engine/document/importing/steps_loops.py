@@ -39,8 +39,10 @@ class LoopMaker:
         """Make the nodes of a step that has a loop."""
         fields = Fields(step.loop or {})
         made = self._for_each(step, fields, before) if fields.has("forEach") else self._repeat(step, fields, before)
-        self._report.left_keys(f"{step.place}, loop", fields.rest)
-        self._report.left_keys(step.place, step.fields.rest)
+        self._report.settle(f"{step.place}, loop", fields, ".")
+        if step.depends and before:
+            self._report.carried(f"{step.place}, dependsOn", "Edges from there.")
+        self._report.settle(step.place, step.fields)
         return made
 
     def _repeat(self, step: Step, fields: Fields, before: Mapping[str, Made]) -> Made:
@@ -223,12 +225,15 @@ class LoopMaker:
     def _body(self, step: Step, fields: Fields, around: Mapping[str, Made], body: Body) -> _Inner:
         """Make the nodes of a part."""
         entries = as_list(fields.take("steps"))
+        if entries:
+            self._report.carried(f"{step.place}, loop.steps", f"{len(entries)} in its body.")
         if not entries:
             alone = Step(step.id, step.agent, step.instructions, (), None, Fields({}), step.prefix)
             made = self._nodes.make(alone, around, body, wish=f"{step.id}_step")
             return _Inner({}, [made])
-        if step.agent or step.instructions:
-            self._report.left(f"{step.place}, agent and instructions", "The steps of its loop do the work.")
+        for name, given in (("agent", step.agent), ("instructions", step.instructions)):
+            if given:
+                self._report.left(f"{step.place}, {name}", "The steps of its loop do the work.")
         inner = read_steps(entries, self._report, f"{step.id}.")
         ordered = in_order(inner, self._report)
         all_made: dict[str, Made] = {}

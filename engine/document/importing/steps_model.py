@@ -43,8 +43,9 @@ def read_steps(entries: Sequence[object], report: Report, prefix: str = "") -> l
     """The steps of a list; those that cannot be read are told and left out."""
     steps: dict[str, Step] = {}
     for number, entry in enumerate(entries):
-        fields = Fields(as_object(entry))
-        step_id = as_text(fields.take("id"))
+        members = as_object(entry)
+        step_id = as_text(members.get("id"))
+        fields = Fields({name: told for name, told in members.items() if name != "id"})
         if not step_id or step_id in steps:
             report.left(f"step {prefix}{number + 1}", "It has no id of its own.")
             continue

@@ -112,8 +112,20 @@ class NodeMaker:
             self.draft.connect(start, f"{node}.input")
         told = self.report.carried if node == (wish or step.id) else self.report.changed
         told(step.place, f'The node "{node}" ({agent.node_type}).')
-        self.report.left_keys(step.place, step.fields.rest)
+        self._tell_parts(step, before)
+        self.report.settle(step.place, step.fields)
         return Made(f"{node}.output", node if node not in _RESERVED else f"{node}_step", agent.schema is not None)
+
+    def _tell_parts(self, step: Step, before: Mapping[str, Made]) -> None:
+        """Say of the parts of a step that were read with it where they are now."""
+        told = {
+            "agent": ("Its system prompt and model.", step.agent in self.agents),
+            "instructions": ("The prompt.", step.instructions.strip()),
+            "dependsOn": ("Edges from there.", step.depends and before),
+        }
+        for name, (message, is_there) in told.items():
+            if is_there:
+                self.report.carried(f"{step.place}, {name}", message)
 
     def _instructions(self, step: Step, body: Body | None) -> str:
         text = escaped(step.instructions.strip())

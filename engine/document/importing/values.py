@@ -64,6 +64,8 @@ class Fields:
 
     def __init__(self, members: Object) -> None:
         self._members = dict(members)
+        self.used: dict[str, str] = {}
+        """What was asked for and says something, and the first of the names by which it was asked for."""
 
     def take(self, *names: str) -> Any:
         """The first member of these names that is there and not null; it and its namesakes are used up."""
@@ -72,9 +74,11 @@ class Fields:
             value = self._members.get(name)
             if found is None and value is not None:
                 found = value
-                del self._members[name]
-            elif name in self._members and value in (None, "", found):
-                del self._members[name]
+            elif name not in self._members or value not in (None, "", found):
+                continue
+            del self._members[name]
+            if value not in (None, "", [], {}):
+                self.used[name] = names[0]
         return found
 
     def peek(self, *names: str) -> Any:

@@ -167,7 +167,7 @@ def test_models_get_their_provider_and_tools_our_name() -> None:
     }
     assert config(imported, "t") == {"tool": "search_files", "arguments": {"limit": 2}}
     assert "a.output -> t.query" in edges(imported)
-    assert "crystal_ball" in told(imported, Fate.LEFT)["card u, tool"]
+    assert "crystal_ball" in told(imported, Fate.LEFT)["card u, toolName"]
 
 
 def test_nothing_of_the_file_is_lost_silently() -> None:

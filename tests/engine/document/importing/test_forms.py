@@ -82,10 +82,10 @@ def test_a_json_canvas_may_lie_in_a_yaml_file() -> None:
 
 def test_the_summary_counts() -> None:
     imported = read(canvas([card("in", "input", colour="red"), card("out", "output")], [wire("in", "out")]))
-    assert imported.summary == "4 carried over, 1 changed, 1 left out."
+    assert imported.summary == "6 carried over, 1 changed, 3 left out."
     assert imported.to_json()["report"][0] == {
         "fate": "carried over",
-        "place": "card in",
+        "place": "card in, name",
         "message": 'The input "in".',
     }
 
