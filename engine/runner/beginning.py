@@ -89,6 +89,15 @@ def strategies_of(graph: GraphPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def limits_money(graph: GraphPlan) -> bool:
+    """Whether a loop of a graph, or one in its loops and subflows, has a budget in US dollars of its own."""
+    return any(
+        (node.loop is not None and node.loop.config.budget_usd is not None)
+        or (node.body is not None and limits_money(node.body))
+        for node in graph.nodes
+    )
+
+
 def new_run_id() -> str:
     """An id that no other run has."""
     return secrets.token_hex(6)

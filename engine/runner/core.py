@@ -73,17 +73,17 @@ class Slots:
             raise
 
     def take_anyway(self) -> None:
-        """Take a place although none may be free: of a node that is being stopped, and gives it back at once."""
+        """Take a place although none may be free: of a node that is being stopped, and will give it back."""
         self._free -= 1
 
     def give_back(self) -> None:
-        """Give a place to whoever has waited longest, else make it free."""
-        while self._waiting:
+        """Give a place back, and if one is free then, hand it to whoever has waited longest."""
+        self._free += 1
+        while self._free > 0 and self._waiting:
             future = self._waiting.popleft()
             if not future.done():
+                self._free -= 1
                 future.set_result(None)
-                return
-        self._free += 1
 
 
 @dataclass(slots=True)
@@ -100,6 +100,7 @@ class Core:
         outputs: Named results so far.
         warnings: What a person should know at the end although the run went on.
         execute: Runs one node of a graph; handed in, because running a loop means running graphs again.
+        is_stopping: Whether the run is being stopped: nothing starts any more, whatever a node makes of that.
         paused: Whether no further node is to start.
         stop_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
         waiting: What is to be started next while the run is paused, in order.
@@ -120,6 +121,7 @@ class Core:
     execute: Callable[[Any, NodePlan], Awaitable[Outputs | None]]
     outputs: dict[str, Value] = field(default_factory=dict[str, Value])
     warnings: list[str] = field(default_factory=list[str])
+    is_stopping: bool = False
     paused: bool = False
     stop_before_iteration: bool = False
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
@@ -129,6 +131,11 @@ class Core:
     mailbox: Mailbox = field(default_factory=Mailbox)
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])
+
+    def take_back(self, inside: str) -> None:
+        """Forget what nodes whose paths begin like this gave and warned of: what they lie in is attempted anew."""
+        self.state.take_back(inside)
+        self.warnings[:] = [warning for warning in self.warnings if not warning.startswith(inside)]
 
     def pause(self) -> None:
         """Start no more nodes."""

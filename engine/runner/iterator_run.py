@@ -28,7 +28,7 @@ from engine.runner.loop_iteration import PREVIEW_LENGTH
 from engine.runner.node import converted
 from engine.runner.records import IterationRecord, record_json
 from engine.runner.repeated import ALL_ITEMS, warnings_of
-from engine.runner.scheduler import DEAD, GraphRun
+from engine.runner.scheduler import DEAD, GraphRun, stop_all
 from engine.values import Value, to_text
 
 FAILED: Final = "failed"
@@ -136,9 +136,7 @@ class IteratorRun:
             while at_work:
                 await _first_ended(at_work)
         except BaseException:
-            for task in at_work:
-                task.cancel()
-            await asyncio.gather(*at_work, return_exceptions=True)
+            await stop_all(at_work)
             raise
 
     def _take_up_ended(self, count: int) -> None:

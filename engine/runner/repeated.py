@@ -67,7 +67,7 @@ async def run_told(
     async def attempt_anew() -> Outputs:
         nonlocal attempts
         if attempts:
-            level.core.state.take_back(f"{path}[")
+            level.core.take_back(f"{path}[")
         if replay is not None:
             if attempts:
                 replay.take_back(path)

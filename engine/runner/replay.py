@@ -211,7 +211,8 @@ class Replay:
         for by_path in kept:
             for path in [path for path in by_path if path.startswith(inside)]:
                 del by_path[path]
-        self._exited = {path for path in self._exited if not path.startswith(inside)}
+        for paths in (self._exited, self._softened):
+            paths.difference_update([path for path in paths if path.startswith(inside)])
 
     def _owing(self, inside: str) -> set[str]:
         """The nodes whose paths begin like this and of which something may not have been counted yet."""

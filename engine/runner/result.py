@@ -16,6 +16,7 @@ from engine.runner.events import (
     LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
+    NodeRetrying,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -132,7 +133,19 @@ class RunError(EngineError):
 
 def _iteration_started(result: RunResult, event: LoopIterationStarted) -> None:
     if event.index == 0:  # a loop that is attempted anew starts its history anew
+        if event.path in result.loops:
+            _take_back(result, f"{event.path}[")
         result.loops[event.path] = LoopResult()
+
+
+def _node_retrying(result: RunResult, event: NodeRetrying) -> None:
+    if not event.goes_on:
+        _take_back(result, f"{event.path}.")  # a subflow that is attempted anew
+
+
+def _take_back(result: RunResult, inside: str) -> None:
+    for path in [path for path in result.loops if path.startswith(inside)]:
+        del result.loops[path]
 
 
 def _iteration_completed(result: RunResult, event: LoopIterationCompleted) -> None:
@@ -170,6 +183,7 @@ def _resumed(result: RunResult, _event: RunResumed) -> None:
 
 _HANDLERS: dict[type[AnyEvent], Callable[[RunResult, Any], None]] = {
     RunResumed: _resumed,
+    NodeRetrying: _node_retrying,
     LoopIterationStarted: _iteration_started,
     LoopIterationCompleted: _iteration_completed,
     LoopCompleted: _loop_completed,

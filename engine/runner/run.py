@@ -12,7 +12,7 @@ from engine.errors import EngineError
 from engine.nodes.context import Answer
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import unexpected
-from engine.runner.beginning import Beginning, Ready, begin, prepare, seconds_at_work
+from engine.runner.beginning import Beginning, Ready, begin, limits_money, prepare, seconds_at_work
 from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache
 from engine.runner.core import Core, Slots
@@ -102,7 +102,7 @@ class Run:
             self._core.state, self._core.notes = replay.state, replay.waiting_notes
         self._started = time.perf_counter() - (0.0 if beginning.is_fork else seconds_at_work(past))
         self._ended = asyncio.Event()
-        self._begun = self._stopping = self._ending = False
+        self._begun = self._ending = False
         if not past:
             begins = partial(RunStarted, strategies=ready.strategies)
             self._bus.emit(begins, "", ready.workflow.name, ready.parameters, ready.model_names)
@@ -135,11 +135,12 @@ class Run:
         await self._bus.delivered(within_s)
 
     def cancel(self) -> None:
-        """Stop at once, calls in flight included. What was finished is kept."""
-        self._stopping = True
-        if (
-            self._begun and not self._ending
-        ):  # a task that is cancelled before its first step would not get to tell that it was
+        """Stop at once, calls in flight included. What was finished is kept. To say so again changes nothing."""
+        if self._core.is_stopping:
+            return
+        self._core.is_stopping = True
+        # A task that is cancelled before its first step would not get to tell that it was.
+        if self._begun and not self._ending:
             self._task.cancel()
 
     def put_aside(self) -> None:
@@ -194,7 +195,7 @@ class Run:
     async def _main(self) -> None:
         self._begun = True
         try:
-            if self._stopping:
+            if self._core.is_stopping:
                 raise asyncio.CancelledError
             await self._ask_prices()
             await GraphRun(self._plan.graph, Level(self._core, self._account)).run()
@@ -226,17 +227,14 @@ class Run:
         Raises:
             EngineError: There is a money budget, and nobody knows what a model costs.
         """
-        must_be_known = self._has_money_budget() and not self._allow_unknown_price
+        has_budget = self._account.limit_usd is not None or limits_money(self._plan.graph)
+        must_be_known = has_budget and not self._allow_unknown_price
         for bound in self._core.models.values():
             if await bound.price() is None and must_be_known:
                 raise EngineError(
                     f'The run has a budget in US dollars, and nobody knows what the model "{bound.model.name}" costs.',
                     "State its price under settings.prices, or allow models of unknown price.",
                 )
-
-    def _has_money_budget(self) -> bool:
-        loops = (node.config for node in self.workflow.nodes if node.type == "loop")
-        return self._account.limit_usd is not None or any(config.get("budget_usd") is not None for config in loops)
 
     async def _close(self) -> None:
         self._ending = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Collection
 from typing import Final
 
 from engine.nodes.spec import Outputs
@@ -53,9 +54,12 @@ class GraphRun:
             NodeFailure: A node failed.
             BudgetError: The budget is spent.
         """
-        nodes, ready, execute = self.plan.nodes, self._ready, self.level.core.execute
+        nodes, ready, core = self.plan.nodes, self._ready, self.level.core
+        execute = core.execute
         try:
             while ready or self._tasks:
+                if core.is_stopping:  # a node has taken no notice of it
+                    raise asyncio.CancelledError
                 if len(ready) == 1 and not self._tasks:
                     node = nodes[ready.popleft()]
                     self._hand_on(node, await execute(self, node))
@@ -64,7 +68,7 @@ class GraphRun:
                     self._start(nodes[ready.popleft()])
                 await self._next_finished()
         except BaseException:
-            await self._stop_tasks()
+            await stop_all(self._tasks)
             raise
 
     def collect(self, port: InputPlan | None) -> object:
@@ -114,7 +118,23 @@ class GraphRun:
             self._tasks.discard(task)
             task.result()
 
-    async def _stop_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+async def stop_all(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until they have ended, whatever they end with.
+
+    Raises:
+        CancelledError: Whoever waits was cancelled meanwhile; it comes once they have ended.
+    """
+    for task in tasks:
+        task.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while at_work := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(at_work)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # what nobody has looked at would be logged
+    if cancelled is not None:
+        raise cancelled

@@ -52,7 +52,7 @@ async def run_subflow(level: Level, node: NodePlan, part: PartPlan, inputs: dict
     async def attempt() -> Outputs:
         nonlocal attempts
         if attempts:
-            core.state.take_back(f"{path}.")
+            core.take_back(f"{path}.")
             if replay is not None:
                 replay.take_back_part(path)
                 replay.charge(path, level.account)

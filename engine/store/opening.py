@@ -35,7 +35,7 @@ def open_store(path: Path | None = None) -> Store:
 
     if path is None:
         path = store_path()
-        if PLACE_VARIABLE not in os.environ:
+        if not os.environ.get(PLACE_VARIABLE):
             _make_folder(path.parent)
     return SqliteStore(path)
 

@@ -154,8 +154,6 @@ def _run_started(outline: RunOutline, event: RunStarted) -> None:
 
 def _run_resumed(outline: RunOutline, _event: RunResumed) -> None:
     outline.paused = False
-    result = outline.result
-    result.status, result.error, result.remedy, result.node = "running", "", "", ""
 
 
 def _run_paused(outline: RunOutline, _event: RunPaused) -> None:
@@ -183,6 +181,8 @@ def _node_tool_called(outline: RunOutline, event: NodeToolCalled) -> None:
 def _node_retrying(outline: RunOutline, event: NodeRetrying) -> None:
     node = outline.node(event.path)
     node.retries, node.error = event.attempt, event.error
+    if not event.goes_on:
+        _take_back(outline, f"{event.path}.")  # a subflow begins anew
 
 
 def _node_waiting(outline: RunOutline, event: NodeWaiting) -> None:
@@ -211,11 +211,14 @@ def _node_skipped(outline: RunOutline, event: NodeSkipped) -> None:
 def _iteration_started(outline: RunOutline, event: LoopIterationStarted) -> None:
     outline.totals[event.path] = event.total
     if event.index == 0 and event.path in outline.loops:  # the loop begins anew
-        inside = f"{event.path}["
-        by_path: tuple[dict[str, Any], ...] = (outline.nodes, outline.totals, outline.result.loops)
-        for entries in by_path:
-            for path in [path for path in entries if path.startswith(inside)]:
-                del entries[path]
+        _take_back(outline, f"{event.path}[")
+
+
+def _take_back(outline: RunOutline, inside: str) -> None:
+    by_path: tuple[dict[str, Any], ...] = (outline.nodes, outline.totals)
+    for entries in by_path:
+        for path in [path for path in entries if path.startswith(inside)]:
+            del entries[path]
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[RunOutline, Any], None]] = {

@@ -173,5 +173,5 @@ def _estimate(told: Iterable[AnyEvent], point: ForkPoint) -> float | None:
 
 
 def _is_counted_anew(path: str, point: ForkPoint) -> bool:
-    """Whether a node is run anew and tells what it costs itself: a loop does for the nodes in it, a subflow does not."""
+    """Whether a node is run anew and tells what it cost: a loop does for the nodes in it, a subflow does not."""
     return "[" not in path and not point.holds(parse_place(path).steps)

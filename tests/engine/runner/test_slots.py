@@ -68,3 +68,19 @@ async def test_a_place_given_to_one_who_is_stopped_at_that_moment_goes_to_the_ne
     assert not slots.take_now()
     slots.give_back()
     assert slots.take_now()
+
+
+async def test_a_place_that_was_taken_although_none_was_free_goes_to_nobody_when_it_is_given_back() -> None:
+    slots = Slots(1)
+    slots.take_now()
+    waiting = asyncio.create_task(slots.wait())
+    await turn()
+
+    slots.take_anyway()
+    slots.give_back()
+    await turn()
+    assert not waiting.done()
+
+    slots.give_back()
+    await waiting
+    assert not slots.take_now()

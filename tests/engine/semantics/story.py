@@ -14,6 +14,7 @@ from engine.runner.events import (
     LoopIterationStarted,
     NodeCompleted,
     NodeFailed,
+    NodeRetrying,
     NodeSkipped,
     NodeStarted,
     RunCancelled,
@@ -92,7 +93,15 @@ def _check_items(events: Sequence[AnyEvent]) -> None:
 
 
 def _check_loops(result: RunResult, events: Sequence[AnyEvent]) -> None:
-    told: dict[str, LoopCompleted] = {event.path: event for event in events if isinstance(event, LoopCompleted)}
+    told: dict[str, LoopCompleted] = {}
+    for event in events:
+        if isinstance(event, LoopCompleted):
+            told[event.path] = event
+        elif isinstance(event, LoopIterationStarted) and event.index == 0:  # what is in it begins anew
+            told = {path: ended for path, ended in told.items() if not path.startswith(f"{event.path}[")}
+        elif isinstance(event, NodeRetrying) and not event.goes_on:
+            told = {path: ended for path, ended in told.items() if not path.startswith(f"{event.path}.")}
+    assert result.status != "completed" or set(result.loops) == set(told)
     for path, event in told.items():
         kept = result.loops[path]
         as_kept: dict[str, Any] = {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
 from engine import RunError, run
+from engine.models.base import ModelError, ModelErrorKind
 from engine.runner.events import (
     LoopCompleted,
     LoopIterationCompleted,
@@ -20,6 +22,7 @@ from tests.engine.semantics.virtual_time import virtually
 _ROW = flow(
     entry(), llm("a"), llm("b"), llm("c"), result(), result("early"), edges="text -> a -> b -> c -> out\na -> early"
 )
+_BOTH = flow(entry(), llm("a"), llm("b"), result(), edges="text -> a -> out\ntext -> b -> out")
 
 
 async def test_stop_cancels_the_call_in_flight_and_keeps_what_was_finished() -> None:
@@ -67,8 +70,7 @@ async def test_stop_ends_every_call_that_is_in_flight() -> None:
             raise
         return ""
 
-    workflow = flow(entry(), llm("a"), llm("b"), result(), edges="text -> a -> out\ntext -> b -> out")
-    started, models = begin(workflow, answer)
+    started, models = begin(_BOTH, answer)
     await both.wait()
 
     started.cancel()
@@ -194,6 +196,72 @@ async def test_stop_reaches_a_node_that_is_waiting_for_its_turn() -> None:
     started, models = begin(workflow, gate)
     await gate.reached.wait()
     await settle()
+
+    started.cancel()
+    played = await finish(started, models)
+
+    assert played.result.status == "cancelled"
+    assert played.model.paths == ["a"]
+
+
+class _ClearsUp:
+    """Replies that never come; when they are stopped, the node `b` has something to clear up first."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Barrier(3)
+        self.clearing, self.may_end = asyncio.Event(), asyncio.Event()
+        self.has_ended = False
+
+    async def __call__(self, call: Call) -> Exception:
+        await self.begun.wait()
+        if call.node == "a" and self.a_fails:
+            return ModelError(ModelErrorKind.NOT_FOUND, "Gone.", "Find it.")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if call.node == "b":
+                self.clearing.set()
+                await self.may_end.wait()
+                self.has_ended = True
+            raise
+        raise AssertionError
+
+    a_fails = False
+
+
+@pytest.mark.parametrize("a_fails", [False, True])
+async def test_to_stop_once_more_leaves_nodes_the_time_to_clear_up(a_fails: bool) -> None:
+    answer = _ClearsUp()
+    answer.a_fails = a_fails
+    started, models = begin(_BOTH, answer)
+    await answer.begun.wait()
+    if not a_fails:
+        started.cancel()
+    await answer.clearing.wait()
+
+    started.cancel()
+    await settle()
+    was_over = started.is_over
+    answer.may_end.set()
+    played = await finish(started, models)
+
+    assert not was_over
+    assert answer.has_ended
+    assert played.result.status == "cancelled"
+
+
+async def test_a_run_stops_although_a_node_takes_no_notice_of_it() -> None:
+    reached = asyncio.Event()
+
+    async def answer(call: Call) -> str:
+        if call.node == "a":
+            reached.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        return call.node
+
+    started, models = begin(_ROW, answer)
+    await reached.wait()
 
     started.cancel()
     played = await finish(started, models)

@@ -15,6 +15,7 @@ from engine.plan.parts import node_at
 from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kit import play
+from tests.engine.semantics.models import FunctionModel
 
 
 def nested(inner: Workflow, **config: Any) -> Any:
@@ -126,6 +127,13 @@ async def test_the_budget_of_the_run_holds_in_it() -> None:
     played = await play(outer, "x", ends="failed")
     assert played.result.node == "part.draft"
     assert played.model.calls == []
+
+
+async def test_a_money_budget_of_a_loop_in_it_needs_a_known_price_too() -> None:
+    inner = one(loop(budget_usd=25), llm("draft"), leave(), edges="given -> loop -> draft -> exit -> made")
+    played = await play(around_part(inner), FunctionModel("x", price=None), ends="failed")
+    assert played.model.calls == []
+    assert "price" in played.result.remedy
 
 
 def test_what_is_wrong_in_it_is_told_at_the_node() -> None:

@@ -158,3 +158,21 @@ def test_an_agents_tool_calls_and_the_name_of_what_it_gave():
         ("finish", {"a": 2}, "done", ""),
     ]
     assert agent.output_key == "answer"
+
+
+def test_what_a_subflow_did_before_it_began_anew_counts_no_more() -> None:
+    event = Events()
+    outline = RunOutline(
+        "r",
+        [
+            event("NodeStarted", "part", node_type="subflow", inputs={}),
+            event.node("part.draft"),
+            event("LoopIterationStarted", "part.loop", index=0, total=2, input_preview=""),
+            event("NodeRetrying", "part", attempt=1, delay_s=0.0, error="Busy."),
+            event.node("part.other"),
+        ],
+    )
+
+    assert set(outline.nodes) == {"part", "part.other"}
+    assert not outline.loops
+    assert not outline.totals
