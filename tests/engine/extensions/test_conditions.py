@@ -32,8 +32,20 @@ class Broken(ExitCondition):
         raise ZeroDivisionError(f"secret of iteration {iteration.index}")
 
 
-def looping(name: str) -> Any:
-    listed = [{"condition": "plugin", "plugin_condition": name}]
+class After(ExitCondition):
+    """Stops after so many iterations."""
+
+    name = "after"
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def reason(self, iteration: EndedIteration) -> str | None:
+        return self.name if iteration.index + 1 == self._count else None
+
+
+def looping(name: str, **settings: Value) -> Any:
+    listed = [{"condition": "plugin", "plugin_condition": name, "plugin_settings": settings}]
     parts = (entry(), loop(max_iterations=3, exit_conditions=listed), transform("same"), leave(), result())
     return flow(*parts, edges="text -> loop -> same -> exit -> out")
 
@@ -42,6 +54,13 @@ def test_a_condition_that_is_not_there_is_a_problem_before_the_run() -> None:
     (problem,) = [one for one in validate(looping("absent")) if one.code == "unknown-condition"]
     assert problem.message == 'There is no exit condition "absent".'
     assert problem.field == "exit_conditions.0.plugin_condition"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_condition_is_made_of_its_settings_and_is_the_reason_that_the_loop_stopped(count: int) -> None:
+    add_condition(AddedCondition("after", "After", "Counts.", lambda settings: After(int(str(settings["count"])))))
+    played = await play(looping("after", count=count), "")
+    assert (played.loop.iterations_run, played.loop.exit_reason) == (count, "after")
 
 
 async def test_a_condition_that_fails_ends_the_loop_as_an_error_that_says_whose() -> None:

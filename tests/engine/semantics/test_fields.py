@@ -1,0 +1,287 @@
+"""Every setting of every node type does something: those that several types share, at each type that has them.
+
+What a single type has of its own is tested beside that type; `SHOWN_ELSEWHERE` says where, and the last test that
+nothing is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from engine import Workflow, validate
+from engine.models.base import ModelError, ModelErrorKind
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import NodeConfig
+from engine.store.memory import MemoryStore
+from tests.engine.semantics.agents import agent
+from tests.engine.semantics.documents import around, entry, flow, llm, part, result
+from tests.engine.semantics.kit import play
+from tests.engine.semantics.models import Call, verdict
+
+ASKING = ("llm", "agent", "router", "judge")
+"""What calls a model."""
+
+
+def asking(kind: str, **config: Any) -> Workflow:
+    """A workflow in which one thing calls a model with these settings, as `ask`, or as the judge of a loop."""
+    if kind == "llm":
+        return flow(entry(), llm("ask", **config), result(), edges="text -> ask -> out")
+    if kind == "agent":
+        return flow(entry(), agent("ask", **config), result(), edges="text -> ask -> out")
+    if kind == "router":
+        router = part("ask", "router", **{"criteria": "Is it good?", **config})
+        return flow(entry(), router, result(), edges="text -> ask\nask.done -> out")
+    judge = {"criteria": "It is good.", "retries": 0, **config}
+    return around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2, exit_condition="judge", judge=judge)
+
+
+def says(call: Call) -> str:
+    """An answer that each of them takes."""
+    if call.node == "judge":
+        return json.dumps({"reason": "because", "score": 3, "done": False})
+    return verdict("done") if call.request.schema is not None else "an answer"
+
+
+def of_the_asker(calls: list[Call]) -> list[Call]:
+    return [call for call in calls if call.node in {"ask", "judge"}]
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_model_address_and_sampling_reach_the_call(kind: str) -> None:
+    config = {"model": "a/b", "api_base": "http://localhost:1/v1", "temperature": 0.5, "max_tokens": 77, "seed": 3}
+
+    played = await play(asking(kind, **config), says)
+
+    requests = [call.request for call in of_the_asker(played.model.calls)]
+    assert requests
+    assert {(one.temperature, one.max_tokens, one.seed) for one in requests} == {(0.5, 77, 3)}
+    assert ("a/b", "http://localhost:1/v1") in played.models.asked
+
+
+@pytest.mark.parametrize("kind", ["llm", "agent"])
+async def test_a_system_prompt_and_a_prompt_reach_the_call(kind: str) -> None:
+    played = await play(asking(kind, system="You are brief.", prompt="Say: {{input}}"), says)
+
+    (call,) = played.model.calls
+    assert [message.text for message in call.request.messages] == ["You are brief.", "Say: seed"]
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_an_earlier_reply_is_used_again_where_that_is_wanted(kind: str) -> None:
+    made: dict[str, int] = {}
+    for cache in ("off", "always"):
+        store = MemoryStore()
+        await play(asking(kind, cache=cache), says, store=store)
+        made[cache] = len(of_the_asker((await play(asking(kind, cache=cache), says, store=store)).model.calls))
+
+    assert made["off"] > 0
+    assert made["always"] == 0
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_a_failed_call_is_made_again(kind: str) -> None:
+    failures = iter([ModelError(ModelErrorKind.SERVER, "down")])
+
+    def answer(call: Call) -> Any:
+        return next(failures, says(call)) if call.node in {"ask", "judge"} else says(call)
+
+    await play(asking(kind, retries=1, retry_delay_s=0), answer)
+
+    assert next(failures, None) is None
+
+
+@pytest.mark.parametrize(("on_error", "error_value"), [("continue", None), ("continue", False), ("branch", None)])
+async def test_a_judge_that_fails_may_let_its_loop_go_on(on_error: str, error_value: Any) -> None:
+    def answer(call: Call) -> Any:
+        return ModelError(ModelErrorKind.SERVER, "down") if call.node == "judge" else call.path
+
+    played = await play(asking("judge", on_error=on_error, error_value=error_value), answer)
+
+    assert (played.loop.exit_reason, played.loop.iterations_run, played.out) == ("max_iterations", 2, "loop[1].draft")
+
+
+async def test_a_judge_that_fails_ends_its_loop_where_nothing_else_is_said() -> None:
+    def answer(call: Call) -> Any:
+        return ModelError(ModelErrorKind.SERVER, "down") if call.node == "judge" else call.path
+
+    await play(asking("judge"), answer, ends="failed")
+
+
+async def test_what_a_branch_is_for_is_told_to_the_router() -> None:
+    branches = [{"name": "done", "description": "It rhymes."}, {"name": "continue", "description": "It does not."}]
+
+    played = await play(asking("router", branches=branches), says)
+
+    (call,) = played.model.calls
+    asked = "\n".join(message.text for message in call.request.messages)
+    assert "It rhymes." in asked
+    assert "It does not." in asked
+    assert "Is it good?" in asked
+
+
+@pytest.mark.parametrize(("named", "is_sound"), [("first", True), ("second", False), ("nobody", False)])
+def test_an_aggregator_gathers_for_the_iterator_that_it_names(named: str, is_sound: bool) -> None:
+    workflow = flow(
+        entry(type="list"),
+        part("first", "iterator"),
+        llm("a"),
+        part("first_end", "aggregator", iterator=named),
+        part("second", "iterator"),
+        llm("b"),
+        part("second_end", "aggregator", iterator="second"),
+        result(),
+        edges="text -> first -> a -> first_end -> second -> b -> second_end -> out",
+    )
+
+    assert (validate(workflow) == []) is is_sound
+
+
+_ENGINE = Path(__file__).parents[1]
+SHOWN_ELSEWHERE = {
+    "timeout_s": "semantics/test_errors.py",
+    "retries": "semantics/test_errors.py",
+    "retry_delay_s": "semantics/test_errors.py",
+    "on_error": "semantics/test_errors.py",
+    "error_value": "semantics/test_errors.py",
+    "output_key": "semantics/test_state.py",
+    "input.name": "semantics/test_input_output.py",
+    "input.type": "semantics/test_input_output.py",
+    "input.default": "semantics/test_input_output.py",
+    "input.description": "semantics/test_subflow.py",
+    "output.name": "semantics/test_input_output.py",
+    "llm.reply_schema": "semantics/test_model_nodes.py",
+    "llm.may_exit_loop": "semantics/test_exit_loop.py",
+    "agent.tools": "semantics/test_agent.py",
+    "agent.max_turns": "semantics/test_agent.py",
+    "agent.on_max_turns": "semantics/test_agent.py",
+    "agent.require_approval": "semantics/test_agent_people.py",
+    "agent.reply_schema": "semantics/test_agent.py",
+    "agent.tool_timeout_s": "semantics/test_agent.py",
+    "agent.turn_strategy": "semantics/test_agent.py",
+    "router.mode": "nodes/test_running.py",
+    "router.branches.when": "nodes/test_running.py",
+    "transform.mode": "nodes/test_running.py",
+    "transform.template": "semantics/test_loop_variables.py",
+    "transform.expression": "nodes/test_running.py",
+    "validator.mode": "semantics/test_plain_nodes.py",
+    "validator.json_schema": "semantics/test_plain_nodes.py",
+    "validator.expression": "semantics/test_plain_nodes.py",
+    "validator.message": "semantics/test_plain_nodes.py",
+    "approval.message": "semantics/test_approval.py",
+    "approval.answer_within_s": "semantics/test_approval.py",
+    "approval.when_unanswered": "semantics/test_approval.py",
+    "tool.tool": "nodes/test_tool_node.py",
+    "tool.arguments": "nodes/test_tool_node.py",
+    "tool.cache": "runner/test_cache.py",
+    "loop.max_iterations": "semantics/test_loop_count.py",
+    "loop.exit_condition": "semantics/test_loop_evaluator.py",
+    "loop.judge": "semantics/test_loop_judge.py",
+    "loop.judge.rubric": "semantics/test_loop_judge.py",
+    "loop.judge.rubric.name": "semantics/test_loop_judge.py",
+    "loop.judge.rubric.description": "semantics/test_loop_judge.py",
+    "loop.judge.rubric.weight": "semantics/test_loop_judge.py",
+    "loop.judge.criteria": "semantics/test_loop_judge.py",
+    "loop.judge.threshold": "semantics/test_loop_judge.py",
+    "loop.judge.runs": "semantics/test_loop_judge.py",
+    "loop.feedback_mode": "semantics/test_loop_feedback.py",
+    "loop.append_window": "semantics/test_loop_feedback.py",
+    "loop.evaluator": "semantics/test_loop_evaluator.py",
+    "loop.stability_threshold": "semantics/test_loop_stable.py",
+    "loop.stability_patience": "semantics/test_loop_stable.py",
+    "loop.until": "semantics/test_until.py",
+    "loop.exit_conditions": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.condition": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.until": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.threshold": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.patience": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.epsilon": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.count": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.budget_usd": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.seconds": "semantics/test_loop_conditions.py",
+    "loop.exit_conditions.plugin_condition": "extensions/test_conditions.py",
+    "loop.exit_conditions.plugin_settings": "extensions/test_conditions.py",
+    "loop.exit_when": "semantics/test_loop_conditions.py",
+    "loop.on_max_iterations": "semantics/test_loop_count.py",
+    "loop.score": "semantics/test_loop_conditions.py",
+    "loop.output_mode": "semantics/test_loop_outcome.py",
+    "loop.inject_feedback": "semantics/test_loop_feedback.py",
+    "loop.condition": "semantics/test_loop_outcome.py",
+    "loop.delay_s": "semantics/test_control.py",
+    "loop.budget_usd": "semantics/test_budget_loops.py",
+    "loop.on_budget": "semantics/test_budget_loops.py",
+    "loop.on_timeout": "semantics/test_loop_conditions.py",
+    "loop.memory": "semantics/test_loop_memory.py",
+    "loop.memory_window": "semantics/test_loop_memory.py",
+    "exit.loop": "semantics/test_nested_loops.py",
+    "iterator.source": "semantics/test_iterator.py",
+    "iterator.items": "semantics/test_iterator.py",
+    "iterator.expression": "semantics/test_iterator.py",
+    "iterator.max_concurrency": "semantics/test_iterator.py",
+    "iterator.on_item_error": "semantics/test_iterator_errors.py",
+    "iterator.on_empty": "semantics/test_iterator.py",
+    "iterator.condition": "semantics/test_iterator.py",
+    "aggregator.mode": "semantics/test_aggregator.py",
+    "aggregator.separator": "semantics/test_aggregator.py",
+    "aggregator.expression": "semantics/test_aggregator.py",
+    "subflow.file": "semantics/test_subflow.py",
+    "subflow.workflow": "semantics/test_subflow.py",
+}
+"""By setting (of every type, or of one), the file of tests that shows what it does."""
+_SAMPLING = ("model", "api_base", "temperature", "max_tokens", "seed")
+_SHOWN_HERE = {*_SAMPLING, "cache", "system", "prompt", "criteria", "iterator", "branches"}
+_SHOWN_HERE |= {"branches.name", "branches.description"}
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    for one in (annotation, *typing.get_args(annotation)):
+        if isinstance(one, type) and issubclass(one, BaseModel):
+            yield one
+        elif one is not annotation:
+            yield from _models(one)
+
+
+def _settings(prefix: str, model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        if name not in NodeConfig.model_fields:
+            yield f"{prefix}.{name}"
+            for inner in _models(field.annotation):
+                yield from _settings(f"{prefix}.{name}", inner)
+
+
+ALL = [setting for spec in builtin_registry() for setting in _settings(spec.type, spec.config)]
+
+
+@functools.cache
+def _words(file: str) -> frozenset[str]:
+    """What a file of tests says: its names, arguments and texts."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse((_ENGINE / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.keyword) and node.arg:
+            found.add(node.arg)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("setting", [*NodeConfig.model_fields, *ALL])
+def test_something_shows_what_a_setting_does(setting: str) -> None:
+    name, own = setting.rpartition(".")[2], setting.partition(".")[2].removeprefix("judge.")
+    file = SHOWN_ELSEWHERE.get(setting) or SHOWN_ELSEWHERE.get(name)
+    assert file is not None or own in _SHOWN_HERE, "write a test of what it does, and name its file above"
+    assert name in _words(file or f"semantics/{Path(__file__).name}")
+
+
+def test_nothing_is_named_that_is_no_setting() -> None:
+    names = {setting.rpartition(".")[2] for setting in ALL} | set(NodeConfig.model_fields)
+    assert [setting for setting in SHOWN_ELSEWHERE if setting not in ALL and setting not in names] == []
