@@ -49,7 +49,8 @@ def split_description(description: str) -> tuple[str, str]:
 
 
 def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[str]]:
-    """The templates of a folder (the program's own unless another is given), Self-Refine first, then the simplest.
+    """The templates of a folder (the program's own unless another is given), Self-Refine first, then those with a
+    loop, which is what the program is for; the simpler before the others.
 
     Returns:
         The templates, and a sentence for each that cannot be shown. Never fails.
@@ -75,5 +76,7 @@ def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[
     return sorted(templates, key=_order), problems
 
 
-def _order(template: Template) -> tuple[bool, int, str]:
-    return template.path.name != FIRST, len(template.workflow.nodes), template.title.casefold()
+def _order(template: Template) -> tuple[bool, bool, int, str]:
+    nodes = template.workflow.nodes
+    has_loop = any(node.type == "loop" for node in nodes)
+    return template.path.name != FIRST, not has_loop, len(nodes), template.title.casefold()
