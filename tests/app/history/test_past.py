@@ -27,6 +27,7 @@ from engine.document.builder import Builder
 from engine.document.files import dumps, save
 from engine.document.node_operations import RemoveNode, SetConfig
 from engine.document.operations import SetName
+from engine.models.base import Usage
 from engine.runner.events import AnyEvent
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
@@ -396,3 +397,28 @@ def test_a_history_that_is_locked_by_another_process_holds_up_the_run_and_not_th
         other.execute("ROLLBACK")
     ended(document, qtbot)
     assert store.find(document.session.run_id).status is RunStatus.COMPLETED
+
+
+def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothing(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    workflow = refine(2)
+    for name, value in (("prompt", "{{input == '' ? 'Nothing.' : 'Write.'}}"), ("cache", "always")):
+        workflow, _ = SetConfig("draft", (name,), value).apply(workflow)
+    document = window.documents.open_copy(workflow)
+    window.runs.run(document)
+    ended(document, qtbot)
+    picture = document.session.picture
+    assert picture is not None
+    first, second = (picture.nodes[f"loop[{index}].draft"] for index in range(2))
+    assert (first.state, second.state) == (NodeState.DONE, NodeState.CACHED)
+    assert (second.cost_usd, second.usage) == (0.0, Usage())
+    assert second.outputs["output"] == first.outputs["output"]
+    item = document.canvas.view.nodes["draft"].state
+    assert item is not None
+    assert item.shown.state is NodeState.CACHED
+    document.session.select(["draft"])
+    document.inspector.show_result()
+    qtbot.waitUntil(lambda: document.inspector.result.state.text() == "Done, taken from an earlier run")
+    assert "draft (iteration 2): taken from before" in " ".join(line.text for line in document.log.model.lines).lower()
