@@ -1,0 +1,84 @@
+"""Every template: a click on its card in the gallery, a click on Run, and it comes to its end in the window."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.runs.executions import NodeState
+from app.window.main_window import MainWindow
+from app.window.run_dialog import RunDialog
+from engine.bundled import templates_folder
+from tests.app.window.conftest import Script, ended
+
+LEFT: Final = Qt.MouseButton.LeftButton
+NAMES: Final = sorted(file.name.removesuffix(".loop.json") for file in templates_folder().glob("*.loop.json"))
+
+
+def said(node: str, *replies: Any) -> dict[str, Any]:
+    """What the model answers a node, call by call."""
+    return {"node": node, "replies": list(replies)}
+
+
+def as_json(**value: Any) -> dict[str, Any]:
+    return {"json": value}
+
+
+def judged(**scores: float) -> dict[str, Any]:
+    given = {"scores": scores} if scores else {"score": 9.0}
+    return as_json(reason="good", done=True, **given)
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"name": name, "arguments": arguments}]}
+
+
+RECORD: Final = {
+    "title": "Bookbinding",
+    "date": "12 May",
+    "place": "old print shop",
+    "leader": "Mara Lind",
+    "seats": 14,
+    "price": 35,
+}
+SCRIPTS: Final[dict[str, list[dict[str, Any]]]] = {
+    "agentic-search": [said("enough", as_json(branch="done", reason="enough"))],
+    "best-of-several": [{"node": "judge", "reply": judged(fit=9, fresh=9)}],
+    "calculator-agent": [said("calculator", call("finish", answer="12 boxes"))],
+    "classify": [said("classify", as_json(reason="broken", kind="complaint"))],
+    "code-review": [said("review", "LGTM"), {"node": "judge", "reply": judged()}],
+    "document-improvement": [{"node": "judge", "reply": judged(clear=9, tone=9, complete=9)}],
+    "multi-pass-extraction": [{"node": "extract", "reply": {"json": RECORD}}],
+    "negotiation": [said("seller", "AGREED: 165.")],
+    "refine-or-exit": [said("refiner", call("exit_loop"))],
+    "valid-json": [said("write", as_json(name="Pancakes", minutes=20, ingredients=["flour"]))],
+    "writer-and-critic": [said("critic", "APPROVED")],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs_from_the_gallery(window: MainWindow, script: Script, qtbot: QtBot, name: str) -> None:
+    script("words", *SCRIPTS.get(name, []))
+    card = next(card for card in window.gallery.cards if card.template.path.name == f"{name}.loop.json")
+    assert card.picture.isVisible()
+    QTest.mouseClick(card.button, LEFT)
+    qtbot.waitUntil(lambda: window.current is not None)
+    document = window.current
+    assert document is not None
+    QTest.mouseClick(window.run_bar.run, LEFT)
+    dialogs = window.findChildren(RunDialog)
+    if dialogs:  # a tool of it runs code, which is asked before
+        dialogs[0].code.click()
+        QTest.mouseClick(dialogs[0].run, LEFT)
+    ended(document, qtbot)
+
+    picture = document.session.picture
+    assert picture is not None
+    assert picture.status == "completed", picture.error
+    outputs = [node.id for node in document.session.workflow.nodes if node.type == "output"]
+    assert {picture.node(node).state for node in outputs} <= {NodeState.DONE, NodeState.SKIPPED}
+    assert picture.outputs
