@@ -1,0 +1,95 @@
+"""What the pictures show: workflows, and what the model in them answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.screenshot_summary import SUMMARIES
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+
+_THINKING_S: Final = 0.3
+
+_DRAFTS: Final = (
+    "Dear neighbours, on Sunday we have a picnic in the park. Please come. There will be food.",
+    (
+        "Dear neighbours, this Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
+        "something you like to eat; we bring lemonade and games."
+    ),
+    (
+        "Dear neighbours,\n\nthis Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
+        "a dish to share; there will be lemonade, games, and shade for whoever wants it. If it rains, we meet in the "
+        "hall.\n\n"
+        "We look forward to seeing you!"
+    ),
+)
+_ADVICE: Final = (
+    "Say when and where to meet, so that people can plan.",
+    "Say what happens if it rains.",
+    "Nothing is missing; it is warm and clear.",
+)
+_GENRES: Final = ("Story", "Poem", "Letter", "Report", "Song")
+_TITLES: Final = ("Outline", "Draft", "Facts", "Style", "Rhythm", "Gather", "Rewrite", "Shorten", "Polish")
+_STEPS: Final = (
+    ("Outline", "Draft"),
+    *(("Draft", critic) for critic in ("Facts", "Style", "Rhythm")),
+    *((critic, "Gather") for critic in ("Facts", "Style", "Rhythm")),
+    ("Gather", "Rewrite"),
+    ("Rewrite", "Shorten"),
+    ("Shorten", "Polish"),
+)
+ROWS: Final = "task\nInvite the neighbours to a picnic.\nThank the librarian who retires.\nAsk for quiet after ten.\n"
+"""A table whose rows are tasks."""
+
+
+def script(pause_s: float) -> dict[str, object]:
+    """What the model of the pictures answers; the second draft comes in pieces, with that pause between two."""
+    rules: list[dict[str, object]] = []
+    for node, texts in (("draft", _DRAFTS), ("critique", _ADVICE), ("rewrite", SUMMARIES)):
+        for iteration, text in enumerate(texts):
+            slow = pause_s if (node, iteration) == ("draft", 1) else 0.0
+            reply = {"text": text, "stream": 6, "chunk_delay_s": slow, "delay_s": _THINKING_S}
+            rules.append({"node": node, "iteration": iteration, "reply": reply})
+    rules.append({"node": "find_gaps", "reply": {"text": "Who read the book in the end?", "delay_s": _THINKING_S}})
+    price = {"input_usd_per_million_tokens": 0.15, "output_usd_per_million_tokens": 0.6}
+    return {"rules": rules, "default": _DRAFTS[1], "price": price}
+
+
+def sixty_nodes() -> Workflow:
+    """Sixty nodes: five loops side by side, whose results are weighed against each other."""
+    nodes: list[dict[str, object]] = [
+        {"id": "topic", "type": "input", "title": "Topic", "config": {"default": "A market in the rain"}},
+        {"id": "plan", "type": "llm", "title": "Plan", "config": {"prompt": "{{input}}"}},
+        {"id": "gather", "type": "transform", "title": "Gather", "config": {"template": "{{input}}"}},
+        {"id": "choose", "type": "llm", "title": "Choose", "config": {"prompt": "{{input}}"}},
+        {"id": "text", "type": "output", "title": "Text"},
+    ]
+    edges = [("topic.value", "plan.input"), ("gather.output", "choose.input"), ("choose.output", "text.value")]
+    for genre in _GENRES:
+        ids = {title: f"{genre}_{title.replace(' ', '_')}".casefold() for title in _TITLES}
+        loop, end = f"{genre}_loop".casefold(), f"{genre}_exit".casefold()
+        nodes.append({"id": loop, "type": "loop", "title": genre, "config": {"inject_feedback": False}})
+        for title, node in ids.items():
+            kind = ("transform", {"template": "{{input}}"}) if title == "Gather" else ("llm", {"prompt": "{{input}}"})
+            nodes.append({"id": node, "type": kind[0], "title": title, "config": kind[1]})
+        nodes.append({"id": end, "type": "exit", "title": "Exit", "config": {"loop": loop}})
+        edges += [("plan.output", f"{loop}.input"), (f"{loop}.body", f"{ids['Outline']}.input")]
+        edges += [(f"{ids[before]}.output", f"{ids[after]}.input") for before, after in _STEPS]
+        edges += [(f"{ids['Polish']}.output", f"{end}.input"), (f"{end}.output", "gather.input")]
+    wires = [{"from": start, "to": end} for start, end in edges]
+    return Workflow.model_validate({"name": "Sixty nodes", "nodes": nodes, "edges": wires})
+
+
+def approval_workflow() -> Workflow:
+    """A draft that a person approves before it goes out."""
+    flow = Builder("Approved letter")
+    task = flow.add("input", id="task", title="Task", default="Tell the neighbours of the picnic on Sunday.")
+    draft = flow.add("llm", id="draft", title="Draft", prompt="{{input}}")
+    check = flow.add("approval", id="check", title="May it go out?", message="May this go to all neighbours?")
+    sent = flow.add("output", id="sent", title="Sent")
+    kept = flow.add("output", id="kept_back", title="Kept back")
+    flow.connect(task["value"], draft["input"])
+    flow.connect(draft["output"], check["input"])
+    flow.connect(check["approved"], sent["value"])
+    flow.connect(check["rejected"], kept["value"])
+    return flow.build()
