@@ -23,6 +23,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.batch.batch_window import BatchWindow
 from app.bridge import EngineThread
 from app.history.fork_dialog import ForkDialog
 from app.runs.executions import NodeState
@@ -32,7 +33,8 @@ from app.theme.style import Style
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from benchmarks.processes import ROOT
-from benchmarks.screenshot_summary import SUMMARIES, summary_workflow
+from benchmarks.screenshot_scenes import ROWS, approval_workflow, script, sixty_nodes
+from benchmarks.screenshot_summary import summary_workflow
 from engine import dumps
 from engine.document.model import FILE_SUFFIX, Workflow
 
@@ -41,38 +43,9 @@ IMAGES: Final = ROOT / "docs" / "images"
 TEMPLATE: Final = ROOT / "templates" / "self-refine.loop.json"
 MOST_BYTES: Final = 250_000
 LOOKS: Final = (("dark", 1.0, "dark"), ("light", 1.0, "light"), ("dark", 1.5, "dark-150"))
+"""Theme, scale, and how the picture is called; every scene is drawn in each."""
 PATIENCE_MS: Final = 20_000
 SETTLE_MS: Final = 400
-THINKING_S: Final = 0.3
-
-_DRAFTS: Final = (
-    "Dear neighbours, on Sunday we have a picnic in the park. Please come. There will be food.",
-    (
-        "Dear neighbours, this Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
-        "something you like to eat; we bring lemonade and games."
-    ),
-    (
-        "Dear neighbours,\n\nthis Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
-        "a dish to share; there will be lemonade, games, and shade for whoever wants it. If it rains, we meet in the "
-        "hall.\n\n"
-        "We look forward to seeing you!"
-    ),
-)
-_ADVICE: Final = (
-    "Say when and where to meet, so that people can plan.",
-    "Say what happens if it rains.",
-    "Nothing is missing; it is warm and clear.",
-)
-_GENRES: Final = ("Story", "Poem", "Letter", "Report", "Song")
-_TITLES: Final = ("Outline", "Draft", "Facts", "Style", "Rhythm", "Gather", "Rewrite", "Shorten", "Polish")
-_STEPS: Final = (
-    ("Outline", "Draft"),
-    *(("Draft", critic) for critic in ("Facts", "Style", "Rhythm")),
-    *((critic, "Gather") for critic in ("Facts", "Style", "Rhythm")),
-    ("Gather", "Rewrite"),
-    ("Rewrite", "Shorten"),
-    ("Shorten", "Polish"),
-)
 
 
 class Studio:
@@ -110,19 +83,18 @@ class Studio:
     def play(self, name: str, pause_s: float) -> None:
         """Have runs take their replies from a script, streamed with a pause between two pieces."""
         file = Path(f"{name}.json")
-        file.write_text(json.dumps(_script(pause_s)), encoding="utf-8")
+        file.write_text(json.dumps(script(pause_s)), encoding="utf-8")
         self.preferences.set(default_model=f"scripted:{file}")
 
-    def take(self, name: str, widget: QWidget | None = None, looks: tuple[str, ...] = ("dark", "light")) -> None:
-        """Draw the window, or a part, in these looks."""
+    def take(self, name: str, widget: QWidget | None = None) -> None:
+        """Draw the window, or a part, in every look."""
         for theme, scale, suffix in LOOKS:
-            if suffix in looks:
-                self._style.choose(theme, scale)
+            self._style.choose(theme, scale)
+            settle(SETTLE_MS)
+            if self.window.current is not None:
+                self.window.current.canvas.fit_all()
                 settle(SETTLE_MS)
-                if self.window.current is not None:
-                    self.window.current.canvas.fit_all()
-                    settle(SETTLE_MS)
-                _keep((widget or self.window).grab().toImage(), self._images / f"{name}-{suffix}.png")
+            _keep((widget or self.window).grab().toImage(), self._images / f"{name}-{suffix}.png")
         self._style.choose("dark", 1.0)
 
     def close(self) -> None:
@@ -159,11 +131,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _draw(studio: Studio) -> None:
     window = studio.window
-    studio.take("gallery", looks=("dark", "light", "dark-150"))
-    studio.play("slow", 0.25)
+    studio.take("gallery")
+    studio.play("slow", 2.0)
     document = studio.open_template()
     document.session.select(["draft"])
-    studio.take("at-rest", looks=("dark", "light", "dark-150"))
+    studio.take("at-rest")
     window.runs.run(document)
     until(lambda: _is_streaming(document.session))
     window.drawer.unfold("iterations")
@@ -175,7 +147,7 @@ def _draw(studio: Studio) -> None:
     until(lambda: document.session.run is None)
     document.session.look_at("loop", 1)
     document.inspector.show_result()
-    studio.take("iteration", looks=("dark", "light", "dark-150"))
+    studio.take("iteration")
     document.session.look_at_latest()
     window.drawer.unfold("log")
     studio.take("log")
@@ -201,7 +173,9 @@ def _draw_parts(studio: Studio, document: Document) -> None:
     window.drawer.fold()
     _draw_iterations(studio)
     _draw_history(studio, document)
-    studio.open_workflow(_large())
+    _draw_question(studio)
+    _draw_batch(studio)
+    studio.open_workflow(sixty_nodes())
     studio.take("large")
 
 
@@ -213,13 +187,13 @@ def _draw_iterations(studio: Studio) -> None:
     until(lambda: document.session.run is None)
     window.drawer.unfold("iterations")
     document.session.look_at("loop", 2)
-    studio.take("panel-iterations", document.iterations, looks=("dark", "light", "dark-150"))
+    studio.take("panel-iterations", document.iterations)
     window.drawer.fold()
 
 
 def _draw_history(studio: Studio, document: Document) -> None:
     """The list of runs, a comparison, a fork before and after, and a run of the past."""
-    window, every = studio.window, ("dark", "light", "dark-150")
+    window = studio.window
     history, run_id = window.history, document.session.run_id
     window.tabs.show_document(document)
     history.compare_from(document, "loop[1]")
@@ -228,13 +202,13 @@ def _draw_history(studio: Studio, document: Document) -> None:
     until(lambda: compare.comparison is not None)
     compare.resize(1120, 560)
     compare.step(1)
-    studio.take("compare", compare, looks=every)
+    studio.take("compare", compare)
     compare.close()
     history.fork_from(document, "loop[1]")
     until(lambda: any(dialog.plan is not None for dialog in window.findChildren(ForkDialog)))
     (dialog,) = window.findChildren(ForkDialog)
     dialog.resize(920, 640)
-    studio.take("fork", dialog, looks=every)
+    studio.take("fork", dialog)
     dialog.run.click()
     until(lambda: window.current is not document)
     fork = window.current
@@ -243,7 +217,7 @@ def _draw_history(studio: Studio, document: Document) -> None:
     window.drawer.unfold("runs")
     until(lambda: history.panel.model.index_of(fork.session.run_id).isValid())
     history.panel.view.select([run_id])
-    studio.take("runs", looks=every)
+    studio.take("runs")
     window.drawer.fold()
     window.documents.drop(fork)
     window.documents.drop(document)
@@ -254,8 +228,41 @@ def _draw_history(studio: Studio, document: Document) -> None:
     window.drawer.unfold("iterations")
     past.session.look_at("loop", 1)
     settle(SETTLE_MS)
-    studio.take("past-run", looks=every)
+    studio.take("past-run")
     window.drawer.fold()
+
+
+def _draw_question(studio: Studio) -> None:
+    """A run that waits for a person."""
+    window = studio.window
+    document = studio.open_workflow(approval_workflow())
+    window.runs.run(document)
+    until(lambda: document.session.picture is not None and bool(document.session.picture.questions))
+    window.drawer.unfold("log")
+    document.session.select(["check"])
+    studio.take("question")
+    window.runs.stop(document)
+    until(lambda: document.session.run is None)
+    window.drawer.fold()
+
+
+def _draw_batch(studio: Studio) -> None:
+    """A table whose rows have been run."""
+    window = studio.window
+    table = Path("tasks.csv")
+    table.write_text(ROWS, encoding="utf-8")
+    document = studio.open_template()
+    window.runs.run_batch(document)
+    until(lambda: bool(window.findChildren(BatchWindow)))
+    (batch,) = window.findChildren(BatchWindow)
+    batch.resize(920, 640)
+    batch.show_table(table)
+    until(batch.start.isEnabled)
+    batch.run_batch()
+    until(lambda: batch.batch is not None)
+    until(lambda: batch.batch is None)
+    studio.take("batch", batch)
+    batch.close()
 
 
 def settle(milliseconds: int) -> None:
@@ -282,43 +289,6 @@ def _is_streaming(session: Session) -> bool:
         return False
     draft = picture.nodes.get("loop[1].draft")
     return draft is not None and draft.state is NodeState.RUNNING and len(draft.text) > 30
-
-
-def _script(pause_s: float) -> dict[str, object]:
-    rules: list[dict[str, object]] = []
-    for node, texts in (("draft", _DRAFTS), ("critique", _ADVICE), ("rewrite", SUMMARIES)):
-        for turn, text in enumerate(texts):
-            slow = pause_s if (node, turn) == ("draft", 1) else 0.0
-            reply = {"text": text, "stream": 6, "chunk_delay_s": slow, "delay_s": THINKING_S}
-            rules.append({"node": node, "iteration": turn, "reply": reply})
-    rules.append({"node": "find_gaps", "reply": {"text": "Who read the book in the end?", "delay_s": THINKING_S}})
-    price = {"input_usd_per_million_tokens": 0.15, "output_usd_per_million_tokens": 0.6}
-    return {"rules": rules, "price": price}
-
-
-def _large() -> Workflow:
-    """Sixty nodes: five loops side by side, whose results are weighed against each other."""
-    nodes: list[dict[str, object]] = [
-        {"id": "topic", "type": "input", "title": "Topic", "config": {"default": "A market in the rain"}},
-        {"id": "plan", "type": "llm", "title": "Plan", "config": {"prompt": "{{input}}"}},
-        {"id": "gather", "type": "transform", "title": "Gather", "config": {"template": "{{input}}"}},
-        {"id": "choose", "type": "llm", "title": "Choose", "config": {"prompt": "{{input}}"}},
-        {"id": "text", "type": "output", "title": "Text"},
-    ]
-    edges = [("topic.value", "plan.input"), ("gather.output", "choose.input"), ("choose.output", "text.value")]
-    for genre in _GENRES:
-        ids = {title: f"{genre}_{title.replace(' ', '_')}".casefold() for title in _TITLES}
-        loop, end = f"{genre}_loop".casefold(), f"{genre}_exit".casefold()
-        nodes.append({"id": loop, "type": "loop", "title": genre, "config": {"inject_feedback": False}})
-        for title, node in ids.items():
-            kind = ("transform", {"template": "{{input}}"}) if title == "Gather" else ("llm", {"prompt": "{{input}}"})
-            nodes.append({"id": node, "type": kind[0], "title": title, "config": kind[1]})
-        nodes.append({"id": end, "type": "exit", "title": "Exit", "config": {"loop": loop}})
-        edges += [("plan.output", f"{loop}.input"), (f"{loop}.body", f"{ids['Outline']}.input")]
-        edges += [(f"{ids[before]}.output", f"{ids[after]}.input") for before, after in _STEPS]
-        edges += [(f"{ids['Polish']}.output", f"{end}.input"), (f"{end}.output", "gather.input")]
-    wires = [{"from": start, "to": end} for start, end in edges]
-    return Workflow.model_validate({"name": "Sixty nodes", "nodes": nodes, "edges": wires})
 
 
 def _fewer_colours(image: QImage) -> QImage:

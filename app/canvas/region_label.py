@@ -224,11 +224,19 @@ class RegionLabel(QGraphicsItem):
             return
         font = QFont(fonts().small_bold)
         font.setPixelSize(round(size))
-        painter.setFont(font)
-        painter.setPen(look().colour("accent"))
-        room = QRectF(0, 4, self._room, size * 1.25)
+        metrics, height, inset = QFontMetricsF(font), size * 1.25, size / 3
         words = self.facts.title + (f" · {self.facts.current + 1} / {self.facts.total}" if self.facts.total else "")
-        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elided(QFontMetricsF(font), words, room.width()))
+        words = elided(metrics, words, self._room - 2 * inset)
+        # On the edge, as the pill is: inside, the states of the first cards would cover it.
+        body = QRectF(0, -height / 2, metrics.horizontalAdvance(words) + 2 * inset, height)
+        theme = look()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(pen(theme.colour("accent", 140), 1.0))
+        painter.setBrush(theme.colour("panel"))
+        painter.drawRoundedRect(body, height / 4, height / 4)
+        painter.setFont(font)
+        painter.setPen(theme.colour("accent"))
+        painter.drawText(body, Qt.AlignmentFlag.AlignCenter, words)
 
     def _paint_dot(self, painter: QPainter, index: int) -> None:
         """Filled: ended. A cross: failed. A ring: under way. Small: yet to come. With a ring around: looked at."""
