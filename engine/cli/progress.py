@@ -9,6 +9,7 @@ from typing import Final
 from engine.document.model import Workflow
 from engine.models.base import Usage
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START
+from engine.nodes.subflow import SUBFLOW
 from engine.runner.events import (
     AnyEvent,
     LoopCompleted,
@@ -25,7 +26,7 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
-from engine.runner.questions import CLOSING
+from engine.runner.questions import closes
 from engine.values import to_text
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -105,8 +106,10 @@ class Progress:
                 self._say(event.path, event.text, joined=True)
             case NodeRetrying():
                 self._say(event.path, f"again in {event.delay_s:.1f} s: {event.error}", joined=False)
+                self._stop_inside(event.path)
             case NodeCompleted() | NodeFailed():
                 self.at_work.pop(event.path, None)
+                self._stop_inside(event.path)
                 if event.node_type not in PAIR_BY_START:  # what a loop used, its nodes have told
                     self._count(event.usage, event.cost_usd)
             case RunNotKept():
@@ -121,16 +124,23 @@ class Progress:
     def _begin(self, path: str, node_type: str) -> None:
         if node_type == ITERATOR.start:
             self.iterators.add(path)
-        if node_type not in PAIR_BY_START:  # a loop has its bar
+        if (
+            node_type not in PAIR_BY_START and node_type != SUBFLOW
+        ):  # what is in them is told itself
             self.at_work[path] = NodeAtWork(node_type)
+
+    def _stop_inside(self, path: str) -> None:
+        """Nothing is at work any more in what is over: nodes that were stopped in it tell no end of their own."""
+        for inner in [inner for inner in self.at_work if inner.startswith((f"{path}[", f"{path}."))]:
+            del self.at_work[inner]
 
     def _ask(self, event: AnyEvent) -> None:
         if isinstance(event, NodeWaiting):
             self.questions[event.path] = event
-        elif isinstance(event, CLOSING):
-            self.questions.pop(event.path, None)
         elif isinstance(event, RunResumed):
             self.questions.clear()
+        elif self.questions:
+            self.questions = {path: asked for path, asked in self.questions.items() if not closes(event, path)}
 
     def _say(self, path: str, words: str, *, joined: bool) -> None:
         node = self.at_work.get(path)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from engine.errors import EngineError
 from engine.exits.base import EndedIteration
 from engine.exits.choose import values_tested
 from engine.exits.until import UNTIL, Until
 from engine.exits.verdict import score_of
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.nodes.iteration_note import IterationNote
-from engine.nodes.spec import NodeError
-from engine.runner.account import Account
+from engine.runner.account import Account, BudgetError
 from engine.runner.events import LoopIterationCompleted, LoopIterationStarted
+from engine.runner.failure import NodeFailure
 from engine.runner.frame import LoopFrame
 from engine.runner.level import Level, LoopExit
 from engine.runner.loop_state import Ended, LoopState
@@ -40,7 +41,7 @@ async def run_iteration(loop: LoopState, index: int, body_input: Value, *, is_to
 
     Raises:
         NodeFailure, BudgetError: A node of the body, or the judge, failed.
-        NodeError: It cannot be told whether the loop stops.
+        EngineError: It cannot be told whether the loop stops.
     """
     core, plan = loop.level.core, loop.plan
     if not is_told:
@@ -59,10 +60,13 @@ async def run_iteration(loop: LoopState, index: int, body_input: Value, *, is_to
         return ended, _known_reason(loop, run, ended)
     ended = _taken_up(loop, run, frame, body_input)
     ended.record.duration_s = time.perf_counter() - started
-    reason, failure = None, None
+    reason: str | None = None
+    failure: EngineError | None = None
     try:
         reason = await _decided(loop, run, ended)
-    except NodeError as error:
+    except (BudgetError, NodeFailure):  # of the judge, which is asked anew
+        raise
+    except EngineError as error:
         failure = error
     ended.record.usage, ended.record.cost_usd = run.level.account.usage, run.level.account.cost_usd
     ended.record.duration_s = time.perf_counter() - started

@@ -20,6 +20,17 @@ from engine.runner.events import (
 
 CLOSING: Final = (NodeAnswered, NodeCompleted, NodeFailed, NodeRetrying, NodeStarted)
 """Told at a node's path, each of these says that nothing waits there any more."""
+_OVER: Final = (NodeCompleted, NodeFailed, NodeRetrying)
+"""Told of a loop, an iterator or a subflow, each of these says that nothing waits in it any more."""
+
+
+def closes(event: AnyEvent, path: str) -> bool:
+    """Whether a question at a path waits no more once this is told."""
+    if isinstance(event, LoopIterationStarted):
+        return event.index == 0 and path.startswith(f"{event.path}[")  # a loop that begins anew
+    if isinstance(event, CLOSING) and event.path == path:
+        return True
+    return isinstance(event, _OVER) and path.startswith((f"{event.path}[", f"{event.path}."))
 
 
 def open_questions(past: Iterable[AnyEvent]) -> dict[str, NodeWaiting]:
@@ -28,10 +39,8 @@ def open_questions(past: Iterable[AnyEvent]) -> dict[str, NodeWaiting]:
     for event in past:
         if isinstance(event, NodeWaiting):
             waiting[event.path] = event
-        elif isinstance(event, CLOSING):
-            waiting.pop(event.path, None)
-        elif isinstance(event, LoopIterationStarted) and event.index == 0:  # a loop that begins anew
-            waiting = {path: asked for path, asked in waiting.items() if not path.startswith(f"{event.path}[")}
+        elif waiting:
+            waiting = {path: asked for path, asked in waiting.items() if not closes(event, path)}
     return waiting
 
 

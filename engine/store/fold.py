@@ -10,7 +10,7 @@ from engine.nodes.pairs import PAIR_BY_START
 from engine.runner import events
 from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
-from engine.runner.questions import CLOSING
+from engine.runner.questions import closes
 from engine.store.base import RunStatus, RunSummary
 
 
@@ -42,10 +42,10 @@ class RunFold:
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
-        if isinstance(event, CLOSING):
-            self.asking.discard(event.path)
-            if self.state is RunStatus.WAITING and not self.asking:
-                self.state = RunStatus.RUNNING
+        if self.asking:
+            self.asking = {path for path in self.asking if not closes(event, path)}
+        if self.state is RunStatus.WAITING and not self.asking:
+            self.state = RunStatus.RUNNING
 
     def summary(self, head: RunHead, *, is_held: bool, pinned: bool, size: int) -> RunSummary:
         """The run as lists show it.
