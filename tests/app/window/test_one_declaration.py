@@ -1,0 +1,98 @@
+"""Palette, card, form and history of a node type are made from its one declaration, a plugin's like the program's."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Final
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineThread
+from app.palette.rows import rows
+from app.session import Session
+from app.window.main_window import MainWindow
+from engine.document.model import Node, Workflow
+from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.spec import AnySpec
+from engine.runner.options import RunOptions
+
+EXAMPLE: Final = Path(__file__).parents[3] / "docs" / "example-plugin" / "loopwright_example" / "shorten.py"
+
+
+def shorten() -> AnySpec:
+    """The node type of the example plugin, read from its file."""
+    found = importlib.util.spec_from_file_location("shorten_of_the_example", EXAMPLE)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module.SHORTEN
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return builtin_registry().with_types([shorten()])
+
+
+def test_every_type_has_a_row_a_card_and_a_form_as_it_says(
+    window: MainWindow, engine_thread: EngineThread, registry: Registry
+) -> None:
+    workflow = Workflow(nodes=tuple(Node(id=spec.type, type=spec.type, title=spec.title) for spec in registry))
+    document = window.documents.open_past(Session(engine_thread, workflow, registry=registry))
+    offered = {row.title: row for row in rows(registry, ())}
+    ends = {"exit": "Loop and Exit", "aggregator": "Iterator", "loop": "Loop and Exit"}
+    for spec in registry:
+        assert ends.get(spec.type, spec.title) in offered or spec.title in offered, spec.type
+        facts = document.canvas.view.nodes[spec.type].facts
+        assert (facts.title, facts.icon, facts.category) == (spec.title, spec.icon, spec.category)
+        assert {port.name for port in facts.inputs} <= {port.name for port in spec.inputs(spec.config())}
+        assert facts.summary == spec.summary(spec.config())
+        document.session.select([spec.type])
+        form = document.inspector.page.form
+        shown = {
+            name: field.title
+            for name, field in spec.config.model_fields.items()
+            if not (isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("hidden"))
+        }
+        assert {name: field.title for name, field in form.fields.items()} == shown
+
+
+def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
+    window: MainWindow, engine_thread: EngineThread, registry: Registry, qtbot: QtBot
+) -> None:
+    raw = {
+        "nodes": [
+            {"id": "text", "type": "input", "config": {"default": "one two three four"}},
+            {"id": "short", "type": "shorten", "title": "Shorten"},
+            {"id": "out", "type": "output"},
+        ],
+        "edges": [
+            {"from": "text.value", "to": "short.input"},
+            {"from": "short.output", "to": "out.value"},
+        ],
+    }
+    document = window.documents.open_past(Session(engine_thread, Workflow.model_validate(raw), registry=registry))
+    session, card = document.session, document.canvas.view.nodes["short"]
+    assert card.facts.summary == "at most 50 words"
+    session.select(["short"])
+    row = document.inspector.page.form.row("words")
+    QTest.mouseClick(row.editor.main_widget, Qt.MouseButton.LeftButton)
+    row.editor.main_widget.selectAll()
+    QTest.keyClicks(row.editor.main_widget, "2")
+    QTest.keyClick(row.editor.main_widget, Qt.Key.Key_Return)
+    assert card.facts.summary == "at most 2 words"
+
+    session.start_run({}, RunOptions(registry=registry))
+    qtbot.waitUntil(lambda: session.run is None, timeout=10_000)
+    assert session.picture is not None
+    assert session.picture.outputs == {"out": "one two"}
+    document.inspector.show_result()
+    qtbot.waitUntil(lambda: "out:left_out" in document.inspector.result.parts)
+    parts = document.inspector.result.parts
+    assert parts["out:output"].content.view.text() == "one two"
+    assert parts["out:left_out"].content.view.text() == "2"
+    assert card.state.shown.line == "one two"
