@@ -22,23 +22,23 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.batch.budget_field import BudgetField
 from app.batch.columns_form import ColumnsForm
 from app.batch.live_batch import LiveBatch
 from app.batch.results_model import COLUMNS, ResultsModel
+from app.batch.summary_words import counted, summary_words
 from app.bridge import EngineThread
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, HintBar, PlainLabel, inset_number
 from app.window.choosers import Asker
 from app.worker import Worker
 from engine.batch.batch import CONCURRENCY_DEFAULT, BatchOptions, BatchResult
-from engine.batch.result import BatchSummary, RowResult
+from engine.batch.result import RowResult
 from engine.batch.rows import inputs_of_table
 from engine.batch.table import Table, read_table
 from engine.document.model import Workflow
 from engine.errors import EngineError
-from engine.models.base import Usage
 from engine.runner.declared import declared_inputs
-from engine.runner.words import money, tokens
 from engine.values import Value
 
 FILTER: Final = "CSV (*.csv);;JSON lines (*.jsonl);;All files (*)"
@@ -98,6 +98,7 @@ class BatchWindow(QDialog):
         self.concurrency.setValue(CONCURRENCY_DEFAULT)
         self.concurrency.setAccessibleName("Rows at once")
         inset_number(self.concurrency)
+        self.budget = BudgetField(self)
         self.bar = QProgressBar(self)
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName("Rows that have ended")
@@ -188,6 +189,7 @@ class BatchWindow(QDialog):
         form.addRow(PlainLabel("Inputs", self), self.form)
         form.addRow(PlainLabel("Results", self), _beside(self.target, self.choose_target))
         form.addRow(PlainLabel("Rows at once", self), _beside(self.concurrency, None))
+        form.addRow(PlainLabel("Budget", self), _beside(self.budget, None))
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
         buttons.addWidget(self.open)
@@ -218,7 +220,7 @@ class BatchWindow(QDialog):
         self.notice.hide()
         self.table = table
         self._folder = path.parent
-        self.source.set_full_text(f"{path.name} · {_counted(len(table.rows))}")
+        self.source.set_full_text(f"{path.name} · {counted(len(table.rows))}")
         self.model.show_rows([dict(row) for row in table.rows])
         self.bar.reset()
         self.progress.clear()
@@ -235,6 +237,7 @@ class BatchWindow(QDialog):
         options = BatchOptions(
             run=usual.run,
             concurrency=self.concurrency.value(),
+            budget_usd=self.budget.usd,
             out=self._out,
             store=usual.store,
             models=usual.models,
@@ -262,6 +265,9 @@ class BatchWindow(QDialog):
 
     def _end(self, result: BatchResult) -> None:
         self.summary.setText(summary_words(result.summary))
+        if result.summary.is_budget_spent:
+            self.notice.say("The budget is spent. Raise it and run again to go on; rows that are done stay.", "warning")
+            self.notice.show()
         self._let_go()
         self.run_ended.emit()
 
@@ -290,29 +296,8 @@ class BatchWindow(QDialog):
         self.start.setEnabled(not is_running and self.table is not None and not self.form.missing)
         self.stop.setEnabled(is_running)
         self.open.setEnabled(result is not None and bool(result.run_id))
-        for widget in (self.choose, self.form, self.choose_target, self.concurrency):
+        for widget in (self.choose, self.form, self.choose_target, self.concurrency, self.budget):
             widget.setEnabled(not is_running)
-
-
-def summary_words(summary: BatchSummary) -> str:
-    """What a batch came to, in two lines: the counts, and quality against iterations against cost."""
-    counts = [f"{summary.completed} of {_counted(summary.rows)} completed"]
-    counts += [f"{summary.reused} of them before"] if summary.reused else []
-    counts += [f"{summary.failed} failed"] if summary.failed else []
-    counts += [f"{summary.not_run} not run"] if summary.not_run else []
-    counts += [tokens(Usage(summary.tokens, 0)), money(None if summary.is_price_unknown else summary.cost_usd)]
-    groups = [
-        f"{group.iterations} iteration{'' if group.iterations == 1 else 's'}: {_counted(group.rows)}"
-        + ("" if group.mean_score is None else f", mean score {group.mean_score:.2f}")
-        + f", {money(group.mean_cost_usd)} each"
-        for group in summary.by_iterations
-        if group.iterations
-    ]
-    return "\n".join((" · ".join(counts), *groups))
-
-
-def _counted(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
 def _beside(widget: QWidget, button: QPushButton | None) -> QHBoxLayout:

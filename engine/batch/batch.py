@@ -40,6 +40,8 @@ class BatchOptions:
     Attributes:
         run: How each run is to be done; its budgets are those of one row. Its `models` and `store` are not used.
         concurrency: How many rows are under way at once.
+        budget_usd: What all rows together may spend, those that were done before included: once so much is spent, no
+            more rows are begun; those under way come to their end. No row alone may spend more. None: no limit.
         out: The file of results, `.jsonl` or CSV; None: none is written.
         store: The history, where runs are kept and found again; None: nowhere.
         name: What a person calls the batch; another name is another batch, and runs all rows anew.
@@ -49,6 +51,7 @@ class BatchOptions:
 
     run: RunOptions = field(default_factory=RunOptions)
     concurrency: int = CONCURRENCY_DEFAULT
+    budget_usd: float | None = None
     out: Path | None = None
     store: Store | None = None
     name: str = ""
@@ -103,6 +106,8 @@ class Batch:
         self._results: dict[str, RowResult] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
+        self._is_out_of_budget = False
+        self._run_options = _within(self.options.run, self.options.budget_usd)
         self._check()
 
     @property
@@ -130,7 +135,7 @@ class Batch:
         held = self.options.models()
         try:
             if self.options.executor is None:
-                prepare(self.workflow, self.rows[0].inputs, replace(self.options.run, models=held))
+                prepare(self.workflow, self.rows[0].inputs, replace(self._run_options, models=held))
             return await self._run(self._runner())
         finally:
             await held.close()
@@ -152,7 +157,8 @@ class Batch:
             if out is not None:
                 out.close(row.key for row in self.rows)
         ended = tuple(self._results[row.key] for row in self.rows if row.key in self._results)
-        return BatchResult(self.id, ended, summarize(ended, len(self.rows)))
+        summary = summarize(ended, len(self.rows), is_budget_spent=self._is_out_of_budget)
+        return BatchResult(self.id, ended, summary)
 
     async def _all_workers(self) -> None:
         """Wait for all of them; the first that fails stops the others, and its error is raised."""
@@ -171,9 +177,18 @@ class Batch:
 
     async def _work(self, waiting: deque[BatchRow], runner: RowRunner, out: ResultsFile | None) -> None:
         while waiting and not self._is_stopped:
+            if self._is_budget_spent:
+                self._is_out_of_budget = True
+                return
             row = waiting.popleft()
             self._on_begin(row)
             self._take(row, await runner.run(row), out)
+
+    @property
+    def _is_budget_spent(self) -> bool:
+        spent = sum(result.cost_usd or 0.0 for result in self._results.values())
+        budget = self.options.budget_usd
+        return budget is not None and spent > 0 and spent >= budget
 
     def _take(self, row: BatchRow, result: RowResult, out: ResultsFile | None) -> None:
         # A row may stand elsewhere in the table than when it was done.
@@ -186,8 +201,8 @@ class Batch:
     def _runner(self) -> RowRunner:
         options = self.options
         if options.executor is not None:
-            return ExecutorRows(self.workflow, options.run, options.executor, options.store)
-        return LocalRows(self.workflow, options.run, options.models, options.store)
+            return ExecutorRows(self.workflow, self._run_options, options.executor, options.store)
+        return LocalRows(self.workflow, self._run_options, options.models, options.store)
 
     def _results_file(self) -> ResultsFile | None:
         if self.options.out is None:
@@ -209,6 +224,13 @@ class Batch:
                 read_parameters(parameters, row.inputs)
             except EngineError as error:
                 raise TableError(f"Row {row.number}: {error.message}", error.remedy) from error
+
+
+def _within(run: RunOptions, budget_usd: float | None) -> RunOptions:
+    """How each run is to be done so that none of them alone spends more than all may."""
+    if budget_usd is None:
+        return run
+    return replace(run, budget_usd=budget_usd if run.budget_usd is None else min(run.budget_usd, budget_usd))
 
 
 async def run_batch(

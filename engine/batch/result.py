@@ -133,6 +133,7 @@ class BatchSummary:
         duration_s: Seconds at work, all rows together.
         mean_score: Of the completed rows that have a score; None where none has.
         by_iterations: The completed rows by their number of iterations, the fewest first.
+        is_budget_spent: Whether rows were not begun because the batch's budget was spent.
     """
 
     rows: int
@@ -146,18 +147,20 @@ class BatchSummary:
     duration_s: float
     mean_score: float | None
     by_iterations: tuple[IterationsGroup, ...]
+    is_budget_spent: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
         return {**asdict(self), "by_iterations": [asdict(group) for group in self.by_iterations]}
 
 
-def summarize(results: Iterable[RowResult], rows: int) -> BatchSummary:
+def summarize(results: Iterable[RowResult], rows: int, *, is_budget_spent: bool = False) -> BatchSummary:
     """What the rows that have ended come to.
 
     Args:
         results: What rows came to.
         rows: How many rows there are.
+        is_budget_spent: Whether rows were not begun because the batch's budget was spent.
     """
     ended = list(results)
     completed = [result for result in ended if result.status == "completed"]
@@ -178,6 +181,7 @@ def summarize(results: Iterable[RowResult], rows: int) -> BatchSummary:
         by_iterations=tuple(
             _group(count, [result for result in completed if result.iterations == count]) for count in counts
         ),
+        is_budget_spent=is_budget_spent,
     )
 
 

@@ -57,6 +57,10 @@ def batch_command(
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="How many rows are under way at once.")] = 4,
     model: ModelName = None,
     budget_usd: Annotated[
+        float | None,
+        typer.Option(min=0, callback=finite, metavar="USD", help="Once all rows have spent this, no more are begun."),
+    ] = None,
+    row_budget_usd: Annotated[
         float | None, typer.Option(min=0, callback=finite, metavar="USD", help="The most that each row may spend.")
     ] = None,
     budget_tokens: BudgetTokens = None,
@@ -82,6 +86,9 @@ def batch_command(
     Started again, it goes on: rows that are done, in OUT or in the history, are not run again. Ctrl+C stops it, and
     what is done is kept.
 
+    With --budget-usd it begins no more rows once all together have spent so much, and ends with 1. Those under way come
+    to their end. With a higher one it goes on.
+
     Example: loopwright batch self-refine tasks.csv -o results.csv --concurrency 8
     """
     from engine import Batch, BatchOptions, RunOptions, inputs_of_table, read_table
@@ -94,7 +101,7 @@ def batch_command(
     source = open_source(file)
     options = RunOptions(
         model=model,
-        budget_usd=budget_usd,
+        budget_usd=row_budget_usd,
         budget_tokens=budget_tokens,
         max_iterations_cap=max_iterations_cap,
         allow_unknown_price=allow_unknown_price,
@@ -114,6 +121,7 @@ def batch_command(
             how = BatchOptions(
                 run=options,
                 concurrency=concurrency,
+                budget_usd=budget_usd,
                 out=out,
                 store=kept,
                 name=name,

@@ -88,6 +88,10 @@ class BatchView:
         if is_stopped:
             err().line("Stopped. Start the same command again to go on.")
             return ExitCode.INTERRUPTED
+        if result.summary.is_budget_spent:
+            left = _rows(result.summary.not_run)
+            err().line(f"The budget is spent: {left} not begun. Start again with a higher --budget-usd to go on.")
+            return ExitCode.FAILED
         return ExitCode.FAILED if failed else ExitCode.DONE
 
     def _draw(self) -> None:
@@ -95,6 +99,10 @@ class BatchView:
             failed = f", {self._failed} failed" if self._failed else ""
             words = harmless(f"{self._under_way} under way{failed}, {money(self._cost)}")
             self._bar.update(self._task, completed=self._ended, words=words)
+
+
+def _rows(count: int) -> str:
+    return "1 row was" if count == 1 else f"{count} rows were"
 
 
 def _row_line(result: RowResult) -> str:
@@ -115,7 +123,7 @@ def write_summary(screen: Screen, summary: BatchSummary) -> None:
     if summary.failed:
         counts.append(f"{summary.failed} failed")
     if summary.not_run:
-        counts.append(f"{summary.not_run} not run")
+        counts.append(f"{summary.not_run} not run" + (" (budget spent)" if summary.is_budget_spent else ""))
     screen.line(f"{', '.join(counts)}.", style="bold")
     price = money(summary.cost_usd) + (" and rows of unknown price" if summary.is_price_unknown else "")
     used = tokens(Usage(summary.tokens, 0))

@@ -216,3 +216,26 @@ def test_the_menu_opens_it_and_a_row_opens_its_run(window: MainWindow, tmp_path:
     assert shown.windowTitle() == "Run for a table · Self-Refine"
     assert list(shown.form.choices) == ["task"]
     shown.close()
+
+
+def test_a_batch_ends_at_its_budget_and_goes_on_when_it_is_raised(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    price = {"input_usd_per_million_tokens": 0, "output_usd_per_million_tokens": 1e6}
+    workflow = around(llm("draft", max_tokens=2), edges="loop -> draft -> exit", max_iterations=1)
+    window = open_batch({"default": "Fine.", "price": price}, workflow)
+    assert (window.budget.usd, window.budget.text()) == (None, "No limit")
+    load(window, table(tmp_path), qtbot)
+    window.concurrency.setValue(1)
+    window.budget.setValue(1000)
+    run(window, qtbot)
+    each = window.model.result_at(window.model.index(0, 0)).cost_usd
+    assert states(window) == ["completed"] * 3
+    load(window, table(tmp_path, "text\nhail\nfog\ndew\n"), qtbot)
+    window.budget.setValue(each * 1.1)
+    run(window, qtbot)
+    assert "not run (budget spent)" in window.summary.text()
+    assert window.notice.isVisible()
+    assert "Raise it and run again" in window.notice.accessibleName()
+    window.budget.setValue(1000)
+    run(window, qtbot)
+    assert sorted(states(window)) == ["completed", "done before", "done before"]
+    assert not window.notice.isVisible()

@@ -254,3 +254,48 @@ async def test_a_file_that_can_no_longer_be_written_ends_the_batch(tmp_path: Pat
         with pytest.raises(TableError, match="No space left on device"):
             await batch.run()
     assert models.open == 0
+
+
+CENTS = {"price": Price(0.0, 0.01), "usage": Usage(10, 5)}
+
+
+def five_cents() -> Any:
+    """A workflow of one call, which costs five cents and is reckoned to cost as much."""
+    return flow(entry(), llm("draft", max_tokens=5), result(), edges="text -> draft -> out")
+
+
+async def test_no_row_is_begun_once_the_budget_of_the_batch_is_spent():
+    outcome = await play(Models("fine", **CENTS), five_cents(), concurrency=1, budget_usd=0.1)
+    summary = outcome.summary
+    assert [row.row for row in outcome.rows] == [1, 2]
+    assert (summary.completed, summary.not_run, summary.is_budget_spent) == (2, 2, True)
+    assert summary.cost_usd == pytest.approx(0.1)
+
+
+async def test_a_batch_whose_budget_was_spent_goes_on_with_a_higher_one():
+    kept, models = MemoryStore(), Models("fine", **CENTS)
+    for budget, done in ((0.05, 1), (0.05, 1), (0.15, 3), (9.0, 4)):
+        outcome = await play(models, five_cents(), store=kept, concurrency=1, budget_usd=budget)
+        assert (outcome.summary.completed, outcome.summary.is_budget_spent) == (done, done < 4)
+    assert models.asked == dict.fromkeys("abcd", 1)
+
+
+async def test_what_the_file_of_results_has_counts_into_the_budget(tmp_path: Path):
+    models = Models("fine", **CENTS)
+    for _ in range(2):
+        outcome = await play(models, five_cents(), out=tmp_path / "out.csv", concurrency=1, budget_usd=0.1)
+        assert (outcome.summary.completed, outcome.summary.is_budget_spent) == (2, True)
+    assert len(models.model.calls) == 2
+
+
+async def test_one_row_alone_cannot_spend_more_than_the_batch_may():
+    loop = {"edges": "loop -> draft -> exit", "max_iterations": 50}
+    workflow = around(llm("draft", max_tokens=5), **loop)
+    outcome = await play(Models("x", **CENTS), workflow, concurrency=1, budget_usd=0.12)
+    assert outcome.rows[0].cost_usd == pytest.approx(0.1)
+    assert outcome.rows[0].exit_reason == "budget"
+
+
+async def test_rows_that_cost_nothing_spend_no_budget():
+    outcome = await play(Models("long enough"), budget_usd=0.0)
+    assert (outcome.summary.completed, outcome.summary.is_budget_spent) == (4, False)

@@ -117,3 +117,21 @@ def test_a_batch_that_was_broken_off_goes_on_by_the_same_command(program: Progra
     assert results(out)[0] == first
     listed = json.loads(program("runs", "--json").out)["runs"]
     assert sorted(run["run_id"] for run in listed) == sorted(row["run_id"] for row in results(out))
+
+
+def test_a_batch_stops_at_its_budget_and_goes_on_with_a_higher_one(program: Program, tmp_path: Path):
+    price = {"input_usd_per_million_tokens": 0, "output_usd_per_million_tokens": 1e6}
+    model = scripted(tmp_path, {"default": "Good.", "price": price})
+    rows = table(tmp_path, *"abcd")
+    document = refine(1)
+    for node in document["nodes"]:
+        node["config"] |= {"max_tokens": 2} if node["type"] == "llm" else {}
+    arguments = ("batch", write(tmp_path, document), rows, "-m", model, "--concurrency", 1, "--json", "--budget-usd")
+    cost = program(*arguments, 1000, "--name", "first").json["summary"]["cost_usd"] / 4
+    ended = program(*arguments, cost * 1.5)
+    assert (ended.code, ended.json["summary"]["is_budget_spent"]) == (1, True)
+    done = ended.json["summary"]["completed"]
+    assert ended.err.startswith(f"The budget is spent: {4 - done} rows were not begun.")
+    again = program(*arguments, cost * 9)
+    assert (again.code, again.json["summary"]["completed"]) == (0, 4)
+    assert again.json["summary"]["reused"] == done
