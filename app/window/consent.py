@@ -62,16 +62,20 @@ class Consent(QObject):
             workflow: The document as it ran.
             go_on: What to do then.
         """
-        reach = reach_in(analyse(workflow))
-        if not reach:
-            go_on()
-            return
 
         def trusted() -> None:
             self.remember(workflow)
             go_on()
 
-        self._worker.ask(partial(is_approved, workflow), partial(self._answered, name, reach, trusted))
+        def look() -> tuple[Reach, bool]:
+            reach = reach_in(analyse(workflow))
+            return reach, not reach or is_approved(workflow)
+
+        def answered(found: tuple[Reach, bool]) -> None:
+            reach, is_known = found
+            self._answered(name, reach, trusted if reach else go_on, is_known)
+
+        self._worker.ask(look, answered)
 
     def remember(self, workflow: Workflow) -> None:
         """Note that what a document says is the person's own work, or trusted."""

@@ -69,13 +69,19 @@ class GoingOn(QObject):
     def _resume(self, summary: RunSummary) -> None:
         opened = open_document(summary, self._window.documents.all)
 
-        def asked(standing: Standing) -> None:
+        def look(store: Store) -> tuple[Standing, Needs]:
+            standing = look_before(store, summary, opened)
+            return standing, needs_of(standing.ran)
+
+        def asked(found: tuple[Standing, Needs]) -> None:
+            standing, needs = found
+
             def go_on(document: Workflow | None) -> None:
                 if document is None:
                     retry = bool(standing.calls)
                     self._permitting(
                         summary,
-                        standing.ran,
+                        needs,
                         standing.budget,
                         lambda allowed: self._go_on(summary, allowed, retry_in_flight=retry),
                     )
@@ -84,13 +90,10 @@ class GoingOn(QObject):
 
             ask_before(self._window, standing, go_on)
 
-        self._ask(lambda store: look_before(store, summary, opened), asked)
+        self._ask(look, asked)
 
-    def _permitting(
-        self, run: RunSummary, workflow: Workflow, budget: Budget, then: Callable[[Permissions], object]
-    ) -> None:
+    def _permitting(self, run: RunSummary, needs: Needs, budget: Budget, then: Callable[[Permissions], object]) -> None:
         """Ask what a run is allowed that goes on: where its tools would use anything, or its budget may be spent."""
-        needs = needs_of(workflow)
         if run.status is not RunStatus.FAILED:
             budget = Budget()
         if not needs and not budget:
@@ -118,18 +121,19 @@ class GoingOn(QObject):
             document.session.refused.emit("Only a run that is kept can be forked. Run the workflow again, then fork.")
             return
 
-        def read(store: Store) -> tuple[RunSummary, ForkPlace, Budget]:
+        def read(store: Store) -> tuple[RunSummary, ForkPlace, Needs, Budget]:
             found = read_place(store, run_id, place)
-            return store.find(run_id), found, budget_of(store, run_id, found.structure.workflow)
+            ran = found.structure.workflow
+            return store.find(run_id), found, needs_of(ran), budget_of(store, run_id, ran)
 
         def trusted() -> None:
             self._ask(read, self._ask_for_fork)
 
         self._trusting(run_id, trusted)
 
-    def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace, Budget]) -> None:
-        run, place, budget = found
-        boxes = self._boxes(run, needs_of(place.structure.workflow), budget)
+    def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace, Needs, Budget]) -> None:
+        run, place, needs, budget = found
+        boxes = self._boxes(run, needs, budget)
         names = partial(model_names, self._window.preferences)
         dialog = ForkDialog(self._history.access, run.run_id, place, names, boxes, self._window)
         dialog.wanted.connect(lambda plan: self._run_fork(plan, boxes.allowed))
@@ -157,11 +161,12 @@ class GoingOn(QObject):
             page = self._fork_page(summary, "", document)
             self._history.run_in_page(page, lambda: resume_with(store, summary.run_id, document, options))
 
-        def runs(_plan: object) -> None:
-            self._permitting(summary, document, budget, go_on)
+        def look(_store: Store) -> Needs:
+            build(document)  # where it does not run, there is no tab for it
+            return needs_of(document)
 
         def trusted() -> None:
-            self._ask(lambda _store: build(document), runs)  # where it does not run, there is no tab for it
+            self._ask(look, lambda needs: self._permitting(summary, needs, budget, go_on))
 
         self._consent.before_going_on(document.name or summary.run_id, document, trusted)
 
