@@ -19,6 +19,7 @@ from engine.document.model import Workflow
 from engine.store import RunStatus, Store
 from engine.values import Value
 from tests.app.history.conftest import MakeWindow, close
+from tests.app.history.kept import run_kept
 from tests.app.window.conftest import Script, answer, ended, question
 from tests.app.window.conftest import press as press_in
 
@@ -135,6 +136,23 @@ def test_a_tool_is_called_only_where_the_person_lets_it(
     assert document.session.picture is not None
     (called,) = document.session.picture.node("agent").tool_calls
     assert called.error.startswith("A person refused this call.") is not made
+
+
+def test_a_kept_run_shows_what_its_agent_did(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+    call = {"text": "I look.", "tool_calls": [{"name": "search_files", "arguments": {"query": "sea"}}]}
+    script = tmp_path / "agent.json"
+    script.write_text(json.dumps({"rules": [{"node": "agent", "replies": [call, "Nothing there."]}]}))
+    run_id = run_kept(store, agent(tools=["search_files"]), f"scripted:{script}")
+    window.history.open_run(run_id)
+    qtbot.waitUntil(lambda: window.current is not None and window.current.session.run_id == run_id, timeout=10_000)
+    document = window.current
+    assert document is not None
+    document.session.select(["agent"])
+    document.inspector.show_result()
+    qtbot.waitUntil(lambda: "steps" in document.inspector.result.parts, timeout=10_000)
+    steps = document.inspector.result.parts["steps"].content.view.text()
+    assert steps.startswith("Turn 1\nI look.\n→ search_files(query: sea)\n= ")
+    assert document.canvas.view.nodes["agent"].state.shown.line == "Nothing there."
 
 
 def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_day(

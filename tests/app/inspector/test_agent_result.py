@@ -15,6 +15,7 @@ from app.runs.picture import RunPicture
 from app.runs.stopping import why
 from engine.document.builder import Builder
 from engine.document.model import Workflow
+from engine.document.node_operations import SetConfig
 from engine.models.base import Usage
 from engine.nodes.registry import builtin_registry
 from engine.plan.structure import analyse
@@ -140,6 +141,27 @@ def test_a_judge_is_told_score_by_score_with_its_reason_and_the_best_is_named(
     assert shown(bench)["out:exit_reason"] == "max_iterations"
     bench.session.look_at("loop", 0)
     assert shown(bench)["judge:0"].startswith("Not done, score 8 of 10\nclarity: 9 (weight 2)")
+
+
+def test_what_is_named_in_the_state_is_told_in_each_iteration(open_inspector: OpenInspector, tmp_path: Path) -> None:
+    flow = judged()
+    named, _ = SetConfig("draft", ("output_key",), "current_document").apply(flow)
+    named, _ = SetConfig("loop", ("exit_condition",), "max_iterations").apply(named)
+    named, _ = SetConfig("draft", ("prompt",), "Before: {{state.current_document}}. Write: {{input}}").apply(named)
+    script = tmp_path / "script.json"
+    verdict = {"reason": "r", "done": False, "scores": {"clarity": 1, "good_length": 1}}
+    rules = [{"node": "draft", "replies": ["one", "two"]}, {"node": "judge", "reply": {"json": verdict}}]
+    script.write_text(json.dumps({"rules": rules}))
+    bench = open_inspector(named)
+    bench.select("draft")
+    bench.inspector.show_result()
+    bench.run(script, task="the sea")
+
+    for index, (before, given) in enumerate((("Before: . ", "one"), ("Before: one. ", "two"))):
+        bench.session.look_at("loop", index)
+        assert bench.inspector.result.facts.text().endswith(" · state.current_document")
+        assert shown(bench)["call:1:reply"] == given
+        assert shown(bench)["call:1:0"].startswith(before)
 
 
 def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
