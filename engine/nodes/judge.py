@@ -52,6 +52,15 @@ class Criterion(BaseModel):
 class JudgeConfig(ModelFields):
     """Settings of a loop's judge."""
 
+    model: str | None = Field(
+        default=None,
+        title="Model",
+        description=(
+            "Which model judges. Empty: the workflow's own, which is lenient where it wrote what it judges; "
+            "another one sees more."
+        ),
+        json_schema_extra={"widget": "model"},
+    )
     criteria: str = Field(
         default="",
         title="Criteria",

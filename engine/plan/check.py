@@ -15,6 +15,7 @@ from engine.nodes.loop import range_problem
 from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.registry import Registry
+from engine.nodes.spec import Category, ModelChoice
 from engine.plan.config_words import config_faults
 from engine.plan.exit_loop import exit_loop_problems
 from engine.plan.names import name_problems
@@ -46,6 +47,7 @@ def check_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERA
         *exit_loop_problems(structure),
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
+        *_judge_problems(structure),
         *_part_problems(structure, max_iterations_cap),
     ]
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}
@@ -120,6 +122,33 @@ def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
         fault = range_problem(resolved.config.max_iterations, cap)
         if fault is not None:
             yield Problem(fault.code, fault.message, fault.remedy, fault.severity, node=resolved.id, field=fault.field)
+
+
+def _judge_problems(structure: Structure) -> Iterator[Problem]:
+    """Where a judge was given the very model that writes what it judges."""
+    usual = structure.workflow.settings.get("model")
+    for loop, body in structure.bodies.items():
+        config = structure.resolution.nodes[loop].config
+        judge = config.judge if isinstance(config, LoopConfig) and config.has_judge else None
+        if judge is None or not judge.model:
+            continue
+        nodes = (structure.resolution.nodes[node] for node in structure.order if node in body.nodes)
+        writers = (node for node in nodes if node.spec.category is Category.AI)
+        same = (node.id for node in writers if _is_model(judge.choice, node.spec.model(node.config), usual))
+        if writer := next(same, None):
+            yield Problem(
+                "judge-is-writer",
+                f'The judge has the model of "{writer}", whose work it judges: {shown(judge.model, 60)}.',
+                "Models are lenient with their own work: choose another one for the judge, or leave it so knowingly.",
+                Severity.WARNING,
+                node=loop,
+                field="judge.model",
+            )
+
+
+def _is_model(choice: ModelChoice, other: ModelChoice | None, usual: object) -> bool:
+    """Whether a node calls that model; one that names none calls the workflow's own."""
+    return other is not None and (choice.name, choice.api_base) == (other.name or usual, other.api_base)
 
 
 def _part_problems(structure: Structure, cap: int) -> Iterator[Problem]:

@@ -36,6 +36,7 @@ def _nodes(*more: dict[str, Any], key: dict[str, Any] | None = None) -> list[dic
     return [{"id": "text", "type": "input", **(key or {})}, {"id": "out", "type": "output"}, *more]
 
 
+_JUDGED = {"exit_condition": "judge", "judge": {"criteria": "Good.", "model": "a/b"}}
 _EDGE = {"from": "text.value", "to": "out.value"}
 _OVERLAPPING = {
     "text": "input",
@@ -120,6 +121,10 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         {"node": "a", "field": "may_exit_loop"},
     ),
     "exit-loop-outside": (in_a_row(("agent", {"tools": ["exit_loop"]})), {"node": "n", "field": "tools"}),
+    "judge-is-writer": (
+        document(looped(_JUDGED, a=("llm", {"model": "a/b"})), *LOOPED),
+        {"node": "loop", "field": "judge.model"},
+    ),
     "no-criteria": (
         in_a_row("router", "text.value -> n.input", "n.done -> out.value"),
         {"node": "n", "field": "criteria"},
@@ -304,5 +309,13 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
 }
 
 WARNINGS = frozenset(
-    {"newer-version", "unknown-key", "no-output", "unknown-config-key", "iterations-clamped", "no-effect"}
+    {
+        "newer-version",
+        "unknown-key",
+        "no-output",
+        "unknown-config-key",
+        "iterations-clamped",
+        "no-effect",
+        "judge-is-writer",
+    }
 )

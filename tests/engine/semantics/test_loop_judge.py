@@ -182,3 +182,25 @@ async def test_a_judge_of_a_loop_that_is_asked_for_the_count_only_gives_scores()
     assert played.loop.exit_reason == "max_iterations"
     assert played.out == "2"
     assert played.loop.returned == 1
+
+
+@pytest.mark.parametrize(
+    ("judge", "writer", "usual", "is_hinted"),
+    [
+        ({"model": "a/b"}, {"model": "a/b"}, None, True),
+        ({"model": "a/b"}, {}, "a/b", True),
+        ({"model": "a/b"}, {"model": "a/c"}, "a/b", False),
+        ({"model": "a/b"}, {"model": "a/b", "api_base": "http://localhost:1/v1"}, None, False),
+        ({}, {"model": "a/b"}, "a/b", False),
+    ],
+)
+def test_it_is_hinted_at_where_the_judge_was_given_the_model_that_writes(
+    judge: dict[str, Any], writer: dict[str, Any], usual: str | None, is_hinted: bool
+) -> None:
+    config: Any = {"exit_condition": "judge", "judge": {"criteria": "It rhymes.", **judge}}
+    workflow = around(llm("draft", **writer), edges="loop -> draft -> exit", **config)
+    workflow = workflow.model_copy(update={"settings": {} if usual is None else {"model": usual}})
+
+    problems = [(problem.code, problem.node, problem.field) for problem in validate(workflow)]
+
+    assert problems == ([("judge-is-writer", "loop", "judge.model")] if is_hinted else [])
