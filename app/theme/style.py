@@ -77,14 +77,13 @@ class Style(QObject):
         alone = [widget for widget in application.topLevelWidgets() if widget.parentWidget() is None]
         windows = [widget for widget in alone if isinstance(widget, QMainWindow)]
         shown = [widget for widget in alone if widget.isVisible()]
-        if shown and all(isinstance(widget, QMainWindow) for widget in shown) and application.styleSheet():
-            new = "" if sheet == application.styleSheet() else sheet
-        else:
-            new = ""
+        if not (shown and all(isinstance(widget, QMainWindow) for widget in shown) and application.styleSheet()):
             application.setStyleSheet(sheet)
+            windows = [window for window in windows if window.styleSheet()]
+        # A sheet of its own is never taken off: fonts would stay as they were when another is put on after that.
         for window in windows:
-            if window.styleSheet() != new:
-                window.setStyleSheet(new)
+            if window.styleSheet() != sheet:
+                window.setStyleSheet(sheet)
 
 
 def style() -> Style:

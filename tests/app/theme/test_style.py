@@ -180,8 +180,20 @@ def test_main_windows_that_are_seen_wear_another_theme_themselves(qtbot: QtBot, 
     assert application.styleSheet() == of_dark
     assert ground_of(field) == ground_of(inner) == LIGHT.field
     style.choose("dark")
-    assert window.styleSheet() == ""
     assert ground_of(field) == ground_of(inner) == DARK.field
+
+
+def test_texts_of_a_main_window_grow_also_after_the_first_look_came_back(qtbot: QtBot, style: Style) -> None:
+    """A sheet that had been taken off a window and put on again left buttons and menus with small texts."""
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    button, menu = QPushButton("Run", window), window.menuBar()
+    window.show()
+    for theme, scale in (("light", 1.0), ("dark", 1.0), ("dark", 1.5)):
+        style.choose(theme, scale)
+    assert button.fontInfo().pixelSize() == menu.fontInfo().pixelSize() == round(13 * 1.5)
+    style.choose("dark", 1.0)
+    assert button.fontInfo().pixelSize() == menu.fontInfo().pixelSize() == 13
 
 
 def test_a_widget_on_its_own_follows_beside_a_main_window(qtbot: QtBot, style: Style) -> None:
