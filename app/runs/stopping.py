@@ -13,14 +13,15 @@ from engine.document.model import Workflow
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.registry import Registry
+from engine.plan.parts import node_at
 from engine.runner.events import LoopIterationCompleted
 from engine.store.stopping import loop_config, why_stopped
 from engine.values import Value
 
 
-def unit_of(workflow: Workflow, loop_id: str) -> str:
-    """What to call one pass through the body: `item` of an iterator, `iteration` of a loop."""
-    node = workflow.nodes_by_id.get(loop_id)
+def unit_of(workflow: Workflow, path: str) -> str:
+    """What to call one pass through the body of what is at a path: `item` of an iterator, `iteration` of a loop."""
+    node = node_at(workflow, path)
     return "item" if node is not None and node.type == ITERATOR.start else "iteration"
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from app.runs.executions import node_of, steps_of
 from app.runs.picture import RunPicture
-from app.runs.stopping import sentence
+from app.runs.stopping import sentence, unit_of
 from engine.document.model import Workflow
 from engine.document.wording import one_line
+from engine.nodes.pairs import ITERATOR
 from engine.runner.events import (
     AnyEvent,
     BudgetWarning,
@@ -43,7 +44,7 @@ from engine.values import to_text
 MOST_LINES: Final = 10_000
 """The most lines that a log keeps; the oldest go."""
 PREVIEW: Final = 120
-_INDEX: Final = re.compile(r"\[(\d+)\]")
+_LOOPS: Final = re.compile(r"(\w+)\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class LogWriter:
 
     def __init__(self, workflow: Workflow | None = None) -> None:
         self._workflow = workflow or Workflow()
-        self._titles = titles_of(workflow)
+        self._titles, self._iterators = titles_of(workflow), iterators_of(workflow)
         # Of loops only.
         self._loops = RunPicture({})
 
@@ -88,7 +89,7 @@ class LogWriter:
         if isinstance(event, LoopIterationStarted | LoopIterationCompleted | LoopCompleted):
             self._loops.apply(event)
         for level, text in self._told(event):
-            where = f"{place(event.path, self._titles)}: " if event.path else ""
+            where = f"{place(event.path, self._titles, self._iterators)}: " if event.path else ""
             yield LogLine(event.time, node, level, where + " ".join(text.split()))
 
     def _told(self, event: AnyEvent) -> Iterator[tuple[str, str]]:
@@ -109,11 +110,13 @@ class LogWriter:
             case NodeRetrying():
                 yield "warning", f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}"
             case LoopIterationCompleted():
-                yield "info", iteration_line(event, self._loops.loops[event.path].total)
+                unit = unit_of(self._workflow, event.path)
+                yield "info", iteration_line(event, self._loops.loops[event.path].total, unit)
                 yield from (("warning", warning) for warning in event.warnings)
             case LoopCompleted():
                 loop = self._loops.loops[event.path]
-                yield "info", sentence(loop, loop_config(self._workflow, event.path))
+                unit = unit_of(self._workflow, event.path)
+                yield "info", sentence(loop, loop_config(self._workflow, event.path), unit=unit)
                 yield from (("warning", warning) for warning in event.warnings)
             case BudgetWarning():
                 yield "warning", f"most of the budget is spent: {spent(event.spent, event.limit, event.unit)}"
@@ -182,17 +185,25 @@ def titles_of(workflow: Workflow | None) -> dict[str, str]:
     return {node.id: node.title for node in workflow.nodes if node.title} if workflow is not None else {}
 
 
-def place(path: str, titles: Mapping[str, str] | None = None) -> str:
-    """A place in a run for people: `loop[2].draft` is `Draft (iteration 3)`."""
+def iterators_of(workflow: Workflow | None) -> frozenset[str]:
+    """The ids of a document's iterators."""
+    nodes = workflow.nodes if workflow is not None else ()
+    return frozenset(node.id for node in nodes if node.type == ITERATOR.start)
+
+
+def place(path: str, titles: Mapping[str, str] | None = None, iterators: Collection[str] = ()) -> str:
+    """A place in a run for people: `loop[2].draft` is `Draft (iteration 3)`, in an iterator `Draft (item 3)`."""
     node, inside = steps_of(path)
     node = " › ".join([(titles or {}).get(node, node), *([inside] if inside else [])])
-    numbers = [str(int(index) + 1) for index in _INDEX.findall(path)]
-    return f"{node} (iteration {'.'.join(numbers)})" if numbers else node
+    loops = _LOOPS.findall(path)
+    numbers = ".".join(str(int(index) + 1) for _, index in loops)
+    unit = "item" if all(loop in iterators for loop, _ in loops) else "iteration"
+    return f"{node} ({unit} {numbers})" if numbers else node
 
 
-def iteration_line(event: LoopIterationCompleted, total: int | None) -> str:
+def iteration_line(event: LoopIterationCompleted, total: int | None, unit: str = "iteration") -> str:
     """One iteration on one line: `iteration 2 of 3 · continue · similarity 0.81 · $0.0012 · its first words`."""
-    parts = [f"iteration {event.index + 1}" + (f" of {total}" if total else ""), *iteration_facts(event)]
+    parts = [f"{unit} {event.index + 1}" + (f" of {total}" if total else ""), *iteration_facts(event)]
     return " · ".join([*parts, one_line(to_text(event.result), PREVIEW)])
 
 

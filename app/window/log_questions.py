@@ -28,7 +28,7 @@ from app.theme.icons import ThemedIcon
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
-from app.window.log_lines import place, titles_of
+from app.window.log_lines import iterators_of, place, titles_of
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.runner.events import NodeWaiting
@@ -269,7 +269,8 @@ class Questions(QFrame):
 
     def title(self, path: str) -> str:
         """What to call a place in the run: the node's title, and its iteration."""
-        return place(path, titles_of(self._session.run_workflow))
+        ran = self._session.run_workflow
+        return place(path, titles_of(ran), iterators_of(ran))
 
     def _answer(self, path: str, choice: str, value: Value, comment: str) -> None:
         if self._session.run is not None:

@@ -60,6 +60,23 @@ def test_a_place_is_told_with_the_numbers_that_people_count_by() -> None:
     assert place("loop[2].draft", {"draft": "First draft"}) == "First draft (iteration 3)"
 
 
+def test_what_lies_in_an_iterator_is_told_by_its_item() -> None:
+    workflow = Workflow(nodes=(Node(id="each", type="iterator"), Node(id="loop", type="loop")))
+    assert place("each[1].mark", None, {"each"}) == "mark (item 2)"
+    assert place("each[1].loop[0].mark", None, {"each"}) == "mark (iteration 2.1)"
+    writer = LogWriter(workflow)
+    base = ("run", 0, 0.0, "each")
+    figures = (None, None, None, None, Usage(), 0.0, 1.0)
+    events: list[Any] = [
+        LoopIterationStarted(*base, 0, 2, ""),
+        LoopIterationCompleted(*base, 0, "in", "out", "out", *figures),
+        NodeSkipped("run", 0, 0.0, "each[0].mark", "transform", "Not needed."),
+    ]
+    texts = [line.text for event in events for line in writer.lines(event)]
+    assert texts[0].startswith("each: item 1 of 2 · ")
+    assert texts[1] == "mark (item 1): skipped: Not needed."
+
+
 def test_what_nodes_and_people_do_and_say_has_its_line() -> None:
     lines = told(
         event(NodeToolCalled, "boss", 0, "add", {"a": 1}, 42, "", 0.1),
