@@ -35,6 +35,7 @@ async def make_attempts(
 
     Raises:
         EngineError: The last attempt failed; never anything else, whatever a node type raises.
+        CancelledError: The run is being stopped, whatever the attempt made of that.
     """
     failed = 0
     while True:
@@ -48,6 +49,8 @@ async def make_attempts(
             failure = error
         except Exception as error:
             failure = unexpected(error)
+        if level.core.is_stopping:
+            raise asyncio.CancelledError from failure
         if failed >= config.retries or not _may_pass(failure):
             raise failure
         failed += 1

@@ -103,7 +103,7 @@ class Core:
         is_stopping: Whether the run is being stopped: nothing starts any more, whatever a node makes of that.
         paused: Whether no further node is to start.
         stop_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
-        waiting: What is to be started next while the run is paused, in order.
+        waiting: What is to be started next while the run is paused, in order; True lets it start all the same.
         steps: How many may start although the run is paused, as soon as they come to it.
         replay: What the run had told before it broke off, or its parent before the fork; None for a new run.
         cache: Where earlier replies are found; None where the run is not kept.
@@ -124,7 +124,7 @@ class Core:
     is_stopping: bool = False
     paused: bool = False
     stop_before_iteration: bool = False
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
+    waiting: deque[asyncio.Future[bool]] = field(default_factory=deque[asyncio.Future[bool]])
     steps: int = 0
     replay: Replay | None = None
     cache: RunCache | None = None
@@ -150,13 +150,13 @@ class Core:
         self.paused = False
         self.steps = 0
         while self.waiting:
-            self._let_start(self.waiting.popleft())
+            self._wake(self.waiting.popleft(), is_step=False)
         self.bus.emit(RunResumed, "")
 
     def let_one_start(self) -> None:
         """Let what has waited longest, or else comes next, begin, although the run is paused."""
         while self.waiting:
-            if self._let_start(self.waiting.popleft()):
+            if self._wake(self.waiting.popleft(), is_step=True):
                 return
         if self.paused:
             self.steps += 1
@@ -165,13 +165,16 @@ class Core:
         """Wait while the run is paused, for a resume or for being let through."""
         if self.steps:
             self.steps -= 1
-        elif self.paused:
-            turn = asyncio.get_running_loop().create_future()
-            self.waiting.append(turn)
-            await turn
+            return
+        while self.paused:
+            is_step: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self.waiting.append(is_step)
+            if await is_step:
+                return
 
-    def _let_start(self, turn: asyncio.Future[None]) -> bool:
-        if turn.done():
+    def _wake(self, waiting: asyncio.Future[bool], *, is_step: bool) -> bool:
+        """Wake who waits to start, for a step or to look again; false where nobody waits there any more."""
+        if waiting.done():
             return False
-        turn.set_result(None)
+        waiting.set_result(is_step)
         return True

@@ -268,3 +268,23 @@ async def test_a_run_stops_although_a_node_takes_no_notice_of_it() -> None:
 
     assert played.result.status == "cancelled"
     assert played.model.paths == ["a"]
+
+
+async def test_a_call_that_turns_being_stopped_into_an_error_is_not_made_again() -> None:
+    reached = asyncio.Event()
+
+    async def answer(_call: Call) -> Exception:
+        reached.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return ModelError(ModelErrorKind.CONNECTION, "The connection is gone.", "Try again.")
+
+    workflow = flow(entry(), llm("a", retries=3, retry_delay_s=0.0), result(), edges="text -> a -> out")
+    started, models = begin(workflow, answer)
+    await reached.wait()
+
+    started.cancel()
+    played = await finish(started, models)
+
+    assert played.result.status == "cancelled"
+    assert played.model.paths == ["a"]

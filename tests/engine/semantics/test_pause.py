@@ -188,3 +188,24 @@ async def test_a_step_of_an_iteration_pauses_before_the_next() -> None:
         assert models.model.paths == [f"loop[{index}].draft" for index in range(count)]
     started.resume()
     assert len((await finish(started, models)).model.calls) == 3
+
+
+async def test_to_go_on_and_pause_again_at_once_starts_nothing() -> None:
+    gate = Gate("a")
+    started, models = begin(_ROW, gate)
+    await gate.reached.wait()
+    started.pause()
+    gate.open.set()
+    await settle()
+
+    started.resume()
+    started.pause()
+    await settle()
+    assert models.model.paths == ["a"]
+
+    started.step_node()
+    await settle()
+    assert models.model.paths == ["a", "b"]
+    started.resume()
+    played = await finish(started, models)
+    assert played.model.paths == ["a", "b", "c"]
