@@ -295,8 +295,7 @@ class Replay:
             self._exited.add(event.path)
         if event.error:
             self._softened.add(event.path)
-        if event.calls:
-            self._finished_calls[event.path] = event.calls
+        self._finished_calls[event.path] = event.calls
         if event.node_type in PAIR_BY_START:
             self._loops_spent[event.path] = Spent(event.usage or Usage(), event.cost_usd)
 
