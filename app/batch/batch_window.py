@@ -43,8 +43,8 @@ from engine.values import Value
 
 FILTER: Final = "CSV (*.csv);;JSON lines (*.jsonl);;All files (*)"
 _MOST_AT_ONCE: Final = 64
-_WIDTHS: Final = {0: 14, 2: 26, 4: 16, 5: 22, 6: 44, 7: 20, 8: 18}
-"""The widths of columns, in units; the others share what is left."""
+_SHARING: Final = frozenset({1, 3, 6})
+"""The columns that share what is left: inputs, result and reason. The others are as wide as what they say."""
 
 
 class BatchWindow(QDialog):
@@ -171,11 +171,10 @@ class BatchWindow(QDialog):
         view.verticalHeader().setDefaultSectionSize(7 * UNIT)
         header = view.horizontalHeader()
         header.setHighlightSections(False)
+        header.setResizeContentsPrecision(0)  # by the rows in sight: a table may have a hundred thousand
+        modes = QHeaderView.ResizeMode
         for column in range(len(COLUMNS)):
-            if column in _WIDTHS:
-                header.resizeSection(column, _WIDTHS[column] * UNIT)
-            else:
-                header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+            header.setSectionResizeMode(column, modes.Stretch if column in _SHARING else modes.ResizeToContents)
         view.activated.connect(self._open)
         view.selectionModel().currentChanged.connect(lambda _now, _before: self._show_possible())
         return view
@@ -188,8 +187,14 @@ class BatchWindow(QDialog):
         form.addRow(PlainLabel("Table", self), _beside(self.source, self.choose))
         form.addRow(PlainLabel("Inputs", self), self.form)
         form.addRow(PlainLabel("Results", self), _beside(self.target, self.choose_target))
-        form.addRow(PlainLabel("Rows at once", self), _beside(self.concurrency, None))
-        form.addRow(PlainLabel("Budget", self), _beside(self.budget, None))
+        limits = QHBoxLayout()
+        limits.setSpacing(4 * UNIT)
+        limits.addWidget(self.concurrency)
+        limits.addSpacing(4 * UNIT)
+        limits.addWidget(PlainLabel("Budget", self))
+        limits.addWidget(self.budget)
+        limits.addStretch(1)
+        form.addRow(PlainLabel("Rows at once", self), limits)
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
         buttons.addWidget(self.open)
@@ -300,12 +305,9 @@ class BatchWindow(QDialog):
             widget.setEnabled(not is_running)
 
 
-def _beside(widget: QWidget, button: QPushButton | None) -> QHBoxLayout:
+def _beside(widget: QWidget, button: QPushButton) -> QHBoxLayout:
     row = QHBoxLayout()
     row.setSpacing(2 * UNIT)
-    row.addWidget(widget, 1 if button is not None else 0)
-    if button is None:
-        row.addStretch(1)
-    else:
-        row.addWidget(button)
+    row.addWidget(widget, 1)
+    row.addWidget(button)
     return row
