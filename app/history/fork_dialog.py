@@ -88,7 +88,7 @@ class ForkDialog(QDialog):
         self._think()
 
     def _arrange(self) -> None:
-        where = place_words(self._place.path)
+        where = place_words(self._place.path).replace("iteration", self._place.unit)
         title = PlainLabel(f"Go on from {where}", look="title")
         told = PlainLabel(
             "A new run begins with all that came before, and does the rest anew. The run that you see stays as it is.",

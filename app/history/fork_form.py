@@ -18,6 +18,7 @@ from app.inspector.editors.choice import narrow_combo
 from app.inspector.editors.texts import GrowingEdit
 from app.inspector.fields import fields_of
 from app.inspector.words import value_text
+from app.runs.stopping import unit_of
 from app.theme.tokens import UNIT
 from app.theme.widgets import Fold, PlainLabel
 from engine.document.model import Node
@@ -53,6 +54,11 @@ class ForkPlace:
         """The loop or iterator that the place lies in; None outside of all."""
         name = self.path.rpartition("[")[0].rpartition(".")[2]
         return self.structure.workflow.nodes_by_id.get(name)
+
+    @property
+    def unit(self) -> str:
+        """What an iteration is called there: `item` of an iterator."""
+        return "iteration" if self.loop is None else unit_of(self.structure.workflow, self.loop.id)
 
     @property
     def prompted(self) -> list[Node]:
@@ -131,7 +137,8 @@ class ForkForm(QWidget):
             ) from None
 
     def _value_edit(self) -> QPlainTextEdit:
-        title = "It starts from" if self._place.is_iteration else "What the node gave"
+        title = "It starts from" if self._place.unit == "iteration" else "The item"
+        title = title if self._place.is_iteration else "What the node gave"
         edit = QPlainTextEdit()
         edit.setTabChangesFocus(True)
         edit.setMinimumHeight(30 * UNIT)

@@ -13,12 +13,14 @@ from pytestqt.qtbot import QtBot
 from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkForm, ForkPlace
 from app.history.fork_loop import ForkLoop
+from app.theme.widgets import PlainLabel
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.errors import EngineError
 from engine.store import Store
 from engine.store.resume import Changes
 from tests.app.history.kept import refine, refine_script, run_kept
+from tests.app.history.loops import each_item
 from tests.app.window.conftest import ended, press
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -164,6 +166,28 @@ def test_a_node_is_a_place_too(store: Store, tmp_path: Path, qtbot: QtBot) -> No
     assert form.value.toPlainText() == "The sea is wide, draft 2."
     outside = form_of(read_place(store, run_id, "task"), qtbot)
     assert outside.loop is None
+
+
+def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
+    window: MainWindow, store: Store, qtbot: QtBot
+) -> None:
+    run_id = run_kept(store, each_item(), "")
+    window.history.open_run(run_id)
+    qtbot.waitUntil(lambda: run_id in window.history.pages and window.history.pages[run_id].session.run_id == run_id)
+    window.history.fork_from(window.history.pages[run_id].document, "each[1]")
+    dialog = dialog_of(window, qtbot)
+    assert "Go on from item 2" in [label.text() for label in dialog.findChildren(PlainLabel)]
+    assert (dialog.form.value.accessibleName(), dialog.form.value.toPlainText()) == ("The item", "y")
+    dialog.form.value.selectAll()
+    QTest.keyClicks(dialog.form.value, "why")
+    qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled(), timeout=10_000)
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.current is not None and window.current.session.name.endswith("fork"))
+    fork = window.current
+    assert fork is not None
+    qtbot.waitUntil(lambda: fork.session.picture is not None and fork.session.picture.status == "completed")
+    assert fork.session.picture is not None
+    assert [item.result for item in fork.session.picture.loops["each"].iterations] == ["x.", "why.", "z."]
 
 
 def test_a_run_that_is_not_there_is_refused(store: Store) -> None:
