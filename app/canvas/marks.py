@@ -15,7 +15,9 @@ from app.runs.stopping import best_so_far
 from engine.document.model import Node
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
 from engine.nodes.spec import AnySpec
+from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure
+from engine.runner.events import NodeWaiting
 from engine.runner.iterator_run import FAILED
 from engine.values import Value
 
@@ -39,6 +41,8 @@ class RunMarks:
         state: NodeState | None = execution.state
         if state is NodeState.WAITING and self._picture.is_over:
             state = None
+        elif state is NodeState.RUNNING and node.type == SUBFLOW and self._asked(node.id) is not None:
+            state = NodeState.ASKING
         note = short_seconds(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
         bar = self._bar(node.id) if node.type in PAIR_BY_START else None
         if bar is not None:
@@ -129,11 +133,9 @@ class RunMarks:
         return CardState(None if over else NodeState.WAITING if state is NodeState.RUNNING else state)
 
     def _line(self, node: Node, spec: AnySpec | None, execution: NodePicture) -> str:
-        if execution.state is NodeState.RUNNING:
-            return self._under_way(node, execution)
-        if execution.state is NodeState.ASKING:
-            question = self._picture.questions.get(self._picture.path_of(node.id, self._chosen))
-            return preview(question.message) if question is not None else ""
+        if execution.state in {NodeState.RUNNING, NodeState.ASKING}:
+            question = self._asked(node.id)
+            return preview(question.message) if question is not None else self._under_way(node, execution)
         if execution.error:
             return preview(execution.error)
         if execution.state not in _FINISHED or node.type in PAIR_BY_START:
@@ -143,14 +145,32 @@ class RunMarks:
             return ""
         return preview(spec.recorded(outputs))
 
+    def _asked(self, node_id: str) -> NodeWaiting | None:
+        """What a node asks the person, or a node in a subflow."""
+        path = self._picture.path_of(node_id, self._chosen)
+        questions = self._picture.questions.items()
+        return next((asked for place, asked in questions if place == path or place.startswith(f"{path}.")), None)
+
     def _under_way(self, node: Node, execution: NodePicture) -> str:
         """The best iteration of a loop, the tool that an agent has called last, or the last words of the stream."""
         best = best_so_far(self._picture.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
         if best is not None:
             return f"best so far: iteration {best.index + 1}, score {best.score:g}"
+        if node.type == SUBFLOW:
+            return self._at_work_in(f"{self._picture.path_of(node.id, self._chosen)}.")
         if execution.tool_calls and not execution.text:
             return f"called {execution.tool_calls[-1].tool}"
         return " ".join(execution.tail.split())
+
+    def _at_work_in(self, around: str) -> str:
+        """What is at work in a subflow: the node that began last, and its iteration."""
+        nodes, loops = self._picture.nodes, self._picture.loops
+        for path in reversed(nodes):
+            if path.startswith(around) and nodes[path].state is NodeState.RUNNING and path not in loops:
+                loop = loops.get(path.rpartition("[")[0])
+                turn = f" · {loop.current + 1} of {loop.total}" if loop is not None else ""
+                return f"{path.rpartition('.')[2]}{turn}"
+        return ""
 
     def _shown(self, loop_id: str) -> int:
         has_begun = self._picture.loop(loop_id, self._chosen).current >= 0

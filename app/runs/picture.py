@@ -119,7 +119,8 @@ def _retrying(picture: RunPicture, event: NodeRetrying) -> None:
     execution = picture.nodes[event.path]
     execution.state = NodeState.RUNNING
     execution.retries, execution.text, execution.error = event.attempt, "", event.error
-    execution.tool_calls = ()
+    if not event.goes_on:
+        execution.tool_calls = ()
     _no_longer_asked(picture, event.path)
     _forget(picture, f"{event.path}.")  # a subflow begins anew
 

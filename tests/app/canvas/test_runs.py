@@ -7,12 +7,16 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
+from app.canvas.marks import RunMarks
 from app.canvas.overlay import CardState
 from app.canvas.pipe_item import Flow
 from app.runs.executions import NodeState
+from app.runs.picture import RunPicture
 from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import AddNode, SetConfig
+from engine.plan.structure import analyse
+from engine.runner.events import LoopIterationStarted, NodeAnswered, NodeStarted, NodeWaiting
 from engine.runner.options import RunOptions
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, workflow
@@ -184,3 +188,19 @@ def test_marks_are_strokes_of_colour_when_zoomed_far_out(hand: Hand, qtbot: QtBo
     card = hand.item("draft").card_rect
     at = hand.canvas.viewer.mapTo(hand.canvas, hand.at(card.topRight() - QPointF(40, 2)))
     assert hand.canvas.grab().toImage().pixelColor(at).name() == DARK.good
+
+
+def test_a_subflow_at_work_says_what_is_at_work_in_it_and_that_it_waits_for_the_person() -> None:
+    structure = analyse(Workflow(nodes=(Node(id="part", type="subflow"),)))
+    picture, part = RunPicture(structure.parent), structure.workflow.node("part")
+    marks = RunMarks(picture, structure, {})
+    picture.apply(NodeStarted("run", 0, 0.0, "part", "subflow", {}))
+    assert marks.card(part, None) == CardState(NodeState.RUNNING)
+    picture.apply(NodeStarted("run", 0, 0.0, "part.loop", "loop", {}))
+    picture.apply(LoopIterationStarted("run", 0, 0.0, "part.loop", 0, 4, ""))
+    picture.apply(NodeStarted("run", 0, 0.0, "part.loop[0].draft", "approval", {}))
+    assert marks.card(part, None).line == "draft · 1 of 4"
+    picture.apply(NodeWaiting("run", 0, 0.0, "part.loop[0].draft", "approval", "approval", "Fine?", "x", ("approve",)))
+    assert marks.card(part, None) == CardState(NodeState.ASKING, "", "Fine?")
+    picture.apply(NodeAnswered("run", 0, 0.0, "part.loop[0].draft", "approve", "x", ""))
+    assert marks.card(part, None).state is NodeState.RUNNING

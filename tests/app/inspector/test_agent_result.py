@@ -81,7 +81,9 @@ def test_an_agent_at_work_shows_what_it_has_called_and_a_new_attempt_begins_anew
     picture.apply(NodeStreaming(*base, "So it is", 3))
     assert marks.card(node, None).line == "So it is"
     assert [part.key for part in parts_of(picture.node("agent"))] == ["steps", "stream"]
-    picture.apply(NodeRetrying(*base, 1, 0.0, "It broke."))
+    picture.apply(NodeRetrying(*base, 1, 0.0, "It broke.", True))
+    assert steps_text(picture.node("agent")).startswith("→ search(query: sea)")
+    picture.apply(NodeRetrying(*base, 2, 0.0, "It broke."))
     assert steps_text(picture.node("agent")) == ""
 
 
