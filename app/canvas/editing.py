@@ -80,11 +80,15 @@ class Editing(QObject):
         return added.first
 
     def add_connected(self, node_type: str, place: QPointF, end: str, port: str, *, from_output: bool) -> str | None:
-        """Add a node and an edge to it: from the output `end` to its input `port`, or the other way round."""
+        """Add a node and an edge to it: from the output `end` to its input `port`, or the other way round.
+
+        The type may be `tool:NAME`, as for `add_node`.
+        """
+        node_type, _, tool = node_type.partition(":")
         spec = self._session.registry.find(node_type)
         if spec is None:
             return None
-        added = operations.add(self._session.workflow, spec, (place.x(), place.y()))
+        added = operations.add(self._session.workflow, spec, (place.x(), place.y()), tool=tool)
         edge = Connect(end, f"{added.first}.{port}") if from_output else Connect(f"{added.last}.{port}", end)
         replaced: tuple[Operation, ...] = ()
         if not from_output:

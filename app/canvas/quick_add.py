@@ -12,13 +12,14 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QListWidget, QListWidgetItem, Q
 
 from app.canvas.facts import PortFacts
 from app.canvas.operations import offered_as
+from app.palette.rows import tool_rows
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.registry import Registry
-from engine.nodes.spec import AnySpec
+from engine.nodes.spec import AnySpec, NodeConfig
 
 WIDTH: Final = 280
 HEIGHT: Final = 320
@@ -50,14 +51,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class TypeAndPort:
-    """A node type, and the port of it that an edge would join."""
+    """A node type (`tool:NAME` for a node that calls that tool), and the port of it that an edge would join."""
 
     type: str
     port: str
 
 
 def types_that_fit(registry: Registry, port: PortFacts | None, *, is_input: bool, in_body: bool = False) -> list[Entry]:
-    """The node types to choose from: all, or those with a port that fits one end of an edge.
+    """The node types and the tools to choose from: all, or those with a port that fits one end of an edge.
 
     Args:
         registry: The node types.
@@ -65,19 +66,26 @@ def types_that_fit(registry: Registry, port: PortFacts | None, *, is_input: bool
         is_input: Whether that port is an input.
         in_body: Whether the new node would lie in a loop's body, where inputs and outputs of the workflow may not.
     """
-    entries: list[Entry] = []
+    theme, entries = style().theme, list[Entry]()
     for spec in registry:
         if in_body and spec.type in {"input", "output"}:
             continue
-        joined = _fitting(spec, port, is_input=is_input) if port is not None else ""
+        joined = _fitting(spec, spec.config(), port, is_input=is_input) if port is not None else ""
         if joined is not None:
-            colour = style().theme.category[spec.category]
-            entries.append(Entry(offered_as(spec), spec.help, spec.icon, colour, TypeAndPort(spec.type, joined)))
+            choice = TypeAndPort(spec.type, joined)
+            entries.append(Entry(offered_as(spec), spec.help, spec.icon, theme.category[spec.category], choice))
+    caller = registry.find("tool")
+    assert caller is not None, "a type of the program's own"
+    for row in tool_rows():
+        config = caller.config(tool=row.key.removeprefix("tool:"))
+        joined = _fitting(caller, config, port, is_input=is_input) if port is not None else ""
+        if joined is not None:
+            colour = theme.category[caller.category]
+            entries.append(Entry(row.title, row.help, row.icon, colour, TypeAndPort(row.key, joined)))
     return entries
 
 
-def _fitting(spec: AnySpec, port: PortFacts, *, is_input: bool) -> str | None:
-    config = spec.config()
+def _fitting(spec: AnySpec, config: NodeConfig, port: PortFacts, *, is_input: bool) -> str | None:
     if not is_input:
         found = next((own for own in spec.inputs(config) if can_ever_fit(port.type, own.type)), None)
     elif spec.type in PAIR_BY_START:  # its value goes on from the end that comes with it

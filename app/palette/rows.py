@@ -60,7 +60,7 @@ class Row:
 
 def rows(registry: Registry, templates: Iterable[Template], typed: str = "") -> list[Row]:
     """What to list: everything in its order under headers, or, where something is typed, what fits it, best first."""
-    nodes = [*(_node_row(spec) for spec in registry), *_tool_rows()]
+    nodes = [*(_node_row(spec) for spec in registry), *tool_rows()]
     offered = [_template_row(template) for template in templates]
     if typed.strip():
         scored = [(fit(typed, (row.title, row.key), row.help), row) for row in nodes]
@@ -82,7 +82,7 @@ def _node_row(spec: AnySpec) -> Row:
     return Row(RowKind.NODE, title, spec.type, spec.help, spec.icon, spec.category)
 
 
-def _tool_rows() -> Iterator[Row]:
+def tool_rows() -> Iterator[Row]:
     """A row for each tool of a server or a plugin; the built-in ones are chosen in the tool node."""
     built_in = builtin_tools()
     for tool in all_tools().values():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
+from app.palette.rows import tool_rows
 from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.window.document import Document
@@ -148,6 +149,7 @@ class Commands(QObject):
             entries += [
                 Entry(f"Add {spec.title}", "node", partial(self.add_node, spec.type)) for spec in builtin_registry()
             ]
+            entries += [Entry(f"Add {row.title}", "tool", partial(self.add_node, row.key)) for row in tool_rows()]
             entries += _nodes_of(document)
         entries += [
             Entry(path.name, "recent file", partial(window.documents.open_file, path))

@@ -1,4 +1,4 @@
-"""A tool of a server, dropped from the palette, is a tool node that calls it."""
+"""A tool of a server is offered wherever nodes are, and becomes a tool node that calls it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
 
 from app.canvas import operations
 from engine.document.model import Workflow
 from engine.nodes.registry import builtin_registry
 from engine.tools.read_file import READ_FILE
 from engine.tools.registry import set_tools
+from tests.app.canvas.conftest import Hand, MakeCanvas
+from tests.app.canvas.documents import workflow
 
 
 @pytest.fixture
@@ -26,8 +30,32 @@ def test_it_has_the_tools_name_and_title() -> None:
     spec = builtin_registry().find("tool")
     assert spec is not None
     added = operations.add(Workflow(), spec, (0.0, 0.0), tool="files/read")
-    workflow = Workflow()
+    document = Workflow()
     for operation in added.operations:
-        workflow, _ = operation.apply(workflow)
-    (node,) = workflow.nodes
+        document, _ = operation.apply(document)
+    (node,) = document.nodes
     assert (node.id, node.title, dict(node.config)) == ("read_a_file", "Read a file", {"tool": "files/read"})
+
+
+@pytest.mark.usefixtures("_served")
+def test_tab_offers_it(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([], []))
+    hand.key(Qt.Key.Key_Tab)
+    pick = hand.canvas.popups.list
+    QTest.keyClicks(pick.filter, "(files")
+    assert [pick.list.item(row).text() for row in range(pick.list.count())] == ["Read a file (files)"]
+    QTest.keyClick(pick.filter, Qt.Key.Key_Return)
+    assert dict(hand.session.workflow.node("read_a_file").config) == {"tool": "files/read"}
+
+
+@pytest.mark.usefixtures("_served")
+def test_it_is_offered_for_an_edge_that_ends_nowhere_and_joined_at_its_own_argument(hand: Hand) -> None:
+    port = next(port for port in hand.item("draft").outputs if port.name == "output")
+    hand.canvas.popups.choose_for_port(port, QPointF(900, 500))
+    pick = hand.canvas.popups.list
+    QTest.keyClicks(pick.filter, "(files")
+    QTest.keyClick(pick.filter, Qt.Key.Key_Return)
+    assert "draft.output -> read_a_file.path" in hand.edges()
+    assert hand.session.undo_title == "Add Tool"
+    hand.session.undo()
+    assert hand.session.node("read_a_file") is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from app.window.finder import Entry, Finder, matching
 from app.window.main_window import MainWindow
 from app.window.shortcut_sheet import ShortcutSheet
 from engine.document.node_operations import RemoveNode, SetConfig
+from engine.tools.read_file import READ_FILE
+from engine.tools.registry import set_tools
 from tests.app.window.conftest import saved
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -60,6 +63,19 @@ def test_a_node_type_is_added_by_letters(window: MainWindow, self_refine: Docume
     QTest.keyClick(dialog.field, Qt.Key.Key_Return)
 
     assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
+
+
+def test_a_tool_of_a_server_is_added_by_letters(window: MainWindow, self_refine: Document) -> None:
+    set_tools("sample", [replace(READ_FILE, name="files/read", title="Read a file (files)")])
+    try:
+        QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
+        dialog = finder(window)
+        QTest.keyClicks(dialog.field, "add read a file")
+        QTest.keyClick(dialog.field, Qt.Key.Key_Return)
+    finally:
+        set_tools("sample", ())
+
+    assert self_refine.session.workflow.node("read_a_file").config["tool"] == "files/read"
 
 
 def test_actions_that_cannot_be_done_now_are_not_offered(window: MainWindow) -> None:
