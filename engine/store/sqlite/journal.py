@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from engine.errors import EngineError
 from engine.runner.events import AnyEvent
@@ -21,6 +22,7 @@ from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.skeletons import SkeletonWriter, to_json
 from engine.store.sqlite.writer import Task, Writer
 
+_LOG: Final = logging.getLogger("loopwright")
 _CLOSE: Final = object()
 _KNOWN_PATHS: Final = 1_024
 _ROW_BYTES: Final = 25
@@ -124,7 +126,7 @@ class RunWriter:
         self._safe_fold, self._safe_size = self._fold, self._size
         last, self._last = self._last, None
         if last is not None and self._kept is not None:
-            self._kept(last)
+            _tell(self._kept, last)
         if self._is_closing:
             self._end()
 
@@ -143,7 +145,7 @@ class RunWriter:
         with suppress(StoreError):
             self._writer.put(Task(self._let_go), None)
         if self._on_failure is not None:
-            self._on_failure(error)
+            _tell(self._on_failure, error)
 
     def _row(self, connection: sqlite3.Connection, event: AnyEvent) -> tuple[int, int, int, float, str]:
         known = self._paths.get(event.path)
@@ -171,3 +173,14 @@ class RunWriter:
         self._is_over = True
         self._values.forget()
         self._writer.release()
+
+
+ArgumentT = TypeVar("ArgumentT")
+
+
+def _tell(follower: Callable[[ArgumentT], None], argument: ArgumentT) -> None:
+    """Tell whoever follows the run; what that raises must not end the thread on which all runs are written."""
+    try:
+        follower(argument)
+    except Exception:
+        _LOG.exception("Whoever follows a run that is kept has raised; the run is kept all the same.")
