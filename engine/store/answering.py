@@ -15,8 +15,7 @@ from engine.nodes.context import Answer
 from engine.runner.events import LoopIterationStarted, NodeAnswered, NodeWaiting
 from engine.runner.journal import LeftAnswer
 from engine.runner.questions import CLOSING, check_choice, open_questions
-from engine.store.base import RunStatus, Store, StoreError
-from engine.store.fold import OPEN
+from engine.store.base import RunHeldError, RunStatus, Store, StoreError
 from engine.store.words import answered_before
 
 TAKEN_WITHIN_S: Final = 15.0
@@ -108,9 +107,7 @@ def _recorded(store: Store, asked: NodeWaiting, given: Answer) -> bool:
     """Put an answer into the history of a run; false where a process is at work on it, or the answer is there."""
     try:
         journal = store.reopen(asked.run_id)
-    except StoreError:
-        if store.find(asked.run_id).status not in OPEN:
-            raise
+    except RunHeldError:
         return False
     safe: Future[None] = Future()
     journal.watch(lambda _seq: safe.set_result(None), safe.set_exception)

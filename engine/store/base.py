@@ -21,6 +21,10 @@ class StoreError(EngineError):
     """Something about the history cannot be done: the file, the disk, a run that is not there."""
 
 
+class RunHeldError(StoreError):
+    """A process is at work on the run."""
+
+
 class RunStatus(StrEnum):
     """How a run stands. A run that has not ended and whose process is gone is `interrupted`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from engine.document.wording import shown
-from engine.store.base import StoreError
+from engine.store.base import RunHeldError, StoreError
 
 
 def level_of(path: str) -> str:
@@ -44,9 +44,9 @@ def still_under_way(run_ids: Collection[str]) -> StoreError:
     return StoreError(f"A run that is under way cannot be deleted: {listed}.", "Stop it first.")
 
 
-def held_elsewhere(run_id: str) -> StoreError:
+def held_elsewhere(run_id: str) -> RunHeldError:
     """A run on which a process is at work."""
-    return StoreError(f'The run "{run_id}" is under way.', "Wait for its end, or stop it first.")
+    return RunHeldError(f'The run "{run_id}" is under way.', "Wait for its end, or stop it first.")
 
 
 def begun_before(run_id: str) -> StoreError:
