@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.bridge import EngineThread
-from app.session import Session
+from app.session import Found, Session
 from app.settings.preferences import Preferences
 from app.window.choosers import FILTER, Asker, ask
 from app.window.consent import Consent
@@ -100,9 +100,9 @@ class Documents(QObject):
             return None
         return self.open_copy(workflow)
 
-    def open_copy(self, workflow: Workflow) -> Document:
-        """Open a document that is not saved yet."""
-        return self._add(Session(self._engine, workflow))
+    def open_copy(self, workflow: Workflow, found: Found | None = None) -> Document:
+        """Open a document that is not saved yet; `found` is what `look_through` finds in it, where that is known."""
+        return self._add(Session(self._engine, workflow, found=found))
 
     def open_past(self, session: Session) -> Document:
         """Open a run of the history as a document that is looked at."""

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.session import Found, look_through
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.window.choosers import ask
@@ -18,6 +19,7 @@ from app.window.document import Document
 from app.worker import Worker
 from engine.document.importing import Entry, Fate, Imported, import_file
 from engine.document.model import Workflow
+from engine.nodes.registry import builtin_registry
 
 _Role = QMessageBox.ButtonRole
 _TITLES: Final = {Fate.LEFT: "Left out", Fate.CHANGED: "Changed", Fate.CARRIED: "Carried over"}
@@ -28,12 +30,12 @@ class Imports(QObject):
 
     Args:
         window: Over which questions are asked.
-        open_copy: Opens a document that is not saved yet.
+        open_copy: Opens a document that is not saved yet, with what was found in it.
         refuse: Says that something could not be done.
     """
 
     def __init__(
-        self, window: QWidget, open_copy: Callable[[Workflow], Document], refuse: Callable[[str], object]
+        self, window: QWidget, open_copy: Callable[[Workflow, Found], Document], refuse: Callable[[str], object]
     ) -> None:
         super().__init__(window)
         self._window = window
@@ -43,21 +45,27 @@ class Imports(QObject):
 
     def offer(self, file: Path) -> None:
         """Read a file, and ask whether it is to be imported. Nothing in it is run."""
-        self._worker.ask(lambda: import_file(file), partial(self._ask, file), lambda error: self._refuse(str(error)))
 
-    def _ask(self, file: Path, imported: Imported) -> None:
+        def read() -> tuple[Imported, Found]:
+            imported = import_file(file)
+            return imported, look_through(imported.workflow, builtin_registry())
+
+        self._worker.ask(read, partial(self._ask, file), lambda error: self._refuse(str(error)))
+
+    def _ask(self, file: Path, read: tuple[Imported, Found]) -> None:
+        imported, found = read
         ask(
             self._window,
             f"Import “{file.name}”?",
             f"Another program has written it: {imported.form}. {imported.summary} The file stays as it is.",
             [
-                ("Import", _Role.AcceptRole, lambda: self._take(file, imported)),
+                ("Import", _Role.AcceptRole, lambda: self._take(file, imported, found)),
                 ("Cancel", _Role.RejectRole, lambda: None),
             ],
         )
 
-    def _take(self, file: Path, imported: Imported) -> None:
-        document = self._open_copy(imported.workflow)
+    def _take(self, file: Path, imported: Imported, found: Found) -> None:
+        document = self._open_copy(imported.workflow, found)
         report = ("Show the report", lambda: ReportDialog(file.name, imported, self._window).open())
         document.bars.say("import", f"Imported from {file.name}: {imported.summary}", "info", [report])
 

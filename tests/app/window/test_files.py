@@ -12,16 +12,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app import session
 from app.settings.preferences import Preferences
 from app.window import documents, opening
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from app.window.window_state import open_files
 from engine.document import files
+from engine.document.builder import Builder
 from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.node_operations import SetTitle
 from engine.document.operations import SetDescription
+from engine.nodes.registry import Registry
+from engine.plan.structure import Structure, analyse
 from tests.app.window.conftest import (
     SELF_REFINE,
     Answers,
@@ -165,6 +169,30 @@ def test_a_slow_disk_does_not_hold_the_window_and_a_file_is_opened_once(
     await_files(window)
     assert titles(window) == ["Untitled", "Small"]
     assert open_files(window.preferences) == [path]
+
+
+def test_a_large_document_without_a_layout_is_analysed_in_a_thread_before_it_is_shown(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analysed_in: list[threading.Thread] = []
+
+    def analyse_and_note(workflow: Workflow, registry: Registry) -> Structure:
+        if len(workflow.nodes) > session.AT_ONCE:
+            analysed_in.append(threading.current_thread())
+        return analyse(workflow, registry)
+
+    monkeypatch.setattr(session, "analyse", analyse_and_note)
+    flow = Builder("Many")
+    for _ in range(session.AT_ONCE + 1):
+        flow.add("input", default="x")
+
+    document = open_file(window, saved(tmp_path, "many.loop.json", flow.build()))
+
+    assert document.session.workflow.layout == {}
+    assert document.session.structure.workflow is document.session.workflow
+    assert len(document.canvas.view.nodes) == session.AT_ONCE + 1
+    assert len(analysed_in) == 1
+    assert analysed_in[0] is not threading.main_thread()
 
 
 def test_a_slow_disk_does_not_hold_a_revert_and_a_closed_document_stays_closed(
