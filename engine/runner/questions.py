@@ -20,6 +20,8 @@ from engine.runner.events import (
 
 CLOSING: Final = (NodeAnswered, NodeCompleted, NodeFailed, NodeRetrying, NodeStarted)
 """Told at a node's path, each of these says that nothing waits there any more."""
+TELLING: Final = (NodeWaiting, LoopIterationStarted, *CLOSING)
+"""The events that tell whether a question is open."""
 _OVER: Final = (NodeCompleted, NodeFailed, NodeRetrying)
 """Told of a loop, an iterator or a subflow, each of these says that nothing waits in it any more."""
 

@@ -20,7 +20,7 @@ class RunFold:
 
     Attributes:
         state: How the run stands by its own account: it cannot tell that its process is gone.
-        asking: The paths at which a person is asked. Not kept: a run that is taken up again asks anew.
+        asking: The paths at which a person is asked. Not kept beside the events, which tell it.
     """
 
     workflow: str = ""
@@ -121,6 +121,8 @@ def _paused(fold: RunFold, _event: events.RunPaused) -> None:
 
 
 def _resumed(fold: RunFold, _event: events.RunResumed) -> None:
+    if fold.state is not RunStatus.PAUSED:  # a run that is taken up again asks anew
+        fold.asking = set()
     fold.state = RunStatus.WAITING if fold.asking else RunStatus.RUNNING
     fold.duration_s = None
     fold.error = ""

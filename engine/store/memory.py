@@ -58,7 +58,6 @@ class MemoryStore:
             run = self._run(run_id)
             if run.journals:
                 raise held_elsewhere(run_id)
-            run.fold.asking.clear()
             return MemoryJournal(run, self._lock)
 
     def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:

@@ -8,13 +8,15 @@ from typing import Final
 
 from engine.models.base import Reply
 from engine.runner.journal import RunHead
+from engine.runner.questions import TELLING, open_questions
+from engine.store.base import RunStatus
 from engine.store.codec import encode_reply
 from engine.store.fold import OPEN, RunFold
 from engine.store.sqlite.blob_writer import BlobWriter
 from engine.store.sqlite.deletion import delete_run
 from engine.store.sqlite.journal import RunWriter
 from engine.store.sqlite.owners import Owner, live_owners
-from engine.store.sqlite.queries import number_of
+from engine.store.sqlite.queries import number_of, read_events
 from engine.store.sqlite.rows import FOLD_COLUMNS, plain, read_fold, search_text, to_bytes, to_text
 from engine.store.sqlite.skeletons import SkeletonWriter, to_json
 from engine.store.sqlite.writer import Writer
@@ -89,7 +91,11 @@ def reopen(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Begun:
         raise held_elsewhere(run_id)
     owner.beat(connection)
     connection.execute("UPDATE runs SET owner = ? WHERE id = ?", (owner.token, run))
-    return Begun(run, run_id, to_text(source), read_fold(tuple(fold_columns)), size)
+    fold = read_fold(tuple(fold_columns))
+    if fold.state is RunStatus.WAITING:
+        told = read_events(connection, run_id, level=None, kinds=TELLING, after=-1, preview=1)
+        fold.asking = set(open_questions(told))
+    return Begun(run, run_id, to_text(source), fold, size)
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> None:

@@ -320,6 +320,27 @@ class StoreConformance:
         assert [event.seq for event in store.events("a")] == [0, 1, 2, 3, 4]
         assert store.find("a").status is RunStatus.COMPLETED
 
+    def test_a_run_that_was_left_with_two_questions_waits_until_both_are_answered(self, store: Store):
+        def asked(seq: int, path: str) -> events.AnyEvent:
+            return events.NodeWaiting("a", seq, 1000.0 + seq, path, "approval", "approval", "?", None, ("approve",))
+
+        keep(store, head("a"), [started("a"), asked(1, "one"), asked(2, "loop[0].two")])
+        seen = [store.find("a").status]
+        for seq, path in ((3, "one"), (4, "loop[0].two")):
+            journal = store.reopen("a")
+            write_all(journal, [events.NodeAnswered("a", seq, 1000.0 + seq, path, "approve", None, "")])
+            end(store, journal)
+            seen.append(store.find("a").status)
+        assert seen == [RunStatus.WAITING, RunStatus.WAITING, RunStatus.INTERRUPTED]
+
+    def test_a_run_that_was_left_with_a_question_and_is_gone_on_with_asks_anew(self, store: Store):
+        asked = events.NodeWaiting("a", 1, 1001.0, "one", "approval", "approval", "?", None, ("approve",))
+        keep(store, head("a"), [started("a"), asked])
+        journal = store.reopen("a")
+        write_all(journal, [events.RunResumed("a", 2, 1002, "")])
+        assert store.find("a").status is RunStatus.RUNNING
+        end(store, journal)
+
     def test_a_run_under_way_belongs_to_one(self, store: Store):
         journal = keep(store, head("a"), [started("a")], close=False)
         with pytest.raises(EngineError, match="under way"):
