@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from engine.document.importing.canvas_nodes import CONVERTERS, Card, port_name
+from engine.document.importing.canvas_card import Card, port_name
+from engine.document.importing.canvas_nodes import CONVERTERS
 from engine.document.importing.canvas_paths import Wires
 from engine.document.importing.canvas_subflows import SUBFLOWS, Reader, subflow_config, subflow_port
 from engine.document.importing.canvas_texts import TEXTS, adapt_texts, names_in

@@ -6,44 +6,24 @@ How cards are connected is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
-from engine.document.importing.models import model_name
+from engine.document.importing.canvas_card import (
+    Card,
+    Config,
+    Converter,
+    asks,
+    choice,
+    number,
+    port_name,
+    seconds,
+    text,
+)
 from engine.document.importing.report import Report
 from engine.document.importing.tools import TOOLS, our_tool
-from engine.document.importing.values import Fields, as_list, as_number, as_object, as_seconds, as_text, as_whole
+from engine.document.importing.values import as_list, as_number, as_object, as_text, as_whole
 from engine.document.wording import shown
-
-Config = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A card of the canvas.
-
-    Attributes:
-        id: Its foreign id.
-        kind: What it is, in small letters: `loop`.
-        title: What it says.
-        fields: Its settings.
-        used: The handles that edges start from, in the file's order.
-    """
-
-    id: str
-    kind: str
-    title: str
-    fields: Fields
-    used: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> str:
-        """How the report names it."""
-        return f"card {self.id}"
-
-
-Converter = Callable[[Card, Report], Config]
 
 _EXITS: Final = {
     "max_iterations": "max_iterations",
@@ -68,8 +48,8 @@ def _loop(card: Card, report: Report) -> Config:
             config["max_iterations"] = min(max(count, _COUNT[0]), _COUNT[1])
             told = report.carried if count == config["max_iterations"] else report.changed
             told(f"{card.place}, maxIterations", f"max_iterations: {config['max_iterations']}.")
-    _choice(card, report, config, ("exitCondition", "exit_condition"), "exit_condition", _EXITS)
-    _choice(card, report, config, ("feedbackMode", "feedback_mode"), "feedback_mode", _LOOP_MODES)
+    choice(card, report, config, ("exitCondition", "exit_condition"), "exit_condition", _EXITS)
+    choice(card, report, config, ("feedbackMode", "feedback_mode"), "feedback_mode", _LOOP_MODES)
     threshold = fields.take("stabilityThreshold", "stability_threshold")
     if threshold is not None:
         number = as_number(threshold)
@@ -78,81 +58,15 @@ def _loop(card: Card, report: Report) -> Config:
         else:
             config["stability_threshold"] = number
             report.carried(f"{card.place}, stabilityThreshold", f"It stops at a similarity of {number:g} or more.")
-    _seconds(card, report, config)
+    seconds(card, report, config)
     return config
-
-
-def _choice(
-    card: Card, report: Report, config: Config, names: tuple[str, ...], ours: str, choices: Mapping[str, str]
-) -> None:
-    given = card.fields.take(*names)
-    if given is None:
-        return
-    choice = choices.get(as_text(given).strip().lower().replace("-", "_"))
-    if choice is None:
-        report.left(f"{card.place}, {names[0]}", f'There is no "{shown(given, 40)}" here; the usual one is taken.')
-        return
-    config[ours] = choice
-    report.carried(f"{card.place}, {names[0]}", f"{ours}: {choice}.")
-
-
-def _seconds(card: Card, report: Report, config: Config) -> None:
-    given = card.fields.take("timeout", "timeoutSeconds", "timeout_seconds")
-    seconds = as_seconds(given)
-    if seconds is not None and seconds > 0:
-        config["timeout_s"] = seconds
-        report.carried(f"{card.place}, timeout", f"timeout_s: {seconds:g}.")
-    elif given is not None:
-        report.left(f"{card.place}, timeout", f"{shown(given, 40)} is no duration.")
-
-
-def _number(card: Card, report: Report, config: Config, names: tuple[str, ...], ours: str, *, whole: bool) -> None:
-    given = card.fields.take(*names)
-    if given is None:
-        return
-    number = as_whole(given) if whole else as_number(given)
-    if number is None or number < (1 if whole else 0):
-        report.left(f"{card.place}, {names[0]}", f"{shown(given, 40)} is no number that fits here.")
-        return
-    config[ours] = number
-    report.carried(f"{card.place}, {names[0]}", f"{ours}: {number:g}.")
-
-
-def _text(card: Card, report: Report, config: Config, names: tuple[str, ...], ours: str) -> None:
-    given = card.fields.take(*names)
-    text = as_text(given)
-    if text.strip():
-        config[ours] = text
-        report.carried(f"{card.place}, {names[0]}", f"{ours}.")
-    elif given not in (None, ""):
-        report.left(f"{card.place}, {names[0]}", "It is no text.")
-
-
-def _model(card: Card, report: Report, config: Config) -> None:
-    name = as_text(card.fields.take("model", "modelId", "model_id")).strip()
-    provider = as_text(card.fields.take("provider")).strip()
-    if not name:
-        if provider:
-            report.left(f"{card.place}, provider", "Without a model, the workflow's own answers.")
-        return
-    config["model"], how = model_name(name, provider)
-    if provider:
-        report.carried(f"{card.place}, provider", "It stands before the model's name.")
-    (report.carried if config["model"] == name else report.changed)(f"{card.place}, model", how)
-
-
-def _asks(card: Card, report: Report, config: Config) -> None:
-    _model(card, report, config)
-    _number(card, report, config, ("temperature",), "temperature", whole=False)
-    _number(card, report, config, ("maxTokens", "max_tokens"), "max_tokens", whole=True)
-    _seconds(card, report, config)
 
 
 def _llm(card: Card, report: Report) -> Config:
     config: Config = {}
-    _asks(card, report, config)
-    _text(card, report, config, ("systemPrompt", "system_prompt", "system"), "system")
-    _text(card, report, config, ("prompt", "userPrompt", "user_prompt", "promptTemplate", "template"), "prompt")
+    asks(card, report, config)
+    text(card, report, config, ("systemPrompt", "system_prompt", "system"), "system")
+    text(card, report, config, ("prompt", "userPrompt", "user_prompt", "promptTemplate", "template"), "prompt")
     schema = card.fields.take("responseSchema", "jsonSchema", "outputSchema", "schema")
     if isinstance(schema, dict) and schema:
         config["reply_schema"] = schema
@@ -164,8 +78,8 @@ def _llm(card: Card, report: Report) -> Config:
 
 def _router(card: Card, report: Report) -> Config:
     config: Config = {}
-    _asks(card, report, config)
-    _text(card, report, config, ("criteria", "prompt", "systemPrompt", "system_prompt", "condition"), "criteria")
+    asks(card, report, config)
+    text(card, report, config, ("criteria", "prompt", "systemPrompt", "system_prompt", "condition"), "criteria")
     mode = as_text(card.fields.take("mode")).lower()
     if mode and mode not in {"llm", "model", "ai"}:
         report.changed(f"{card.place}, mode", f'"{shown(mode, 40)}": here a model decides; rules have to be written.')
@@ -194,12 +108,6 @@ def _branch(entry: object) -> dict[str, str] | None:
     name = port_name(as_text(parts.get("name") or parts.get("label") or parts.get("id")))
     said = as_text(parts.get("description") or parts.get("condition") or parts.get("criteria"))
     return {"name": name, "description": said} if name else None
-
-
-def port_name(text: str) -> str:
-    """A foreign name as the name of a port: small letters, digits and `_`; empty where nothing is left."""
-    kept = "".join(c if c.isascii() and c.isalnum() else "_" for c in text.strip().lower()).strip("_")[:40]
-    return f"n{kept}" if kept[:1].isdigit() else kept
 
 
 def _transform(card: Card, report: Report) -> Config:
@@ -249,7 +157,7 @@ def _input(card: Card, report: Report) -> Config:
     default = card.fields.take("defaultValue", "default", "value")
     if default is not None:
         config["default"] = default
-    _text(card, report, config, ("description", "placeholder"), "description")
+    text(card, report, config, ("description", "placeholder"), "description")
     report.carried(f"{card.place}, name", f'The input "{shown(config["name"], 60)}".')
     if default is not None:
         report.carried(f"{card.place}, defaultValue", "default.")
@@ -285,7 +193,7 @@ def _tool(card: Card, report: Report) -> Config:
 def _iterator(card: Card, report: Report) -> Config:
     config: Config = {}
     mode = as_text(card.fields.take("mode")).lower()
-    _number(card, report, config, ("maxConcurrency", "concurrency", "max_concurrency"), "max_concurrency", whole=True)
+    number(card, report, config, ("maxConcurrency", "concurrency", "max_concurrency"), "max_concurrency", whole=True)
     if mode == "sequential":
         config["max_concurrency"] = 1
         report.carried(f"{card.place}, mode", "One item after the other.")
@@ -299,7 +207,7 @@ _GATHER: Final = {"array": "collect", "collect": "collect", "concat": "join", "j
 
 def _aggregator(card: Card, report: Report) -> Config:
     config: Config = {}
-    _choice(card, report, config, ("strategy", "mode"), "mode", _GATHER)
+    choice(card, report, config, ("strategy", "mode"), "mode", _GATHER)
     separator = card.fields.take("separator")
     if isinstance(separator, str):
         config["separator"] = separator
@@ -309,7 +217,7 @@ def _aggregator(card: Card, report: Report) -> Config:
 
 def _approval(card: Card, report: Report) -> Config:
     config: Config = {}
-    _text(card, report, config, ("message", "prompt", "instructions"), "message")
+    text(card, report, config, ("message", "prompt", "instructions"), "message")
     return config
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.document.importing.canvas_nodes import Card, Config, port_name
+from engine.document.importing.canvas_card import Card, Config, port_name
 from engine.document.importing.report import Report
 from engine.document.importing.values import as_list, as_object, as_text
 from engine.document.model import FILE_SUFFIX, Workflow

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.document.importing.canvas_nodes import CONVERTERS, Card, port_name
+from engine.document.importing.canvas_card import Card, port_name
+from engine.document.importing.canvas_nodes import CONVERTERS
 from engine.document.importing.draft import Draft
 from engine.document.importing.report import Report
 from engine.document.importing.values import as_text
