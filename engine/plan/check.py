@@ -126,13 +126,13 @@ def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
 
 def _judge_problems(structure: Structure) -> Iterator[Problem]:
     """Where a judge was given the very model that writes what it judges."""
-    usual = structure.workflow.settings.get("model")
+    usual, known = structure.workflow.settings.get("model"), structure.resolution.nodes
     for loop, body in structure.bodies.items():
-        config = structure.resolution.nodes[loop].config
+        config = known[loop].config if loop in known else None
         judge = config.judge if isinstance(config, LoopConfig) and config.has_judge else None
         if judge is None or not judge.model:
             continue
-        nodes = (structure.resolution.nodes[node] for node in structure.order if node in body.nodes)
+        nodes = (known[node] for node in structure.order if node in body.nodes and node in known)
         writers = (node for node in nodes if node.spec.category is Category.AI)
         same = (node.id for node in writers if _is_model(judge.choice, node.spec.model(node.config), usual))
         if writer := next(same, None):

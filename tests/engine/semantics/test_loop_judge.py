@@ -9,7 +9,7 @@ import pytest
 
 from engine import Workflow, validate
 from engine.runner.events import LoopIterationCompleted, NodeCompleted
-from tests.engine.semantics.documents import around, formula, llm
+from tests.engine.semantics.documents import around, formula, llm, part
 from tests.engine.semantics.kit import Played, play
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Call, FunctionModel, Said
 
@@ -204,3 +204,19 @@ def test_it_is_hinted_at_where_the_judge_was_given_the_model_that_writes(
     problems = [(problem.code, problem.node, problem.field) for problem in validate(workflow)]
 
     assert problems == ([("judge-is-writer", "loop", "judge.model")] if is_hinted else [])
+
+
+def test_a_loop_whose_writer_has_wrong_settings_is_told_of_those_alone() -> None:
+    asked: dict[str, Any] = {"exit_condition": "judge", "judge": {"criteria": "Is it good?", "model": "openai/x"}}
+    workflow = around(
+        llm("draft", temperature="hot", model="openai/x"), edges="loop -> draft -> exit", max_iterations=2, **asked
+    )
+
+    assert [(problem.code, problem.node) for problem in validate(workflow)] == [("bad-config", "draft")]
+
+
+def test_a_node_of_an_unknown_type_beside_a_judge_is_told_as_such() -> None:
+    config: Any = {"exit_condition": "judge", "judge": {"criteria": "It rhymes.", "model": "a/b"}}
+    workflow = around(part("draft", "nowhere"), edges="loop.body -> draft.input\ndraft.output -> exit.input", **config)
+
+    assert "unknown-type" in {problem.code for problem in validate(workflow)}
