@@ -78,8 +78,9 @@ async def test_a_judges_score_reaches_a_plateau():
     assert both.ours.loop.exit_reason == "plateau"
 
 
-async def test_a_result_that_comes_back_ends_a_loop():
-    body = formula("swing", "loop.index % 3 == 0 ? 'this' : loop.index % 3 == 1 ? 'that' : 'other'")
+@pytest.mark.parametrize("results", ["['this', 'that', 'other', 'this']", "['one', 'one', 'two', 'one']"])
+async def test_a_result_that_comes_back_ends_a_loop(results: str):
+    body = formula("swing", f"{results}[loop.index]")
     listed = [{"condition": "oscillation", "threshold": 1.0}]
     workflow = around(body, edges="loop -> swing -> exit", exit_conditions=listed, max_iterations=9)
     both = await Both(workflow).play()
