@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
@@ -16,7 +16,6 @@ from app.palette.palette import Palette
 from app.session import Session
 from app.settings.models_list import model_names
 from app.settings.preferences import Preferences
-from app.theme.style import style
 from app.window.actions import make_actions
 from app.window.bars import Bars
 from app.window.choosers import Asker, DialogAsker
@@ -37,14 +36,13 @@ from app.window.run_bar import RunBar
 from app.window.run_facts import budget_of, models_of
 from app.window.run_options import usual_model
 from app.window.runs import Runs
+from app.window.side_widths import SideWidths
 from app.window.status_line import StatusLine
 from app.window.tabs import Tabs
 from app.window.taskbar import Taskbar
 from app.window.window_state import open_files, remember, restore, share_layout
 from engine.models.model_names import SCRIPTED_PREFIX
 from engine.nodes.registry import builtin_registry
-
-SIDES: Final = (216, 900, 320)
 
 
 class MainWindow(QMainWindow):
@@ -140,9 +138,7 @@ class MainWindow(QMainWindow):
             splitter.setHandleWidth(1)
             for place in range(splitter.count()):
                 splitter.setStretchFactor(place, int(place == stretched))
-        left, middle, right = SIDES
-        scale = style().scale
-        self.sides.setSizes([round(left * scale), middle, round(right * scale)])
+        SideWidths(self.sides)
         central = QWidget()
         column = QVBoxLayout(central)
         column.setContentsMargins(0, 0, 0, 0)

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from app.window.document import Document
 from app.window.main_window import MainWindow
+from app.window.side_widths import WIDTHS
+from tests.app.window.conftest import SELF_REFINE
 
 
 @pytest.fixture(params=[(DARK, 1.0), (LIGHT, 1.0), (LIGHT, 1.5)], ids=["dark", "light", "large"])
@@ -54,3 +56,32 @@ def test_a_folded_drawer_leaves_its_room_to_the_document(
 
     qtbot.waitUntil(lambda: window.drawer.height() < 60)
     assert window.drawer.geometry().bottom() >= window.middle.height() - 2
+
+
+@pytest.fixture
+def _usual_size_again(window: MainWindow) -> Iterator[None]:
+    yield
+    style().choose("dark", 1.0)
+
+
+@pytest.mark.usefixtures("_usual_size_again")
+def test_palette_and_inspector_grow_with_the_texts_in_them(window: MainWindow, self_refine: Document) -> None:
+    window.resize(1600, 900)
+    style().choose("dark", 1.0)
+    palette, inspector = window.palette_panel.width(), window.inspectors.width()
+    style().choose("dark", 1.5)
+    assert window.palette_panel.width() == round(palette * 1.5)
+    assert window.inspectors.width() == round(inspector * 1.5)
+    style().choose("dark", 1.0)
+    assert (window.palette_panel.width(), window.inspectors.width()) == (palette, inspector)
+
+
+@pytest.mark.usefixtures("_usual_size_again")
+def test_they_have_grown_too_where_they_were_not_seen(window: MainWindow) -> None:
+    window.resize(1600, 900)
+    assert not window.palette_panel.isVisible()
+    style().choose("dark", 1.5)
+    assert window.documents.open_template(SELF_REFINE) is not None
+    QApplication.processEvents()
+    left, _, right = WIDTHS
+    assert (window.palette_panel.width(), window.inspectors.width()) == (round(left * 1.5), round(right * 1.5))
