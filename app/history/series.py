@@ -15,6 +15,7 @@ from engine.nodes.spec import Category
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds
 from engine.store.stopping import percent
+from engine.values import short_number
 
 
 class Kind(StrEnum):
@@ -48,7 +49,7 @@ class Series:
 
 SERIES: Final = {
     Kind.SIMILARITY: Series("Similarity", lambda theme: theme.accent, 0, percent, lambda it: it.similarity),
-    Kind.SCORE: Series("Score", lambda theme: theme.good, 3, lambda value: f"{value:g}", lambda it: it.score),
+    Kind.SCORE: Series("Score", lambda theme: theme.good, 3, short_number, lambda it: it.score),
     Kind.COST: Series("Cost", lambda theme: theme.warning, 4, money, lambda it: it.cost_usd),
     Kind.TOKENS: Series(
         "Tokens",

@@ -15,6 +15,7 @@ from app.theme.widgets import plain_tool_tip
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import seconds
 from engine.store.stopping import percent
+from engine.values import short_number
 
 _Index = QModelIndex | QPersistentModelIndex
 _ROOT: Final = QModelIndex()
@@ -77,7 +78,7 @@ class IterationModel(QAbstractTableModel):
             Column.NUMBER: lambda iteration: str(iteration.index + 1),
             Column.RESULT: lambda iteration: beginning(iteration.result),
             Column.VERDICT: verdict,
-            Column.SCORE: lambda iteration: f"{iteration.score:g}" if iteration.score is not None else "",
+            Column.SCORE: lambda iteration: short_number(iteration.score) if iteration.score is not None else "",
             Column.SIMILAR: self._similar,
             Column.TOKENS: lambda iteration: token_count(iteration.usage),
             Column.COST: cost,

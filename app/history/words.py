@@ -10,7 +10,7 @@ from engine.models.base import Usage
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds
 from engine.store.stopping import percent
-from engine.values import Value
+from engine.values import Value, short_number
 
 MOST: Final = 200
 """The most characters of a value that a cell is made of."""
@@ -85,7 +85,7 @@ def facts(iteration: LoopIterationCompleted, similarity: float | None) -> str:
     if iteration.branch:
         parts.append(iteration.branch)
     if iteration.score is not None:
-        parts.append(f"score {iteration.score:g}")
+        parts.append(f"score {short_number(iteration.score)}")
     if similarity is not None:
         parts.append(f"{percent(similarity)} similar")
     if iteration.usage.total_tokens:

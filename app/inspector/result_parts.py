@@ -12,7 +12,7 @@ from engine.models.base import ToolCall
 from engine.nodes.spec import ModelCall
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds
-from engine.values import Value, compact_json
+from engine.values import Value, compact_json, short_number
 
 _ROLES: Final = {
     "system": "System prompt",
@@ -107,7 +107,7 @@ def iteration_line(iteration: LoopIterationCompleted, *, is_returned: bool) -> s
     if iteration.branch:
         parts.append(iteration.branch)
     if iteration.score is not None:
-        parts.append(f"score {iteration.score:g}")
+        parts.append(f"score {short_number(iteration.score)}")
     if iteration.similarity is not None:
         parts.append(f"{iteration.similarity:.0%} similar")
     if iteration.usage.total_tokens:

@@ -7,7 +7,7 @@ from engine.document.ids import make_id
 from engine.document.model import Workflow
 from engine.nodes.judge import JUDGE
 from engine.store.stopping import loop_config
-from engine.values import Value
+from engine.values import Value, short_number
 
 
 def judge_in(executions: Executions, loop_id: str, place: str) -> NodePicture:
@@ -45,4 +45,4 @@ def verdict_text(workflow: Workflow, loop_id: str, judge: NodePicture) -> str:
 
 
 def _number(value: Value) -> str:
-    return f"{value:.4g}" if isinstance(value, int | float) else "–"
+    return short_number(value) if isinstance(value, int | float) else "–"

@@ -16,7 +16,7 @@ from engine.nodes.registry import Registry
 from engine.plan.parts import node_at
 from engine.runner.events import LoopIterationCompleted
 from engine.store.stopping import loop_config, why_stopped
-from engine.values import Value
+from engine.values import Value, short_number
 
 
 def unit_of(workflow: Workflow, path: str) -> str:
@@ -99,7 +99,7 @@ def _standing(loop: LoopPicture, unit: str) -> str:
         ended = len(loop.iterations) + len(loop.out_of_turn)
         return f"{ended} of {loop.total} item{'' if loop.total == 1 else 's'} done."
     best = best_so_far(loop)
-    so_far = f" Best so far: iteration {best.index + 1}, score {best.score:g}." if best is not None else ""
+    so_far = f" Best so far: iteration {best.index + 1}, score {short_number(best.score)}." if best is not None else ""
     return f"At iteration {loop.current + 1} of at most {loop.total}.{so_far}"
 
 

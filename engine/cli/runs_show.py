@@ -10,6 +10,7 @@ import typer
 
 from engine.cli.exit_codes import ExitCode
 from engine.cli.history import RunName, StorePath, history, summary_json, when
+from engine.values import short_number
 
 if TYPE_CHECKING:
     from engine.cli.output import Screen
@@ -166,7 +167,7 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopResult) -> tupl
     return (
         f"{path}[{iteration.index}]{returned}",
         iteration.branch or "",
-        "" if iteration.score is None else f"{iteration.score:g}",
+        "" if iteration.score is None else short_number(iteration.score),
         "" if iteration.similarity is None else percent(iteration.similarity),
         f"{iteration.usage.total_tokens:,}",
         money(iteration.cost_usd),

@@ -19,7 +19,7 @@ from engine.store.base import RunSummary
 from engine.store.outline import RunOutline
 from engine.store.parts import readable, workflow_of
 from engine.store.stopping import loop_config, percent, what_was_tested, why_stopped
-from engine.values import Value
+from engine.values import Value, short_number
 
 _MARKS: Final = re.compile(r"([\\`*_\[\]<>&#|~$]|(?<=:)//|(?<=www)\.)")
 _FENCES: Final = re.compile("`+")
@@ -95,7 +95,7 @@ def _loop(outline: RunOutline, workflow: Workflow, path: str, depth: int) -> Ite
 def _figures(iteration: LoopIterationCompleted) -> str:
     parts = [tokens(iteration.usage), money(iteration.cost_usd), seconds(iteration.duration_s)]
     if iteration.score is not None:
-        parts.insert(0, f"score {iteration.score:g}")
+        parts.insert(0, f"score {short_number(iteration.score)}")
     if iteration.similarity is not None:
         parts.insert(0, f"{percent(iteration.similarity)} the same as the one before")
     return ", ".join(parts)

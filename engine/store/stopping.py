@@ -21,7 +21,7 @@ from engine.nodes.pairs import ITERATOR
 from engine.plan.parts import node_at
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import exit_reason_words, money, seconds
-from engine.values import Value, to_text
+from engine.values import Value, short_number, to_text
 
 _SHOWN: Final = 60
 
@@ -95,7 +95,7 @@ def what_was_tested(
     """
     tested = _Tested(config, iterations[: index + 1], similarity, given or {})
     score = tested.last.score
-    scored = [f"score {score:g}"] if score is not None else []
+    scored = [f"score {short_number(score)}"] if score is not None else []
     looked_at = [tested.looked_at(condition) for condition in asked_conditions(config)]
     counted = [f"iteration {index + 1} of at most {config.max_iterations}"] if config.max_iterations > 0 else []
     return (*looked_at, *scored, *counted)
@@ -207,7 +207,7 @@ def _verdict(tested: _Tested, _condition: ListedCondition) -> str:
 
 
 def _judged(tested: _Tested, _condition: ListedCondition) -> str:
-    score = "" if tested.last.score is None else f" (score {tested.last.score:g})"
+    score = "" if tested.last.score is None else f" (score {short_number(tested.last.score)})"
     found = "done" if tested.last.tested.get("judge") is True else "not done"
     return f"the judge found it {found}{score}{tested.told_reason()}"
 
@@ -235,13 +235,13 @@ def _similarity(tested: _Tested, condition: ListedCondition) -> str:
 def _plateau(tested: _Tested, condition: ListedCondition) -> str:
     noun = "iteration" if condition.patience == 1 else "iterations"
     best = tested.figure("plateau")
-    at = "" if best is None else f" ({best:g})"
+    at = "" if best is None else f" ({short_number(best)})"
     return f"the best score{at} has risen by no more than {condition.epsilon:g} in {condition.patience} {noun}"
 
 
 def _best_score(tested: _Tested, _condition: ListedCondition) -> str:
     best = tested.figure("plateau")
-    return "no score" if best is None else f"best score {best:g}"
+    return "no score" if best is None else f"best score {short_number(best)}"
 
 
 def _came_back(tested: _Tested, condition: ListedCondition) -> str:
