@@ -12,17 +12,15 @@ from typing import Final
 
 from engine.document.wording import shown
 from engine.nodes.context import Answer
-from engine.runner.events import LoopIterationStarted, NodeAnswered, NodeWaiting
+from engine.runner.events import NodeAnswered, NodeWaiting
 from engine.runner.journal import LeftAnswer
-from engine.runner.questions import CLOSING, check_choice, open_questions
+from engine.runner.questions import TELLING, check_choice, open_questions
 from engine.store.base import RunHeldError, RunStatus, Store, StoreError
 from engine.store.words import answered_before
 
 TAKEN_WITHIN_S: Final = 15.0
 """Seconds within which a process that is there has taken an answer."""
 _LOOK_S: Final = 0.1
-_TELLING: Final = (NodeWaiting, LoopIterationStarted, *CLOSING)
-"""The events that tell whether a question is open."""
 
 
 def questions_of(store: Store, run_id: str) -> dict[str, NodeWaiting]:
@@ -129,7 +127,7 @@ def _was_given(store: Store, asked: NodeWaiting, given: Answer) -> bool:
     Raises:
         StoreError: It is open no more, and got another answer or none.
     """
-    later = list(store.events(asked.run_id, kinds=_TELLING, after=asked.seq - 1))
+    later = list(store.events(asked.run_id, kinds=TELLING, after=asked.seq - 1))
     answered = next((event for event in later if isinstance(event, NodeAnswered) and event.path == asked.path), None)
     if answered is not None:
         if Answer(answered.choice, answered.value, answered.comment) == given:
