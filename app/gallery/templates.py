@@ -49,8 +49,9 @@ def split_description(description: str) -> tuple[str, str]:
 
 
 def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[str]]:
-    """The templates of a folder (the program's own unless another is given), Self-Refine first, then those with a
-    loop, which is what the program is for; the simpler before the others.
+    """The templates of a folder, the program's own unless another is given.
+
+    Self-Refine comes first, then those with a loop, which is what the program is for; the simpler before the others.
 
     Returns:
         The templates, and a sentence for each that cannot be shown. Never fails.
