@@ -124,9 +124,7 @@ class Progress:
     def _begin(self, path: str, node_type: str) -> None:
         if node_type == ITERATOR.start:
             self.iterators.add(path)
-        if (
-            node_type not in PAIR_BY_START and node_type != SUBFLOW
-        ):  # what is in them is told itself
+        if node_type not in PAIR_BY_START and node_type != SUBFLOW:  # what is in them is told itself
             self.at_work[path] = NodeAtWork(node_type)
 
     def _stop_inside(self, path: str) -> None:
