@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from engine.models.base import Usage
@@ -26,6 +27,7 @@ def node_of(path: str) -> str:
     return steps_of(path)[0]
 
 
+@lru_cache(maxsize=4_096)  # each event of a run, and each look at it, names the same places again
 def steps_of(path: str) -> tuple[str, str]:
     """The document's own node at a path, and where in its subflow: `part`, `loop.draft` for `part.loop[0].draft`."""
     around = _ITERATIONS.match(path)
