@@ -154,8 +154,9 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> No
     click(whole.document.canvas.controls.buttons["fit_all"])
     hand = whole.hand
     for node in made_by_hand(wanted):
-        item = hand.item(new[node.id])
-        hand.click(item.card_rect.center())
+        whole.settle()
+        QApplication.processEvents()
+        hand.click(hand.item(new[node.id]).card_rect.center())
         assert whole.document.session.selection == (new[node.id],)
         header = whole.document.inspector.page.header
         click(header.title)
