@@ -24,25 +24,26 @@ class SideWidths(QObject):
         super().__init__(sides)
         self._sides = sides
         self._scale = style().scale
-        left, middle, right = WIDTHS
-        self._widths = [round(left * self._scale), middle, round(right * self._scale)]
-        sides.setSizes(self._widths)
+        self._wanted = [float(WIDTHS[0]), float(WIDTHS[2])]
+        self._give(sum(WIDTHS))
         sides.splitterMoved.connect(lambda *_: self._remember())
         style().changed.connect(self._follow)
 
     def _remember(self) -> None:
-        """Note the widths; of what is not seen Qt says none, and the last one counts."""
-        self._widths = [now or before for now, before in zip(self._sides.sizes(), self._widths, strict=True)]
+        """Note what a person wants, as it is with texts of the usual size; of what is not seen Qt says no width."""
+        now = self._sides.sizes()[::2]
+        self._wanted = [width / self._scale or before for width, before in zip(now, self._wanted, strict=True)]
 
     def _follow(self) -> None:
-        """Give both sides more room, or less, as the texts have grown."""
-        factor, self._scale = style().scale / self._scale, style().scale
-        if factor == 1:
-            return
-        seen = self._sides.sizes()
-        self._remember()
-        left, _, right = self._widths
-        self._widths[0], self._widths[2] = round(left * factor), round(right * factor)
-        shown = [width for width, now in zip(self._widths[::2], seen[::2], strict=True) if now]
-        self._widths[1] = max(1, sum(seen) - sum(shown))
-        self._sides.setSizes(self._widths)
+        """Give both sides more room, or less, as the texts have grown.
+
+        It goes by what a person wants and not by how wide they are: where the window is too narrow they have had less.
+        """
+        if style().scale != self._scale:
+            self._scale = style().scale
+            self._give(sum(self._sides.sizes()))
+
+    def _give(self, room: int) -> None:
+        left, right = (round(width * self._scale) for width in self._wanted)
+        shown = [width for width, widget in ((left, 0), (right, 2)) if not self._sides.widget(widget).isHidden()]
+        self._sides.setSizes([left, max(1, room - sum(shown)), right])

@@ -85,3 +85,18 @@ def test_they_have_grown_too_where_they_were_not_seen(window: MainWindow) -> Non
     QApplication.processEvents()
     left, _, right = WIDTHS
     assert (window.palette_panel.width(), window.inspectors.width()) == (round(left * 1.5), round(right * 1.5))
+
+
+@pytest.mark.usefixtures("_usual_size_again", "self_refine")
+def test_they_come_back_from_a_window_that_was_too_narrow_for_them(window: MainWindow) -> None:
+    window.resize(1600, 900)
+    style().choose("dark", 1.0)
+    QApplication.processEvents()
+    before = window.palette_panel.width(), window.inspectors.width()
+    window.drawer.unfold("runs")  # which is wide, with large texts
+    for _ in range(3):
+        style().choose("dark", 1.5)
+        QApplication.processEvents()
+        style().choose("dark", 1.0)
+        QApplication.processEvents()
+    assert (window.palette_panel.width(), window.inspectors.width()) == before
