@@ -25,6 +25,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.batch.batch_window import BatchWindow
 from app.bridge import EngineThread
+from app.gallery.picture import DiagramPicture
 from app.history.fork_dialog import ForkDialog
 from app.runs.executions import NodeState
 from app.session import Session
@@ -131,6 +132,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _draw(studio: Studio) -> None:
     window = studio.window
+    until(lambda: not any(picture.is_empty for picture in window.gallery.findChildren(DiagramPicture)))
     studio.take("gallery")
     studio.play("slow", 2.0)
     document = studio.open_template()
@@ -255,7 +257,7 @@ def _draw_batch(studio: Studio) -> None:
     window.runs.run_batch(document)
     until(lambda: bool(window.findChildren(BatchWindow)))
     (batch,) = window.findChildren(BatchWindow)
-    batch.resize(920, 640)
+    batch.resize(1120, 640)
     batch.show_table(table)
     until(batch.start.isEnabled)
     batch.run_batch()

@@ -171,6 +171,7 @@ class BatchWindow(QDialog):
         view.verticalHeader().setDefaultSectionSize(7 * UNIT)
         header = view.horizontalHeader()
         header.setHighlightSections(False)
+        header.setTextElideMode(Qt.TextElideMode.ElideRight)
         header.setResizeContentsPrecision(0)  # by the rows in sight: a table may have a hundred thousand
         modes = QHeaderView.ResizeMode
         for column in range(len(COLUMNS)):

@@ -40,6 +40,11 @@ class DiagramPicture(QWidget):
         """A strip that suits workflows, which run from left to right."""
         return QSize(320, 152)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw yet."""
+        return self._diagram is None
+
     def show_diagram(self, diagram: Diagram) -> None:
         """Show another drawing."""
         self._diagram = diagram
