@@ -90,6 +90,8 @@ def test_a_single_click_and_a_double_click_with_another_button_open_nothing(qtbo
     with qtbot.assertNotEmitted(gallery.template_chosen):
         QTest.mouseClick(card, Qt.MouseButton.LeftButton, pos=QPoint(20, 20))
         QTest.mouseDClick(card, Qt.MouseButton.RightButton, pos=QPoint(20, 20))
+        # Its second press would count as held down in every test after this one, and a scene would never let go.
+        QTest.mouseRelease(card, Qt.MouseButton.RightButton, pos=QPoint(20, 20))
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])

@@ -117,16 +117,6 @@ def choose_value(whole: Whole, combo: QComboBox, value: str) -> None:
     assert combo.currentData() == value
 
 
-def choose_node(whole: Whole, node_id: str) -> None:
-    """Click a card, once more where a list that was just closed has swallowed the click."""
-
-    def chosen() -> bool:
-        whole.hand.click(whole.hand.item(node_id).card_rect.center())
-        return whole.document.session.selection == (node_id,)
-
-    whole.qtbot.waitUntil(chosen)
-
-
 def check_run(whole: Whole) -> None:
     """The run that is under way ends by the exit condition that was chosen."""
     session = whole.document.session
@@ -166,7 +156,8 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> No
     for node in made_by_hand(wanted):
         whole.settle()
         QApplication.processEvents()
-        choose_node(whole, new[node.id])
+        hand.click(hand.item(new[node.id]).card_rect.center())
+        assert whole.document.session.selection == (new[node.id],)
         header = whole.document.inspector.page.header
         click(header.title)
         header.title.selectAll()
