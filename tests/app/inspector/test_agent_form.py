@@ -15,6 +15,9 @@ from engine.document.model import Workflow
 from engine.nodes.agent_tools import tool_choices
 from engine.nodes.spec import NamedText, TextKind
 from engine.runner.options import RunOptions
+from engine.tools.mcp.listing import ListedTool, Listing, served_tools
+from engine.tools.mcp.settings import McpServer
+from engine.tools.registry import set_tools
 from tests.app.inspector.conftest import Bench, OpenInspector
 
 OneNode = Callable[..., Bench]
@@ -50,6 +53,21 @@ def test_a_tool_that_is_not_there_is_shown_and_can_be_taken_away(one_node: OneNo
     assert 'There is no tool "gone"' in bench.problems("tools")[0]
     box.click()
     assert bench.config("it") == {}
+
+
+def test_the_tools_of_an_mcp_server_are_ticked_like_the_others(one_node: OneNode) -> None:
+    tool = ListedTool(name="look", title="Look it up", input_schema={"properties": {"word": {"type": "string"}}})
+    set_tools("dictionary", served_tools("dictionary", McpServer(command="x"), Listing(fingerprint="", tools=(tool,))))
+    try:
+        bench = one_node("agent")
+        boxes = bench.editor("tools").boxes
+        assert boxes["dictionary/look"].text() == "Look it up (dictionary)"
+        boxes["dictionary/look"].click()
+        assert bench.config("it") == {"tools": ["dictionary/look"]}
+        bench.analysed()
+        assert bench.problems("tools") == []
+    finally:
+        set_tools("dictionary", ())
 
 
 def test_only_tools_that_the_agent_has_can_need_a_yes(one_node: OneNode) -> None:
