@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from app.history.runs_errands import Errands
 from app.history.runs_model import Page, RunsModel
@@ -15,6 +15,7 @@ from app.history.runs_view import RunsView
 from app.history.runs_words import STATUS_WORDS, may_resume, total_words
 from app.history.store_access import StoreAccess
 from app.theme.icons import ThemedIcon
+from app.theme.side_by_side import SideBySide
 from app.theme.tokens import UNIT
 from app.theme.widgets import HintBar, PlainLabel
 from app.window.choosers import Asker
@@ -170,14 +171,7 @@ class RunsPanel(QWidget):
             box.currentIndexChanged.connect(lambda _at: self.reload())
 
     def _arrange(self) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(2 * UNIT)
-        for widget in (self.text, self.status, self.since):
-            row.addWidget(widget)
-        row.addStretch(1)
         self.buttons = {name: self._button(name) for name in ("open", "resume", "compare", "import")}
-        for name in ("open", "resume", "compare"):
-            row.addWidget(self.buttons[name])
         self.more = QPushButton("More   ", self)  # room for the arrow of its menu
         self.more.setAccessibleName("More to do with the selected runs")
         menu = QMenu(self.more)
@@ -185,13 +179,12 @@ class RunsPanel(QWidget):
         menu.addSeparator()
         menu.addAction(self.actions_by_name["delete"])
         self.more.setMenu(menu)
-        row.addWidget(self.more)
-        row.addWidget(self.buttons["import"])
+        doing = [*(self.buttons[name] for name in ("open", "resume", "compare")), self.more, self.buttons["import"]]
         column = QVBoxLayout(self)
         column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
         column.setSpacing(2 * UNIT)
         column.addWidget(self.notice)
-        column.addLayout(row)
+        column.addWidget(SideBySide([self.text, self.status, self.since], doing, self))
         column.addWidget(self.view, 1)
         column.addWidget(self.empty, 1)
         column.addWidget(self.total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.theme.icons import ThemedIcon
@@ -16,6 +16,14 @@ _ANY_HEIGHT: Final = 16_777_215
 PANELS: Final = ("iterations", "log", "problems", "runs")
 OF_THE_WINDOW: Final = frozenset({"runs"})
 """The panels that are the same whatever document is shown, and are there also where none is."""
+
+
+class PanelStack(QStackedWidget):
+    """Panels of which one is seen: it alone says how much room is needed, not those behind it."""
+
+    def minimumSizeHint(self) -> QSize:  # noqa: D102 - Qt's own
+        panel = self.currentWidget()
+        return panel.minimumSizeHint() if panel is not None else QSize(0, 0)
 
 
 class Drawer(QWidget):
@@ -33,8 +41,8 @@ class Drawer(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.open_panel = ""
         self._there = OF_THE_WINDOW
-        self._pages: dict[str, QStackedWidget] = {name: QStackedWidget(self) for name in PANELS}
-        self.stack = QStackedWidget(self)
+        self._pages: dict[str, PanelStack] = {name: PanelStack(self) for name in PANELS}
+        self.stack = PanelStack(self)
         for page in self._pages.values():
             self.stack.addWidget(page)
         self.buttons: dict[str, QToolButton] = {}

@@ -4,9 +4,10 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QSpinBox, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QSpinBox, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.theme.side_by_side import SideBySide
 from app.theme.style import Style
 from app.theme.tokens import DARK, LIGHT
 from app.theme.widgets import Badge, ElidedLabel, Fold, HintBar, PlainLabel, Switch, inset_number, plain_tool_tip
@@ -190,3 +191,26 @@ def test_the_number_of_a_spin_box_keeps_its_distance_from_the_edge(qtbot: QtBot)
     line = box.findChild(QLineEdit)
     assert line is not None
     assert line.textMargins().left() >= 4
+
+
+def test_groups_that_have_no_room_beside_each_other_stand_below_each_other(qtbot: QtBot) -> None:
+    buttons = [QPushButton(word) for word in ("Open", "Resume", "Compare", "Import")]
+    groups = SideBySide(buttons[:2], buttons[2:])
+    around = QWidget()
+    QVBoxLayout(around).addWidget(groups)
+    qtbot.addWidget(around)
+    around.show()
+    around.resize(600, 100)
+    QApplication.processEvents()
+    assert not groups.is_folded
+    assert len({button.y() for button in buttons}) == 1
+
+    around.resize(around.minimumSizeHint().width(), 100)
+
+    assert groups.is_folded
+    QApplication.processEvents()
+    assert [button.y() for button in buttons] == [0, 0, buttons[2].y(), buttons[2].y()]
+    assert buttons[2].y() >= buttons[0].height()
+    assert all(groups.rect().contains(button.geometry()) for button in buttons)
+    around.resize(600, 100)
+    assert not groups.is_folded

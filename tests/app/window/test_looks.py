@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
@@ -12,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from app.window.document import Document
+from app.window.drawer import PANELS
 from app.window.main_window import MainWindow
 from app.window.side_widths import WIDTHS
 from tests.app.window.conftest import SELF_REFINE
@@ -100,3 +102,19 @@ def test_they_come_back_from_a_window_that_was_too_narrow_for_them(window: MainW
         style().choose("dark", 1.0)
         QApplication.processEvents()
     assert (window.palette_panel.width(), window.inspectors.width()) == before
+
+
+@pytest.mark.usefixtures("self_refine")
+def test_no_panel_makes_a_small_window_larger(window: MainWindow) -> None:
+    for name in PANELS:
+        window.resize(960, 600)  # half of a usual screen
+        window.drawer.unfold(name)
+        QApplication.processEvents()
+        assert (window.width(), window.height()) == (960, 600), name
+        panel = window.drawer.stack.currentWidget()
+        cut = [
+            button.text()
+            for button in panel.findChildren(QPushButton)
+            if button.isVisible() and not window.rect().contains(QRect(button.mapTo(window, QPoint()), button.size()))
+        ]
+        assert not cut, name
