@@ -74,6 +74,18 @@ class LogModel(QAbstractListModel):
         return None
 
 
+class LogView(QListView):
+    """The lines in sight."""
+
+    def arrange(self) -> None:
+        """Give new lines their places now.
+
+        Qt does it later, or as soon as somebody asks what lies under the mouse: in the middle of a turn of the wheel to
+        the last line, which would then not be the last, so that the log would not follow.
+        """
+        self.executeDelayedItemsLayout()
+
+
 class LogPanel(QWidget):
     """The log of one document.
 
@@ -96,7 +108,7 @@ class LogPanel(QWidget):
         self.shown = QSortFilterProxyModel(self)
         self.shown.setFilterRole(NODE_ROLE)
         self.shown.setSourceModel(self.model)
-        self.view = QListView(self)
+        self.view = LogView(self)
         self.view.setModel(self.shown)
         self.view.setUniformItemSizes(True)
         self.view.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
@@ -151,6 +163,7 @@ class LogPanel(QWidget):
         for node in dict.fromkeys(line.node for line in lines):
             if node not in known:
                 self.filter.addItem(titles.get(node, node), node)
+        self.view.arrange()
 
     def copy(self) -> None:
         """Put the selected lines, or all that are shown, on the clipboard."""
