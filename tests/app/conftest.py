@@ -11,7 +11,9 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
@@ -57,6 +59,17 @@ def no_threads_left() -> Iterator[None]:
         thread.join(timeout=5)
     names = [thread.name for thread in left if thread.is_alive()]
     assert not names, f"threads left behind: {names}"
+
+
+@pytest.fixture(autouse=True)
+def no_button_held(qapp: QApplication) -> Iterator[None]:
+    """A double click of `QTest` leaves its button held down, and all that moves the mouse later would be a drag."""
+    yield
+    for button in (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton):
+        if QApplication.mouseButtons() & button:
+            anywhere = QWidget()
+            QTest.mouseRelease(anywhere, button)
+            anywhere.deleteLater()
 
 
 @pytest.fixture
