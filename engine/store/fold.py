@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from engine.nodes.pairs import PAIR_BY_START
@@ -35,6 +35,10 @@ class RunFold:
     models: tuple[str, ...] = ()
     error: str = ""
     asking: set[str] = field(default_factory=set[str])
+
+    def copy(self) -> RunFold:
+        """The same once more, to take up further events apart from this one."""
+        return replace(self, asking=set(self.asking))
 
     def take(self, event: AnyEvent) -> None:
         """Take up the next event."""

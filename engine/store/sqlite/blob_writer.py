@@ -6,9 +6,13 @@ import hashlib
 import sqlite3
 from collections import OrderedDict, deque
 from collections.abc import Collection, Hashable
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.store.sqlite.pieces import SHORTEST, Known, Quote, pack_recipe, split
+
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressor
 
 _WORTH_PACKING: Final = 192
 """Bytes below which compression gains nothing."""
@@ -114,7 +118,7 @@ class BlobWriter:
                         # That one keeps what it names. A list that grows would otherwise name all of it again.
                         links -= latest.children
                     links |= quoted
-        stored, is_packed = _pack(new)
+        stored, is_packed = self._pack(new)
         cursor = connection.execute(
             "INSERT INTO blobs (hash, size, is_packed, recipe, data) VALUES (?, ?, ?, ?, ?)",
             (digest, len(data), is_packed, recipe, stored),
@@ -123,6 +127,20 @@ class BlobWriter:
         connection.executemany("INSERT INTO links (base, blob) VALUES (?, ?)", [(base, blob) for base in sorted(links)])
         self._written += len(stored) + len(recipe or b"") + _ROW_BYTES
         return blob
+
+    def _pack(self, data: bytes) -> tuple[bytes, bool]:
+        """The data compressed, where that is worth it, and whether it is."""
+        if len(data) < _WORTH_PACKING:
+            return data, False
+        packed = self._compressor.compress(data)
+        return (packed, True) if len(packed) < len(data) * 0.95 else (data, False)
+
+    @cached_property
+    def _compressor(self) -> ZstdCompressor:
+        """One for all texts: making it takes longer than compressing a page of text."""
+        import zstandard
+
+        return zstandard.ZstdCompressor(level=3)
 
     def _remember(self, place: Hashable, latest: _Latest) -> None:
         known = latest.known
@@ -134,13 +152,3 @@ class BlobWriter:
         while self._latest_bytes > _REMEMBERED_BYTES and len(self._latest) > 1:
             _, oldest = self._latest.popitem(last=False)
             self._latest_bytes -= len(oldest.known.data)
-
-
-def _pack(data: bytes) -> tuple[bytes, bool]:
-    """The data compressed, where that is worth it, and whether it is."""
-    if len(data) < _WORTH_PACKING:
-        return data, False
-    import zstandard
-
-    packed = zstandard.ZstdCompressor(level=3).compress(data)
-    return (packed, True) if len(packed) < len(data) * 0.95 else (data, False)

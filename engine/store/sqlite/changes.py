@@ -27,7 +27,7 @@ _INSERT: Final = """
         (run_id, source, search, parent, forked_at, document, options, owner, state, started, updated, cost_usd)
     VALUES (?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?)
 """
-_HELD: Final = f"SELECT id, owner, source, size, {FOLD_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
+_HELD: Final = f"SELECT id, owner, source, size, started, {FOLD_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ def reopen(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Begun:
     row = connection.execute(_HELD, (plain(run_id),)).fetchone()
     if row is None:
         raise no_such_run(run_id)
-    run, holder, source, size, *fold_columns = row
+    run, holder, source, size, started, *fold_columns = row
     if holder is not None and holder in live_owners(connection):
         raise held_elsewhere(run_id)
     owner.beat(connection)
     connection.execute("UPDATE runs SET owner = ? WHERE id = ?", (owner.token, run))
-    fold = read_fold(tuple(fold_columns))
+    fold = read_fold(started, tuple(fold_columns))
     if fold.state is RunStatus.WAITING:
         told = read_events(connection, run_id, level=None, kinds=TELLING, after=-1, preview=1)
         fold.asking = set(open_questions(told))

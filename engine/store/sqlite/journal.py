@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import re
 import sqlite3
@@ -29,8 +28,10 @@ _ROW_BYTES: Final = 25
 """What an event's row costs beside its body, about."""
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 _UPDATE: Final = f"""
-    UPDATE runs SET ({FOLD_COLUMNS}, search, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?
+    UPDATE runs SET ({FOLD_COLUMNS}, search, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?
 """  # noqa: S608 - constants
+_UPDATE_START: Final = "UPDATE runs SET started = ? WHERE id = ?"
+"""By itself, as it happens but once: SQLite writes the index anew whenever the column is named, changed or not."""
 
 
 class SqliteJournal:
@@ -109,7 +110,7 @@ class RunWriter:
         row = connection.execute("SELECT owner FROM runs WHERE id = ?", (self._run,)).fetchone()
         if row is None or row[0] != self._owner:
             raise was_taken(self._run_id)
-        self._fold = dataclasses.replace(self._safe_fold)
+        self._fold = self._safe_fold.copy()
         self._is_closing = items[-1] is _CLOSE
         rows = [self._row(connection, event) for event in (items[:-1] if self._is_closing else items)]
         connection.executemany("INSERT INTO events (id, kind, path, time, body) VALUES (?, ?, ?, ?, ?)", rows)
@@ -118,6 +119,8 @@ class RunWriter:
         search = search_text(self._fold.workflow, self._source)
         owner = None if self._is_closing else self._owner
         connection.execute(_UPDATE, (*fold_row(self._fold), search, self._size, owner, self._run))
+        if self._fold.started != self._safe_fold.started:
+            connection.execute(_UPDATE_START, (self._fold.started, self._run))
 
     def done(self) -> None:
         """What was written is safe."""

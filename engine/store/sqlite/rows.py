@@ -12,10 +12,9 @@ from typing import Any, Final
 from engine.store.base import RunStatus, RunSummary
 from engine.store.fold import RunFold
 
-FOLD_COLUMNS: Final = (
-    "workflow, state, started, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error"
-)
-SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, {FOLD_COLUMNS}"
+FOLD_COLUMNS: Final = "workflow, state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error"
+"""What is written anew with each event; `started` is written once."""
+SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, started, {FOLD_COLUMNS}"
 
 _STATUSES: Final = {status.value: status for status in RunStatus}
 
@@ -25,7 +24,6 @@ def fold_row(fold: RunFold) -> tuple[Any, ...]:
     return (
         to_bytes(fold.workflow),
         fold.state.value,
-        fold.started,
         fold.updated,
         fold.duration_s,
         fold.iterations,
@@ -37,9 +35,9 @@ def fold_row(fold: RunFold) -> tuple[Any, ...]:
     )
 
 
-def read_fold(row: tuple[Any, ...]) -> RunFold:
+def read_fold(started: float, row: tuple[Any, ...]) -> RunFold:
     """The fold whose columns these are."""
-    workflow, state, started, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row
+    workflow, state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row
     return RunFold(
         to_text(workflow),
         RunStatus(state),
@@ -62,8 +60,8 @@ def read_summary(row: tuple[Any, ...], status: str) -> RunSummary:
         row: The columns.
         status: How the run stands, seen from outside.
     """
-    run_id, source, parent, forked_at, pinned, size = row[:6]
-    workflow, _state, started, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row[6:]
+    run_id, source, parent, forked_at, pinned, size, started = row[:7]
+    workflow, _state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row[7:]
     return RunSummary(
         run_id,
         to_text(workflow),
