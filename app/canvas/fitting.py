@@ -36,7 +36,7 @@ class Fitting:
         controls.move(CORNER, size.height() - controls.height() - CORNER)
         minimap.move(size.width() - minimap.width() - CORNER, size.height() - minimap.height() - CORNER)
         is_wide = size.width() > controls.width() + minimap.width() + 4 * CORNER
-        minimap.has_room = is_wide and size.height() > 2 * minimap.height()
+        minimap.has_room = is_wide and size.height() > 3 * minimap.height()
         minimap.stand_back()
 
     def fit_all(self) -> None:

@@ -64,7 +64,11 @@ QTabBar::close-button {{
   subcontrol-position: right; margin: 2px;
 }}
 QTabBar::close-button:hover {{ background: {theme.edge}; }}
-QTabBar::scroller {{ width: {round(24 * scale)}px; }}
+QTabBar::scroller {{ width: {round(48 * scale)}px; }}
+QTabBar QToolButton {{
+  background: {theme.panel}; border: 1px solid transparent; min-width: 0px; padding: 0px; margin: 4px 0px;
+}}
+QTabBar QToolButton:hover {{ background: {theme.hover}; }}
 """
 
 

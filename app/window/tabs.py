@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QMouseEvent
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
 from app.theme.style import icon, style
 from app.window.document import Document
+
+_NARROWEST: Final = 112
+"""Of a tab, with texts of the usual size: the first words of its name can be read."""
+
+
+class _Bar(QTabBar):
+    """Leaves each tab room for a part of its name; where that is too much for all of them, they can be scrolled."""
+
+    def minimumTabSizeHint(self, index: int) -> QSize:
+        """As wide as it would like to be, up to a limit."""
+        wanted = self.tabSizeHint(index)
+        return QSize(min(wanted.width(), round(_NARROWEST * style().scale)), wanted.height())
 
 
 class Tabs(QTabWidget):
@@ -27,6 +41,7 @@ class Tabs(QTabWidget):
     def __init__(self, start: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.start = start
+        self.setTabBar(_Bar(self))
         self.setDocumentMode(True)
         self.setMovable(True)
         self.setTabsClosable(True)

@@ -118,3 +118,17 @@ def test_no_panel_makes_a_small_window_larger(window: MainWindow) -> None:
             if button.isVisible() and not window.rect().contains(QRect(button.mapTo(window, QPoint()), button.size()))
         ]
         assert not cut, name
+
+
+def test_many_tabs_keep_a_part_of_their_names_and_can_be_scrolled(window: MainWindow, look: Theme) -> None:
+    window.resize(1000, 700)
+    for _ in range(6):
+        window.documents.open_template(SELF_REFINE)
+    QApplication.processEvents()
+    bar = window.tabs.tabBar()
+    widths = [bar.tabRect(place).width() for place in range(bar.count())]
+    scroll = [button for button in bar.findChildren(QToolButton) if button.isVisible()]
+    assert min(widths) >= bar.fontMetrics().horizontalAdvance("Self-R…")
+    assert len(scroll) == 2
+    assert all(bar.rect().contains(button.geometry()) for button in scroll)
+    assert scroll[1].x() - scroll[0].x() >= 20
