@@ -66,7 +66,8 @@ QTabBar::close-button {{
 QTabBar::close-button:hover {{ background: {theme.edge}; }}
 QTabBar::scroller {{ width: {round(48 * scale)}px; }}
 QTabBar QToolButton {{
-  background: {theme.panel}; border: 1px solid transparent; min-width: 0px; padding: 0px; margin: 4px 0px;
+  background: {theme.panel}; border: 1px solid transparent; min-width: 0px; min-height: 0px; padding: 0px;
+  margin: 4px 0px;
 }}
 QTabBar QToolButton:hover {{ background: {theme.hover}; }}
 """
