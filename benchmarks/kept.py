@@ -1,8 +1,9 @@
-"""Runs of this engine that are kept on disk: a loop over three model nodes whose replies are fresh texts."""
+"""Runs of this engine that are kept on disk: a loop over three nodes, each of which gives a fresh text."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,12 +13,17 @@ from typing import Any, Literal
 
 from benchmarks import work
 from benchmarks.timing import Span, Stopwatch
-from benchmarks.workflows import InstantModel, OneModel, loop_of_three, options
+from benchmarks.workflows import STEP_SPEC, InstantModel, OneModel, loop_of_three, options
 from engine import Workflow, start
 from engine.models.base import OnText, Reply, Request
+from engine.nodes.context import NodeContext
+from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import NodeConfig, NodeSpec, Outputs
 from engine.store import Store, open_store
 
 Mode = Literal["replace", "append", "wired"]
+NodeType = Literal["llm", "fresh"]
+"""Nodes that call a model, or nodes that just call a function."""
 
 
 class FreshModel(InstantModel):
@@ -35,6 +41,16 @@ class FreshModel(InstantModel):
             await asyncio.sleep(self._delay_s)
         self._calls += 1
         return Reply(work.fresh(self._calls, self._characters))
+
+
+def fresh_spec(characters: int) -> NodeSpec[NodeConfig]:
+    """A type of node that gives a text which is like no other, as `FreshModel` does, and calls no model."""
+    calls = itertools.count(1)
+
+    async def run(_context: NodeContext[NodeConfig]) -> Outputs:
+        return {"output": work.fresh(next(calls), characters)}
+
+    return replace(STEP_SPEC, type="fresh", title="Fresh text", help="Gives a fresh text.", run=run)
 
 
 @dataclass(frozen=True)
@@ -56,16 +72,25 @@ def new_store() -> Iterator[tuple[Store, Path]]:
 
 
 def keep_run(
-    store: Store | None, path: Path | None, iterations: int, characters: int, mode: Mode = "replace", delay_s: float = 0
+    store: Store | None,
+    path: Path | None,
+    iterations: int,
+    characters: int,
+    mode: Mode = "replace",
+    delay_s: float = 0,
+    node_type: NodeType = "llm",
 ) -> Kept:
     """Run the loop, kept in that store (None: nowhere), and look at what it took."""
     stopwatch = Stopwatch()
     run_options = replace(
-        options(), models=OneModel(FreshModel(characters, delay_s)), store=store, max_iterations_cap=1_000_000
+        options(),
+        models=OneModel(FreshModel(characters, delay_s)),
+        registry=builtin_registry().with_types([fresh_spec(characters)]),
+        store=store,
     )
 
     async def do() -> tuple[str, str]:
-        run = start(_workflow(iterations, mode), {}, run_options)
+        run = start(_workflow(iterations, mode, node_type), {}, run_options)
         with stopwatch.running():
             result = await run.result()
         if result.status != "completed" or result.loops["loop"].iterations_run != iterations:
@@ -79,8 +104,8 @@ def keep_run(
     return Kept(replace(stopwatch.span, disk_bytes=size), run_id, text)
 
 
-def _workflow(iterations: int, mode: Mode) -> Workflow:
-    workflow = loop_of_three("llm", iterations)
+def _workflow(iterations: int, mode: Mode, node_type: NodeType) -> Workflow:
+    workflow = loop_of_three(node_type, iterations)
     document: dict[str, Any] = workflow.model_dump(mode="json", by_alias=True)
     if mode == "append":
         for node in document["nodes"]:

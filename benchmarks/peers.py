@@ -12,7 +12,11 @@ from benchmarks.processes import ROOT
 PEERS = {"peer_burr": "burr", "peer_langgraph": "langgraph", "peer_adk": "google-adk"}
 """Contenders that need it, and the package of each."""
 
-KEEPING_PEERS = {"kept_burr": "burr", "kept_langgraph": "langgraph-checkpoint-sqlite"}
+KEEPING_PEERS = {
+    "kept_burr": "burr",
+    "kept_langgraph": "langgraph-checkpoint-sqlite",
+    "kept_langgraph_async": "langgraph-checkpoint-sqlite",
+}
 """Those that keep what they do on disk."""
 
 _PINS = Path(__file__).with_name("peers.txt")

@@ -11,6 +11,7 @@ from typing import Annotated, TypedDict
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Durability
 
 from benchmarks import work
 from benchmarks.timing import Stopwatch
@@ -39,8 +40,14 @@ def _merge(state: _State) -> dict[str, object]:
     return {**update, "iterations": [update["text"]]}
 
 
-def run(iterations: int, stopwatch: Stopwatch) -> str:
-    """Do the work."""
+def run(iterations: int, stopwatch: Stopwatch, durability: Durability = "sync") -> str:
+    """Do the work.
+
+    Args:
+        iterations: How many.
+        stopwatch: Takes the time.
+        durability: "sync" waits before the next step until the last one is safe; "async", its default, does not.
+    """
     graph = StateGraph(_State)
     graph.add_node("draft", _step)
     graph.add_node("critique", _step)
@@ -58,11 +65,10 @@ def run(iterations: int, stopwatch: Stopwatch) -> str:
         saver = SqliteSaver(connection)
         saver.setup()
         compiled = graph.compile(checkpointer=saver)
-        # "sync": like this program, it waits before the next step until the last one is safe.
         config = {"recursion_limit": 3 * iterations + 10, "configurable": {"thread_id": "run"}}
         start = {"text": "", "number": 0, "iterations": []}
         with stopwatch.running():
-            result = compiled.invoke(start, config, durability="sync")
+            result = compiled.invoke(start, config, durability=durability)
         connection.close()
         stopwatch.disk_bytes = work.disk_bytes(path)
     if len(result["iterations"]) != iterations:

@@ -19,6 +19,8 @@ from engine.runner import events
 from engine.runner.journal import RunHead
 from engine.store import RunFilter, RunStatus, Store
 
+_OURS = ("kept_ours_function", "kept_ours_llm")
+_LANGGRAPHS = ("kept_langgraph", "kept_langgraph_async")
 _CHARACTERS = 1_000
 _MODES: tuple[Mode, ...] = ("replace", "append", "wired")
 _APPENDED = 900
@@ -34,17 +36,19 @@ def tables(effort: Effort) -> list[Table]:
 
 def _beside_peers(effort: Effort) -> Table:
     names = {
-        "kept_ours": "Loopwright",
-        "kept_langgraph": "LangGraph, SqliteSaver",
-        "kept_burr": "Burr, SQLitePersister",
+        "kept_ours_function": "Loopwright, three function nodes",
+        "kept_ours_llm": "Loopwright, three llm nodes",
+        "kept_langgraph": "LangGraph, three functions, sync, SqliteSaver",
+        "kept_langgraph_async": "LangGraph, three functions, async, SqliteSaver",
+        "kept_burr": "Burr, three functions, SQLitePersister",
     }
     missing: dict[str, str] = {}
     rounds = min(effort.rounds, 3)
     with ExitStack() as stack:
         there: dict[str, Contender] = {}
-        for name in ("kept_ours", *(KEEPING_PEERS if effort.peers else ())):
+        for name in (*_OURS, *(KEEPING_PEERS if effort.peers else ())):
             try:
-                if name == "kept_langgraph":
+                if name in _LANGGRAPHS:
                     python_with("langgraph")
                 python = {"python": python_with(KEEPING_PEERS[name])} if name in KEEPING_PEERS else {}
                 contender = stack.enter_context(Contender(name, **python))
@@ -57,11 +61,11 @@ def _beside_peers(effort: Effort) -> Table:
         spans = take_turns({name: partial(c.measure, effort.kept) for name, c in there.items()}, rounds)
     table = Table(
         f"History: {effort.kept:,} iterations of three nodes, all results kept, synchronous=FULL",
-        ("Contender", "wall, best, ms", "CPU, best, ms", "kB on disk", "wall to LangGraph", "aim"),
+        ("Contender", "wall, best, ms", "CPU, best, ms", "kB on disk", "wall to the faster LangGraph", "aim"),
     )
-    langgraph = spans.get("kept_langgraph")
+    langgraph = min((spans[name].wall_s for name in _LANGGRAPHS if name in spans), default=None)
     for name, there_spans in spans.items():
-        part = there_spans.wall_s / langgraph.wall_s if langgraph else None
+        part = there_spans.wall_s / langgraph if langgraph else None
         version = f" {pinned()[KEEPING_PEERS[name]]}" if name in KEEPING_PEERS else ""
         table.add(
             names[name] + version,
@@ -69,7 +73,7 @@ def _beside_peers(effort: Effort) -> Table:
             milliseconds(there_spans.cpu_s),
             f"{_disk_bytes(there_spans) / 1e3:,.0f}",
             "–" if part is None else times(part),
-            aim(round(part, 2), 0.25, " ×") if part is not None and name == "kept_ours" else "–",
+            aim(round(part, 2), 0.25, " ×") if part is not None and name in _OURS else "–",
         )
     table.notes.extend(f"{names[name]} was not measured: {reason}." for name, reason in missing.items())
     table.notes.append(f"Rounds in turn: {rounds}; {_CHARACTERS:,} fresh characters a node; a process a contender.")

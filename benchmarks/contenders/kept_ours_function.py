@@ -1,0 +1,22 @@
+"""This engine with three nodes that call a function for fresh texts, every event kept, `iterations` wired as well."""
+
+from __future__ import annotations
+
+from benchmarks import work
+from benchmarks.kept import keep_run, new_store
+from benchmarks.timing import Stopwatch
+
+CHARACTERS = 1_000
+
+
+def outcome(steps: int) -> str:
+    """The last text."""
+    return work.fresh(steps, CHARACTERS)
+
+
+def run(iterations: int, stopwatch: Stopwatch) -> str:
+    """Do the work."""
+    with new_store() as (store, path):
+        kept = keep_run(store, path, iterations, CHARACTERS, "wired", node_type="fresh")
+    stopwatch.span, stopwatch.disk_bytes = kept.span, kept.span.disk_bytes
+    return kept.text
