@@ -199,7 +199,8 @@ def test_a_tab_that_could_not_be_saved_stays_and_asks(
     answers.to_save = tmp_path / "elsewhere.loop.json"
     press(being_saved.bars, "Save as…")
 
-    qtbot.waitUntil(lambda: being_saved.bars.text("save") == "")
+    qtbot.waitUntil(lambda: being_saved.session.path == answers.to_save)
+    assert being_saved.bars.text("save") == ""
     assert load(answers.to_save).description == "new"
 
 
