@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QPointF, QRectF, Signal
 from app.canvas import arrange, operations
 from app.canvas.clipboard import Clipboard
 from app.canvas.node_item import NodeItem
+from app.canvas.pipe_item import Pipe
 from app.canvas.places import boxes_of, free_place, tidied
 from app.canvas.remark_item import RemarkItem
 from app.canvas.remarks import Kind, Remark, entries
@@ -51,7 +52,7 @@ class Editing(QObject):
     @property
     def selected_edges(self) -> list[tuple[str, str]]:
         """The selected edges by their ends."""
-        return [ends for ends, pipe in self._view.pipes.items() if pipe.isSelected()]
+        return [item.ends for item in self._viewer.scene().selectedItems() if isinstance(item, Pipe)]
 
     @property
     def seen(self) -> QRectF:

@@ -103,10 +103,8 @@ def _ended_order(name: str) -> int:
 def _ports(structure: Structure, node_id: str) -> Iterator[Name]:
     # By the edges, not only by the ports: while a text is typed that does not compile, its node has lost ports.
     sources: dict[str, list[str]] = {}
-    for edge in structure.workflow.edges:
-        node, port = edge.target
-        if node == node_id:
-            sources.setdefault(port, []).append(_title(structure, edge.source[0]))
+    for edge in structure.workflow.edges_into.get(node_id, ()):
+        sources.setdefault(edge.target[1], []).append(_title(structure, edge.source[0]))
     resolved = structure.resolution.nodes.get(node_id)
     ports = [] if resolved is None else [name for name in resolved.inputs if name not in sources]
     for name, titles in sources.items():

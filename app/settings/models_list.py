@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from app.settings.preferences import Preferences
-from engine.models.catalogue import known_models
+from engine.models.catalogue import known_examples
 from engine.models.keys import Keys
 from engine.models.model_names import EMBEDDED_MODEL
 from engine.models.providers import provider_named
@@ -31,8 +31,8 @@ def is_placeholder(name: str) -> bool:
 
 
 def _examples(providers_with_key: Iterable[str]) -> list[str]:
-    known = known_models(_KnownKeys(frozenset(providers_with_key)))
-    return [model.name for model in known if model.available and "/" in model.name and not is_placeholder(model.name)]
+    known = known_examples(_KnownKeys(frozenset(providers_with_key)))
+    return [model.name for model in known if model.available and not is_placeholder(model.name)]
 
 
 class _KnownKeys(Keys):

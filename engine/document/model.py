@@ -113,6 +113,14 @@ class Workflow(_Part):
             by_id.setdefault(node.id, node)
         return by_id
 
+    @cached_property
+    def edges_into(self) -> dict[str, list[Edge]]:
+        """The edges that lead to each node, in their order; nodes that none leads to are not in it."""
+        found: dict[str, list[Edge]] = {}
+        for edge in self.edges:
+            found.setdefault(edge.target[0], []).append(edge)
+        return found
+
     def node(self, node_id: str) -> Node:
         """The node of that id.
 

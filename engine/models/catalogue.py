@@ -190,10 +190,9 @@ def known_models(keys: Keys) -> list[KnownModel]:
 
     Looks for keys, also in the system's keyring, which may take a while; uses no network.
     """
-    providers = [PROVIDERS[prefix] for prefix in _EXAMPLES]
     return [
         _known_embedded(),
-        *(_known_of(prefix, provider, keys) for prefix, provider in zip(_EXAMPLES, providers, strict=True)),
+        *known_examples(keys),
         KnownModel("openai/MODEL", "Any server that speaks like OpenAI's", "", None, "Give its address as api_base."),
         KnownModel(
             f"{SCRIPTED_PREFIX}FILE", "Scripted", "its replies come from a file", True, "See docs/scripted-model.md."
@@ -202,6 +201,11 @@ def known_models(keys: Keys) -> list[KnownModel]:
             f"{RECORDED_PREFIX}RUN", "Recorded", "its replies come from an earlier run", True, "See docs/history.md."
         ),
     ]
+
+
+def known_examples(keys: Keys) -> list[KnownModel]:
+    """An example of each provider, and whether it can be called; looks for keys as `known_models` does."""
+    return [_known_of(prefix, PROVIDERS[prefix], keys) for prefix in _EXAMPLES]
 
 
 def _known_embedded() -> KnownModel:
