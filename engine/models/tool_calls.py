@@ -20,7 +20,8 @@ _MOST_READ: Final = 200_000
 
 _MOST_CALLS: Final = 1000
 
-_BARE: Final = re.compile(r"[`\s]*([A-Za-z_][A-Za-z0-9_./-]{0,99})\s*(?:\(\s*\))?[`\s.]*")
+_BARE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]{0,99})(?:\s*\(\s*\))?")
+_AROUND_BARE: Final = "` \t\r\n"
 
 _NOT_ON_THE_WIRE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_ON_THE_WIRE: Final = 64
@@ -41,7 +42,7 @@ def in_words(request: Request) -> Request:
     """The request without its tools: what they are, and all calls and results so far, told in plain messages."""
     if not request.tools:
         return request
-    messages = [_plain(message, request.messages) for message in request.messages]
+    messages = [_plain(message, request.messages[:place]) for place, message in enumerate(request.messages)]
     words = _words(request.tools)
     if messages and messages[0].role == "system":
         messages[0] = replace(messages[0], text=f"{messages[0].text}\n\n{words}")
@@ -69,12 +70,13 @@ def _words(tools: tuple[ToolDefinition, ...]) -> str:
     )
 
 
-def _plain(message: Message, all_messages: tuple[Message, ...]) -> Message:
+def _plain(message: Message, earlier: tuple[Message, ...]) -> Message:
     if message.role == "assistant" and message.tool_calls:
         calls = "\n".join(compact_json({"tool": call.name, "arguments": call.arguments}) for call in message.tool_calls)
         return Message("assistant", f"{message.text}\n{calls}" if message.text else calls)
     if message.role == "tool":
-        calls = (call for said in all_messages for call in said.tool_calls)
+        # The last of that id: a model without ids of its own has its calls numbered anew in each reply.
+        calls = (call for said in reversed(earlier) for call in said.tool_calls)
         name = next((call.name for call in calls if call.id == message.tool_call_id), "the tool")
         return Message("user", f"Result of {name}:\n{message.text}")
     return message
@@ -88,9 +90,10 @@ def _written_calls(text: str, names: set[str]) -> Iterator[ToolCall]:
         if call is not None:
             found = True
             yield call
-    bare = None if found else _BARE.fullmatch(text[:_MOST_READ])
-    if bare is not None and bare[1].rstrip(".") in names:
-        yield ToolCall("", bare[1].rstrip("."), {})
+    # What stands around it is cut off first: a pattern that allowed for it would go over long white space again and again.
+    bare = None if found else _BARE.fullmatch(text[:_MOST_READ].lstrip(_AROUND_BARE).rstrip(f"{_AROUND_BARE}."))
+    if bare is not None and bare[1] in names:
+        yield ToolCall("", bare[1], {})
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ def calls_in(text: str) -> list[tuple[str, Any]]:
         ('{"tool": "add", "arguments": [1]}', [("add", "[1]")]),
         (" `exit_loop()`. ", [("exit_loop", {})]),
         ("exit_loop", [("exit_loop", {})]),
+        ("```\nexit_loop ( )\n```", [("exit_loop", {})]),
         ("I would call exit_loop now.", []),
         ('{"name": "Bob", "age": 3}', []),
         ('{"tool": 3}', []),
@@ -42,6 +44,12 @@ def calls_in(text: str) -> list[tuple[str, Any]]:
 )
 def test_calls_are_found_in_what_models_write(text: str, calls: list[tuple[str, Any]]) -> None:
     assert calls_in(text) == calls
+
+
+def test_long_white_space_behind_a_name_is_gone_over_once() -> None:
+    started = time.thread_time()
+    assert calls_in("exit_loop" + " \n" * 10_000 + "or not") == []
+    assert time.thread_time() - started < 1
 
 
 @given(st.text(alphabet='{}[]":,ad toladrgumens1\\\n', max_size=60))
@@ -67,6 +75,15 @@ def test_a_conversation_is_told_in_plain_messages() -> None:
         Message("assistant", 'Let me see.\n{"arguments":{"a":1},"tool":"add"}'),
         Message("user", "Result of add:\n2"),
     )
+
+
+def test_a_result_is_told_as_that_of_the_call_before_it_also_where_each_reply_numbers_its_calls_anew() -> None:
+    turns = [(ToolCall("call_1", name, {}), Message("tool", "Done.", tool_call_id="call_1")) for name in ("add", "mul")]
+    said = [message for call, result in turns for message in (Message("assistant", "", (call,)), result)]
+
+    told = in_words(Request((*ASKED.messages, *said), tools=TOOLS))
+
+    assert [message.text for message in told.messages[3::2]] == ["Result of add:\nDone.", "Result of mul:\nDone."]
 
 
 @pytest.mark.parametrize(
