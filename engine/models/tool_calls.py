@@ -90,7 +90,7 @@ def _written_calls(text: str, names: set[str]) -> Iterator[ToolCall]:
         if call is not None:
             found = True
             yield call
-    # What stands around it is cut off first: a pattern that allowed for it would go over long white space again and again.
+    # What stands around it is cut off first: a pattern that allows for it goes over long white space again and again.
     bare = None if found else _BARE.fullmatch(text[:_MOST_READ].lstrip(_AROUND_BARE).rstrip(f"{_AROUND_BARE}."))
     if bare is not None and bare[1] in names:
         yield ToolCall("", bare[1], {})
