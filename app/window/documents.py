@@ -82,7 +82,7 @@ class Documents(QObject):
         self._reader = Worker(self)
         self.to_come: list[Path] = []
         self._waiting: set[Document] = set()
-        self._imports = Imports(window, self.open_copy, self.refused.emit)
+        self._imports = Imports(window, partial(self.open_copy, is_trusted=False), self.refused.emit)
         self._subflows: dict[Document, Subflows] = {}
         self._subflow_pages = SubflowPages(self, engine)
         self.consent = Consent(window)
@@ -100,9 +100,17 @@ class Documents(QObject):
             return None
         return self.open_copy(workflow)
 
-    def open_copy(self, workflow: Workflow, found: Found | None = None) -> Document:
-        """Open a document that is not saved yet; `found` is what `look_through` finds in it, where that is known."""
-        return self._add(Session(self._engine, workflow, found=found))
+    def open_copy(self, workflow: Workflow, found: Found | None = None, *, is_trusted: bool = True) -> Document:
+        """Open a document that is not saved yet.
+
+        Args:
+            workflow: The document.
+            found: What `look_through` finds in it, where that is known.
+            is_trusted: Whether what it says is the person's own work or the program's.
+        """
+        session = Session(self._engine, workflow, found=found)
+        session.is_trusted = is_trusted
+        return self._add(session)
 
     def open_past(self, session: Session) -> Document:
         """Open a run of the history as a document that is looked at."""
@@ -287,8 +295,9 @@ class Documents(QObject):
 
     def _offer(self, document: Document, remains: Recovered) -> None:
         def open_beside() -> None:
-            name = f"{document.session.name} (recovered)"
-            self.open_copy(remains.workflow.model_copy(update={"name": name}))
+            session = document.session
+            named = remains.workflow.model_copy(update={"name": f"{session.name} (recovered)"})
+            self.open_copy(named, is_trusted=session.is_trusted)
 
         offer(document, remains, open_beside)
 

@@ -198,7 +198,8 @@ class History(QObject):
         """Open a tab for a run."""
         document = self._window.documents.open_past(session)
         page = HistoryPage(document, session, self.access)
-        page.copy_wanted.connect(lambda: self._window.documents.open_copy(session.workflow))
+        # A run may have been imported: somebody else may have written what it ran.
+        page.copy_wanted.connect(lambda: self._window.documents.open_copy(session.workflow, is_trusted=False))
         page.resume_wanted.connect(self.resume)
         page.compare_wanted.connect(lambda parent, place: self._compare_fork(page, parent, place))
         return page

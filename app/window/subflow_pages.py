@@ -49,7 +49,9 @@ class SubflowPages(QObject):
         if path is not None and isinstance(file, str) and file.strip() and is_relative(file):
             documents.open_file(path.parent / file)
         elif path is None and isinstance(copy, dict):
-            documents.open_copy(Workflow.model_validate(copy))
+            session = document.session
+            is_trusted = session.is_trusted and not session.is_past
+            documents.open_copy(Workflow.model_validate(copy), is_trusted=is_trusted)
         else:
             document.session.refused.emit("The subflow names no file yet. Choose one in its settings.")
 

@@ -8,13 +8,16 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
+from app.history.store_session import StoredSession
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.document.builder import Builder
+from engine.document.files import save
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
 from engine.store.consent import approve, is_approved
-from tests.app.window.conftest import answer, ended, open_file, question, saved
+from tests.app.window.conftest import answer, ended, open_file, press, question, saved
+from tests.engine.document.importing.files import DEV_CYCLE
 
 
 @pytest.fixture(autouse=True)
@@ -118,3 +121,54 @@ def test_a_kept_run_of_a_workflow_that_nobody_here_approved_is_asked_about_befor
     answer(window, "Cancel")
     assert document.session.run is None
     window.history.access.close()
+
+
+def asked_before_it_runs(window: MainWindow, document: Document, qtbot: QtBot) -> bool:
+    """Whether a person is asked; they answer that they do not trust it."""
+    begun: list[bool] = []
+    window.documents.consent.before_run(document.session, lambda: begun.append(True))
+    qtbot.waitUntil(lambda: bool(begun) or not no_question(window))
+    if not begun:
+        answer(window, "Cancel")
+    return not begun
+
+
+def test_what_lay_beside_a_strangers_file_is_a_strangers_too(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    path = saved(tmp_path)
+    save(searching(), tmp_path / ".one.loop.json.autosave")
+    press(open_file(window, path).bars, "Look at them")
+
+    assert window.current is not None
+    assert asked_before_it_runs(window, window.current, qtbot)
+
+
+def test_an_imported_file_is_a_strangers(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(DEV_CYCLE, encoding="utf-8")
+    window.documents.open_file(file)
+    qtbot.waitUntil(lambda: not no_question(window))
+    answer(window, "Import")
+
+    assert window.current is not None
+    assert asked_before_it_runs(window, window.current, qtbot)
+
+
+def test_a_run_that_nobody_here_approved_is_a_strangers_as_a_new_document_too(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    session = StoredSession(window.engine, window.history.access, searching(), "Searching")
+    window.history.make_page(session).copy_wanted.emit()
+
+    assert window.current is not None
+    assert asked_before_it_runs(window, window.current, qtbot)
+
+
+def test_the_workflow_in_a_strangers_document_is_a_strangers(window: MainWindow, qtbot: QtBot) -> None:
+    flow = Builder("Around")
+    flow.add("subflow", id="inner", config={"file": "inner.loop.json", "workflow": searching().to_json()})
+    around = window.documents.open_copy(flow.build(), is_trusted=False)
+    around.canvas.open_wanted.emit("inner")
+
+    assert window.current is not around
+    assert window.current is not None
+    assert asked_before_it_runs(window, window.current, qtbot)
