@@ -174,6 +174,7 @@ _FIXES: Final[dict[str, Callable[[Problem, Structure], Iterator[Fix]]]] = {
     "type-mismatch": _edge,
     "edge-out-of-body": _edge,
     "loop-result-in-body": _edge,
+    "loop-waits-for-itself": _edge,
     "bad-id": _rename_node,
     "duplicate-id": _rename_node,
     "duplicate-input": _rename_parameter,

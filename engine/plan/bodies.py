@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
 from engine.nodes.pairs import PAIR_BY_START, Pair
 from engine.plan.edges import Link
-from engine.plan.graphs import Graph, leading_to, ordered, reachable
+from engine.plan.graphs import Graph, find_cycle, leading_to, make_graph, ordered, reachable
 
 MAX_DEPTH = 64
 """How deep loops may nest; each level needs some of Python's stack."""
@@ -48,9 +49,8 @@ def find_body(
     seeds = [link.target for link in found if link.source == loop and link.source_port in kind.body_ports]
     forward = reachable(graph, seeds, stop_at=exit_id)
     core = (forward & leading_to(graph, exit_id, stop_at=loop)) - {loop, exit_id}
-    after = reachable(graph, [exit_id]) | {
-        link.target for link in found if link.source == loop and link.source_port not in kind.body_ports
-    }
+    results = [link.target for link in found if link.source == loop and link.source_port not in kind.body_ports]
+    after = reachable(graph, [exit_id, *(node for node in results if node not in core)])
     loop_of = {there: its_loop for its_loop, there in exit_of.items()}
     side: set[str] = set()
     candidates = forward - core - after - {loop, exit_id}
@@ -83,6 +83,44 @@ def body_problems(bodies: dict[str, Body], found: list[Link]) -> Iterator[Proble
                 "Flatten the workflow.",
                 node=loop,
             )
+
+
+def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph) -> Problem | None:
+    """The problem of a loop that waits for itself, if there is one.
+
+    A loop waits for what leads into its body from outside. That makes circles which the edges alone are not: where the
+    value from outside hangs on a result that the loop has only after its last iteration.
+
+    Args:
+        bodies: All bodies.
+        found: The edges.
+        graph: All nodes, every loop joined to its exit; without a cycle.
+    """
+    owners = ((link, bodies.get(link.source)) for link in found)
+    if not any(owner is not None and link.source_port not in owner.kind.body_ports for link, owner in owners):
+        return None
+    around: dict[str, list[Body]] = {}
+    for body in bodies.values():
+        for node in (*body.nodes, body.exit):
+            around.setdefault(node, []).append(body)
+    waits = {
+        (link.source, body.loop): link
+        for link in found
+        for body in around.get(link.target, ())
+        if link.source not in body.nodes and link.source != body.loop
+    }
+    cycle = find_cycle(make_graph(graph, [*graph.edges, *waits])) if waits else None
+    if cycle is None:
+        return None
+    source, loop = next(step for step in pairwise(cycle) if step in waits)
+    kind = bodies[loop].kind
+    return Problem(
+        "loop-waits-for-itself",
+        f'The {kind.start} "{loop}" waits for itself: what its body gets from "{source}" is there only after it.',
+        "Take this edge away, or start from something that does not hang on that result.",
+        node=loop,
+        edge=str(waits[source, loop].edge),
+    )
 
 
 def parents(bodies: dict[str, Body]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import LOOP, Pair
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.router import DONE
-from engine.plan.bodies import Body, body_problems, find_body, parents
+from engine.plan.bodies import Body, body_problems, find_body, parents, waiting_problem
 from engine.plan.edges import Link, links
 from engine.plan.graphs import Graph, find_cycle, make_graph, ordered
 from engine.plan.pairing import pair
@@ -108,6 +108,8 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
         for loop, exit_id in pairing.exit_of.items()
     }
     problems.extend(body_problems(bodies, found))
+    waiting = waiting_problem(bodies, found, graph)
+    problems.extend([waiting] if waiting is not None else [])
     structure = Structure(workflow, resolution, found, ordered(graph), bodies, parents(bodies), problems=problems)
     for body in (body for body in bodies.values() if body.kind is LOOP):
         problems.extend(_control_problems(structure, body))

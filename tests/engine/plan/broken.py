@@ -266,6 +266,15 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         document({**looped(), "a": ("transform", {"template": "{{input}} {{n}}"})}, *LOOPED, "loop.count -> a.n"),
         {"node": "loop", "port": "count", "edge": "loop.count -> a.n"},
     ),
+    "loop-waits-for-itself": (
+        document(
+            {**looped(), "a": ("transform", {"template": "{{input}} {{n}}"}), "b": STEP},
+            *LOOPED,
+            "loop.count -> b.input",
+            "b.output -> a.n",
+        ),
+        {"node": "loop", "edge": "b.output -> a.n"},
+    ),
     "edge-out-of-body": (
         document(looped(), *LOOPED, "a.output -> out.value"),
         {"node": "a", "port": "output", "edge": "a.output -> out.value"},

@@ -72,6 +72,41 @@ def test_what_comes_after_the_loop_is_outside() -> None:
     assert body_of(workflow).nodes == {"a"}
 
 
+def test_what_hangs_on_the_loops_own_results_is_outside_also_where_the_body_leads_into_it() -> None:
+    nodes = looped(None, None, aside=STEP, both=JOIN)
+    edges = ("loop.count -> aside.input", "a.output -> both.input", "aside.output -> both.other")
+
+    workflow = document(nodes, *LOOPED, *edges)
+
+    assert body_of(workflow).nodes == {"a"}
+    assert [str(problem.edge) for problem in validate(workflow) if problem.code == "edge-out-of-body"] == [
+        "a.output -> both.input"
+    ]
+
+
+def test_a_loop_that_waits_for_itself_by_way_of_other_nodes_is_a_problem() -> None:
+    nodes = {**looped(None, None, aside=STEP), "a": JOIN}
+
+    workflow = document(nodes, *LOOPED, "loop.count -> aside.input", "aside.output -> a.other")
+
+    assert [(problem.code, problem.node) for problem in validate(workflow)] == [("loop-waits-for-itself", "loop")]
+
+
+def test_loops_that_wait_for_each_other_are_a_problem() -> None:
+    second = {"two": "loop", "b": JOIN, "leave": ("exit", {"loop": "two"}), "more": "output"}
+    nodes = {**looped(None, {"loop": "loop"}), "a": JOIN, **second}
+    edges = (
+        "text.value -> two.input",
+        "two.body -> b.input",
+        "b.output -> leave.input",
+        "leave.output -> more.value",
+        "loop.count -> b.other",
+    )
+
+    assert codes(document({**nodes, "a": STEP}, *LOOPED, *edges)) == set()
+    assert codes(document(nodes, *LOOPED, *edges, "two.count -> a.other")) == {"loop-waits-for-itself"}
+
+
 def test_a_branch_that_leads_on_to_an_output_is_no_part_of_the_body_but_an_edge_out_of_it() -> None:
     nodes = looped(None, None, check=ROUTER, x=STEP, other="output")
 
