@@ -82,7 +82,14 @@ _OWN: Final = {
 def finish_tool(reply_schema: dict[str, Any] | None) -> ToolDefinition:
     """The tool by which an agent ends its work, with an answer of that form."""
     answer = reply_schema if reply_schema is not None else {"type": "string", "description": "The final answer."}
-    parameters: dict[str, Any] = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
+    # What the form refers to is looked for at the top of the whole.
+    definitions = {key: answer[key] for key in ("$defs", "definitions") if key in answer}
+    form = {key: part for key, part in answer.items() if key not in definitions}
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": {"answer": form},
+        "required": ["answer"],
+    } | definitions
     return ToolDefinition(FINISH, "Ends your work with the final answer.", parameters)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 
 from pydantic import Field
 
 from engine.tools.base import Tool, ToolContext
 from engine.tools.parameters import Parameters, Text
-from engine.tools.run_program import Input, TimeLimit, check_allowed, run_program
+from engine.tools.run_program import Input, TimeLimit, check_allowed, run_program, temporary_folder
+from engine.tools.sandbox import explained
 from engine.values import Value
 
 _NAME = "python"
@@ -36,9 +35,10 @@ async def python(parameters: PythonParameters, context: ToolContext) -> Value:
         ToolError: Running code is not allowed, or it takes too long or writes too much.
     """
     check_allowed(_NAME, context)
-    with tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as folder:
-        program = Path(folder) / "program.py"
-        program.write_text(parameters.code, encoding="utf-8")
+    with temporary_folder() as folder:
+        program = folder / "program.py"
+        with explained("The program cannot be written"):
+            program.write_text(parameters.code, encoding="utf-8")
         return await run_program(_NAME, (sys.executable, "-I", "-X", "utf8", str(program)), parameters, context)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Protocol
 
@@ -14,6 +14,7 @@ from pydantic import Field
 from engine.tools.base import ToolContext, ToolError
 from engine.tools.parameters import Text
 from engine.tools.processes import end_and_wait, end_process, has_exited, small_environment, start_process
+from engine.tools.sandbox import explained
 from engine.values import Value
 
 MAX_OUTPUT_BYTES: Final = 1_000_000
@@ -58,6 +59,19 @@ class TooMuchOutputError(Exception):
     """A program wrote more than it may."""
 
 
+@contextlib.contextmanager
+def temporary_folder() -> Generator[Path]:
+    """A new folder that is deleted afterwards.
+
+    Raises:
+        ToolError: None can be made.
+    """
+    with explained("No temporary folder can be made"):
+        made = tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
+    with made as folder:
+        yield Path(folder)
+
+
 def check_allowed(name: str, context: ToolContext) -> None:
     """Refuse to run code where the person has not allowed it.
 
@@ -86,9 +100,8 @@ async def run_program(name: str, arguments: Sequence[str], given: Given, context
     async with _folder(context.folder) as folder:
         try:
             process = await start_process(arguments, folder=folder, environment=small_environment())
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise ToolError(f"{arguments[0]} cannot be started: {reason}.", "Look whether it is installed.") from error
+        except (OSError, ValueError) as error:
+            raise _not_started(arguments[0], folder, error) from error
         try:
             async with asyncio.timeout(given.timeout_s):
                 return await _outcome(process, given.input)
@@ -106,13 +119,22 @@ async def run_program(name: str, arguments: Sequence[str], given: Given, context
             await end_and_wait(process)
 
 
+def _not_started(program: str, folder: Path, error: OSError | ValueError) -> ToolError:
+    if isinstance(error, ValueError):
+        return ToolError("The command holds a NUL character, which no command may.", "Leave it out.")
+    if not folder.is_dir():
+        return ToolError("The folder that the run was given is not there any more.", "Start the run with another one.")
+    reason = error.strerror or type(error).__name__
+    return ToolError(f"{program} cannot be started: {reason}.", "Look whether it is installed.")
+
+
 @contextlib.asynccontextmanager
 async def _folder(allowed: Path | None) -> AsyncGenerator[Path]:
     if allowed is not None:
         yield allowed
         return
-    with tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as made:
-        yield Path(made)
+    with temporary_folder() as made:
+        yield made
 
 
 async def _outcome(process: asyncio.subprocess.Process, text: str) -> Value:

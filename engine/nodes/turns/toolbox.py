@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from engine.document.wording import shown
+from engine.errors import EngineError
 from engine.models.base import ToolCall, ToolDefinition
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import (
@@ -113,6 +114,11 @@ class Toolbox:
         except TimeoutError as error:
             message = f"It took longer than {limit:g} s, and was stopped."
             raise ToolError(message, "Ask for less, or do without.") from error
+        except EngineError:
+            raise
+        except Exception as error:  # a plugin's tool may raise whatever it likes
+            message = f"It failed by a fault of its own: {type(error).__name__}: {shown(str(error), 200)}."
+            raise ToolError(message, "Do without, or call it differently.") from error
 
 
 def told(outcome: ToolOutcome) -> str:

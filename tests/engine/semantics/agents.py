@@ -52,7 +52,7 @@ class _Numbers(BaseModel):
 
 @dataclass
 class Tools:
-    """Three tools: `add`, `hang` (never returns) and `break` (always fails), and every call of them.
+    """Four tools, and every call of them: `add`, `hang` (never returns), `break` (always fails), `crash` (has a fault).
 
     Attributes:
         called: Name and arguments of each call.
@@ -65,7 +65,12 @@ class Tools:
     def all(self) -> list[AnyTool]:
         return [
             Tool(name, name.title(), f"It does {name}.", _Numbers, "number", run)
-            for name, run in (("add", self._add), ("hang", self._hang), ("break", self._break))
+            for name, run in (
+                ("add", self._add),
+                ("hang", self._hang),
+                ("break", self._break),
+                ("crash", self._crash),
+            )
         ]
 
     async def _add(self, numbers: _Numbers, _context: ToolContext) -> float:
@@ -84,10 +89,14 @@ class Tools:
         self.called.append(("break", numbers.model_dump()))
         raise ToolError("It is broken.", "Mend it.")
 
+    async def _crash(self, numbers: _Numbers, _context: ToolContext) -> float:
+        self.called.append(("crash", numbers.model_dump()))
+        raise KeyError("sum")
+
 
 @pytest.fixture(name="tools")
 def tools_fixture() -> Iterator[Tools]:
-    """Three further tools: `add`, `hang` and `break`."""
+    """Four further tools: `add`, `hang`, `break` and `crash`."""
     tools = Tools()
     set_tools("test", tools.all())
     yield tools

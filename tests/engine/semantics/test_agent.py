@@ -9,6 +9,7 @@ import pytest
 
 from engine import Workflow
 from engine.models.base import ModelError, ModelErrorKind, Reply
+from engine.nodes.schema import compile_schema
 from engine.nodes.turns.tool_calling import MOST_CALLS
 from engine.runner.events import NodeCompleted, NodeFailed, NodeRetrying, NodeToolCalled
 from tests.engine.semantics.agents import Tools, agent, results, said_by_people, script, tools_fixture, wants
@@ -124,6 +125,15 @@ async def test_a_tool_that_fails_is_told_to_the_model(tools: Tools) -> None:
     assert len(tools.called) == 1
 
 
+async def test_a_tool_with_a_fault_of_its_own_does_not_end_the_agent(tools: Tools) -> None:
+    played = await play(alone(tools=["crash"]), script(wants(("crash", SUM)), "without it"))
+
+    told = "Error: It failed by a fault of its own: KeyError: 'sum'. Do without, or call it differently."
+    assert results(played.model.calls[1]) == [told]
+    assert played.out == "without it"
+    assert len(tools.called) == 1
+
+
 def test_a_tool_that_hangs_is_stopped_and_the_agent_goes_on(tools: Tools) -> None:
     answers = script(wants(("hang", SUM), ("add", SUM)), "42, without the other")
 
@@ -174,6 +184,17 @@ async def test_a_structured_answer_follows_its_schema(last: Reply | str) -> None
     assert results(played.model.calls[1])[0].startswith("Error: The answer does not follow its schema: ")
     assert said_by_people(played.model.calls[2])[-1].startswith("That could not be read: ")
     assert played.model.calls[0].request.tools[-1].parameters["properties"] == {"answer": SCHEMA}
+
+
+async def test_a_form_that_refers_to_definitions_of_its_own_can_be_used_in_finish() -> None:
+    form = {"$defs": {"sum": {"type": "number"}}, "type": "object", "properties": {"sum": {"$ref": "#/$defs/sum"}}}
+
+    played = await play(alone(reply_schema=form), wants(("finish", {"answer": {"sum": 42}})))
+
+    assert played.out == {"sum": 42}
+    offered = compile_schema(played.model.calls[0].request.tools[-1].parameters)
+    assert offered.errors({"answer": {"sum": 42}}) == []
+    assert offered.errors({"answer": {"sum": "many"}}) != []
 
 
 async def test_a_failed_call_is_made_again_and_nothing_that_was_done_is_done_twice(tools: Tools) -> None:

@@ -141,3 +141,23 @@ def _is_alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+async def test_a_command_with_a_character_that_no_command_may_have_is_refused() -> None:
+    with pytest.raises(ToolError, match="The command holds a NUL character"):
+        await shell("echo a\0b")
+
+
+@pytest.mark.parametrize("call", [python, shell])
+async def test_a_folder_that_is_gone_is_told_as_that(call: Any, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="The folder that the run was given is not there any more"):
+        await call("exit", ToolContext(folder=tmp_path / "gone", allow_code=True))
+
+
+@pytest.mark.parametrize("call", [python, shell])
+async def test_a_machine_without_room_for_a_temporary_folder_is_told_so(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(ToolError, match="No temporary folder can be made: it is not there"):
+        await call("exit")
