@@ -39,8 +39,11 @@ def keep_secret(name: str, secret: str) -> None:
         import keyring
 
         keyring.set_password(_SERVICE, name, secret)
+        kept = keyring.get_password(_SERVICE, name)
     except Exception:  # as above
         raise KeyringError from None
+    if kept != secret:  # the backend with which people switch keyrings off takes everything and keeps nothing
+        raise KeyringError
 
 
 def forget_secret(name: str) -> None:

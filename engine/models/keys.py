@@ -106,6 +106,7 @@ class Keys:
             except KeyringError:
                 raise _no_keyring("keep", provider) from None
             self._keyring_failed = False
+            self._session.pop(user, None)  # the newer one counts, and that of the session would come before it
             self._from_keyring[user] = key
 
     def delete(self, provider: str) -> None:

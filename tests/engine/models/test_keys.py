@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
-from keyring.backends import fail
+from keyring.backends import fail, null
 from keyring.errors import PasswordDeleteError
 
 from engine.errors import EngineError
@@ -151,6 +151,16 @@ def test_the_providers_share_no_keys_but_both_names_of_ollama_do(ring: MemoryKey
     assert keys.get("openai") is None
 
 
+def test_a_key_that_is_kept_takes_the_place_of_the_one_of_this_session(ring: MemoryKeyring) -> None:
+    keys = Keys({})
+    keys.set("openai", "sk-mistyped", session_only=True)
+
+    keys.set("openai", "sk-right")
+
+    assert keys.get("openai") == "sk-right"
+    assert keys.source("openai") is KeySource.KEYRING
+
+
 def test_a_hosts_key_is_the_hosts_alone(ring: MemoryKeyring) -> None:
     ring.kept["loopwright", "host:localhost:8080"] = "sk-8080"
     keys = Keys({"LOOPWRIGHT_KEY_LOCALHOST_9090": "sk-9090", "OPENAI_API_KEY": "sk-openai"})
@@ -187,6 +197,16 @@ def test_keeping_a_key_without_a_keyring_is_refused_with_a_way_out(
     assert variable in caught.value.remedy
     assert "sk-secret" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+def test_a_keyring_that_takes_everything_and_keeps_nothing_is_none() -> None:
+    keyring.set_keyring(null.Keyring())
+    keys = Keys({})
+
+    with pytest.raises(KeyStoreError, match="no keyring that could keep the key for openai"):
+        keys.set("openai", "sk-secret")
+
+    assert keys.get("openai") is None
 
 
 def test_a_session_key_needs_no_keyring_and_can_be_deleted(no_ring: KeyringBackend) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import keyring
 import pytest
-from keyring.backends import fail
+from keyring.backends import fail, null
 
 from engine.tools.mcp.variables import Variables
 from tests.engine.models.test_keys import BrokenKeyring, MemoryKeyring
@@ -36,7 +36,7 @@ def test_what_is_held_for_a_session_comes_before_the_keyring_and_is_gone_with_it
     assert "held" not in repr(variables)
 
 
-@pytest.mark.parametrize("backend", [fail.Keyring, BrokenKeyring])
+@pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring, BrokenKeyring])
 def test_without_a_keyring_a_variable_stands_for_this_session(backend: type) -> None:
     keyring.set_keyring(backend())
     variables = Variables({})
