@@ -135,7 +135,9 @@ class Workflow(_Part):
         return {**written, "nodes": list(written["nodes"]), "edges": list(written["edges"])}
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with some fields replaced, unchecked; what is worked out from the nodes is worked out anew."""
+        """A copy with some fields replaced, unchecked; what is worked out from these is worked out anew."""
         copied = super().model_copy(update=update, deep=deep)
-        cast("dict[str, object]", copied.__dict__).pop("nodes_by_id", None)
+        for field, worked_out in (("nodes", "nodes_by_id"), ("edges", "edges_into")):
+            if field in (update or ()):
+                cast("dict[str, object]", copied.__dict__).pop(worked_out, None)
         return copied

@@ -112,6 +112,17 @@ def test_an_edge_is_added_at_the_end_with_its_further_keys() -> None:
     assert done.edges[-1].model_dump(by_alias=True) == {"from": "draft.output", "to": "exit.feedback", "colour": "red"}
 
 
+def test_what_is_worked_out_from_nodes_and_edges_follows_them() -> None:
+    assert FLOW.node("judge") is FLOW.nodes[3]
+    assert FLOW.edges_into["judge"] == [FLOW.edges[2]]
+
+    done = after(Batch("both", (AddNode(Node(id="new", type="llm")), Connect("draft.output", "new.input"))))
+
+    assert done.node("new") is done.nodes[-1]
+    assert done.edges_into["new"] == [done.edges[-1]]
+    assert "new" not in after(RemoveNode("new"), done).edges_into
+
+
 def test_an_edge_that_is_there_or_leads_nowhere_is_refused() -> None:
     assert refusal(Connect("draft.output", "judge.input")) == (
         'There is already an edge from "draft.output" to "judge.input".'
