@@ -7,11 +7,12 @@ it stands, and goes on with `loopwright runs answer`.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engine.cli.asking import Lines, ask
 from engine.cli.output import err
 from engine.errors import EngineError
+from engine.runner.at_work import GRACE_S
 
 if TYPE_CHECKING:
     from engine import Run
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from engine.cli.views import View
     from engine.nodes.context import Answer
     from engine.runner.events import AnyEvent, NodeWaiting
-
-_GRACE_S: Final = 0.3
-"""For how long nothing else may happen before a run is put aside; a node may be about to begin."""
-
 
 class Attendant:
     """Looks after a run's questions.
@@ -78,8 +75,8 @@ class Attendant:
             if self._asked is None:
                 self._asked = next(iter(questions.values()))
                 self._asking = asyncio.create_task(self._ask(self._asked))
-        elif self._progress.at_work.keys() == questions.keys():
-            self._leaving = asyncio.get_running_loop().call_later(_GRACE_S, self._run.put_aside)
+        elif self._progress.work.only_waits:
+            self._leaving = asyncio.get_running_loop().call_later(GRACE_S, self._run.put_aside)
 
     async def _ask(self, asked: NodeWaiting) -> None:
         self._view.step_back()

@@ -8,9 +8,10 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from engine.cli.output import Screen
-from engine.cli.progress import LoopProgress, NodeAtWork, Progress
+from engine.cli.progress import LoopProgress, Progress
 from engine.cli.views import NoteOf, event_line, model_line
 from engine.document.wording import harmless
+from engine.runner.at_work import NodeAtWork
 from engine.runner.words import money, seconds, tokens
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Final
 from engine.document.model import Workflow
 from engine.models.base import Usage
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START
-from engine.nodes.subflow import SUBFLOW
+from engine.runner.at_work import AtWork, NodeAtWork
 from engine.runner.events import (
     AnyEvent,
     LoopCompleted,
@@ -17,20 +17,15 @@ from engine.runner.events import (
     LoopIterationStarted,
     NodeCompleted,
     NodeFailed,
-    NodeRetrying,
-    NodeSkipped,
     NodeStarted,
-    NodeStreaming,
     NodeWaiting,
     RunNotKept,
     RunResumed,
     RunStarted,
 )
-from engine.runner.questions import closes
 from engine.values import to_text
 
 _INDEX: Final = re.compile(r"\[\d+\]")
-_KEPT_CHARACTERS: Final = 400
 
 
 @dataclass(slots=True)
@@ -49,14 +44,6 @@ class LoopProgress:
 
 
 @dataclass(slots=True)
-class NodeAtWork:
-    """A node that has begun and not ended: its type, and the last words of its model or of what hinders it."""
-
-    node_type: str
-    words: str = ""
-
-
-@dataclass(slots=True)
 class Progress:
     """The state of a run.
 
@@ -66,13 +53,12 @@ class Progress:
         started: When it began or was taken up again, in seconds since the epoch.
         loops: The loops by path without indices (`outer.inner`): a nested loop has one bar, whichever time it runs.
         totals: How many iterations each loop might run at the most, by its full path (`outer[1].inner`).
-        at_work: The nodes at work, by path.
+        work: The nodes at work and the questions that wait for a person.
         usage: The tokens used so far.
         cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
         document: The document that runs; None where it is not known.
         iterations: Those that each loop has ended, by its full path; items in the order in which they ended.
         iterators: The full paths of those loops that are iterators.
-        questions: What waits for a person, by path.
         is_kept: Whether the history has all of it, should the run be kept at all.
     """
 
@@ -81,69 +67,43 @@ class Progress:
     started: float = 0.0
     loops: dict[str, LoopProgress] = field(default_factory=dict[str, LoopProgress])
     totals: dict[str, int] = field(default_factory=dict[str, int])
-    at_work: dict[str, NodeAtWork] = field(default_factory=dict[str, NodeAtWork])
+    work: AtWork = field(default_factory=AtWork)
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
     document: Workflow | None = None
     iterations: dict[str, list[LoopIterationCompleted]] = field(default_factory=dict[str, list[LoopIterationCompleted]])
     iterators: set[str] = field(default_factory=set[str])
-    questions: dict[str, NodeWaiting] = field(default_factory=dict[str, NodeWaiting])
     is_kept: bool = True
+
+    @property
+    def at_work(self) -> dict[str, NodeAtWork]:
+        """The nodes at work, by path."""
+        return self.work.nodes
+
+    @property
+    def questions(self) -> dict[str, NodeWaiting]:
+        """What waits for a person, by path."""
+        return self.work.questions
 
     def take(self, event: AnyEvent) -> None:
         """Go on by one event."""
-        self._ask(event)
+        self.work.take(event)
         match event:
             case RunStarted():
                 self.workflow, self.models, self.started = event.workflow, event.models, event.time
             case RunResumed():
-                # What was at work or waited when the run broke off begins anew, or asks anew.
                 self.started = event.time
-                self.at_work.clear()
-            case NodeStarted():
-                self._begin(event.path, event.node_type)
-            case NodeStreaming():
-                self._say(event.path, event.text, joined=True)
-            case NodeRetrying():
-                self._say(event.path, f"again in {event.delay_s:.1f} s: {event.error}", joined=False)
-                self._stop_inside(event.path)
+            case NodeStarted() if event.node_type == ITERATOR.start:
+                self.iterators.add(event.path)
             case NodeCompleted() | NodeFailed():
-                self.at_work.pop(event.path, None)
-                self._stop_inside(event.path)
                 if event.node_type not in PAIR_BY_START:  # what a loop used, its nodes have told
                     self._count(event.usage, event.cost_usd)
             case RunNotKept():
                 self.is_kept = False
-            case NodeSkipped():
-                self.at_work.pop(event.path, None)
             case LoopIterationStarted() | LoopIterationCompleted() | LoopCompleted():
                 self._turn(event)
             case _:
                 pass
-
-    def _begin(self, path: str, node_type: str) -> None:
-        if node_type == ITERATOR.start:
-            self.iterators.add(path)
-        if node_type not in PAIR_BY_START and node_type != SUBFLOW:  # what is in them is told itself
-            self.at_work[path] = NodeAtWork(node_type)
-
-    def _stop_inside(self, path: str) -> None:
-        """Nothing is at work any more in what is over: nodes that were stopped in it tell no end of their own."""
-        for inner in [inner for inner in self.at_work if inner.startswith((f"{path}[", f"{path}."))]:
-            del self.at_work[inner]
-
-    def _ask(self, event: AnyEvent) -> None:
-        if isinstance(event, NodeWaiting):
-            self.questions[event.path] = event
-        elif isinstance(event, RunResumed):
-            self.questions.clear()
-        elif self.questions:
-            self.questions = {path: asked for path, asked in self.questions.items() if not closes(event, path)}
-
-    def _say(self, path: str, words: str, *, joined: bool) -> None:
-        node = self.at_work.get(path)
-        if node is not None:
-            node.words = (node.words + words if joined else words)[-_KEPT_CHARACTERS:]
 
     def _count(self, usage: Usage | None, cost_usd: float | None) -> None:
         if usage is not None:
