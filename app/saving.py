@@ -56,6 +56,11 @@ class Saving(QObject):
         """Whether something is still to be written."""
         return bool(self._wishes)
 
+    @property
+    def destination(self) -> Path | None:
+        """The file that is written last of all; None where nothing is still to be written."""
+        return self._wishes[-1].path if self._wishes else None
+
     def ask(self, wish: Wish) -> None:
         """Write it after what was asked for before."""
         if len(self._wishes) > 1 and self._wishes[-1].path == wish.path:  # not begun yet, and out of date

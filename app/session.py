@@ -39,6 +39,8 @@ Found = tuple[Structure, list[Problem]]
 ANALYSE_AFTER_MS: Final = 30
 AT_ONCE: Final = 60
 """Up to so many nodes, a document that is opened is analysed at once: that takes less than a frame."""
+NOWHERE: Final = -1
+"""A state that no document ever is in."""
 
 
 def look_through(workflow: Workflow, registry: Registry) -> Found:
@@ -198,6 +200,11 @@ class Session(QObject):
         """Whether something is still to be written to a file."""
         return self._saving.is_under_way
 
+    @property
+    def destination(self) -> Path | None:
+        """The document's file, as it will be once all is saved that is to be; None where it has none."""
+        return self._saving.destination or self.path
+
     def save(self, path: Path | None = None, then: Callable[[], object] = lambda: None) -> None:
         """Begin to save to the document's file, or to another that then is the document's.
 
@@ -207,7 +214,7 @@ class Session(QObject):
             path: The file; None for the document's own.
             then: What to do once it is saved.
         """
-        target = path or self.path
+        target = path or self.destination
         assert target is not None, "the window asks for a path first"
         self.seal()
         self._saving.ask(Wish(self.workflow, self._history.state, target, [then]))
@@ -219,6 +226,11 @@ class Session(QObject):
     def mark_saved(self) -> None:
         """Remember that the document as it is now is the one on the disk."""
         self._history.mark_saved()
+        self.saved_state_changed.emit()
+
+    def mark_unsaved(self) -> None:
+        """Remember that no file has the document as it is now, nor as it ever was."""
+        self._history.mark_saved(NOWHERE)
         self.saved_state_changed.emit()
 
     def select(self, node_ids: Iterable[str]) -> None:

@@ -112,7 +112,9 @@ class Autosave(QObject):
             self._timer.start()
 
     def _note_saved(self) -> None:
-        if not self._session.is_modified:
+        if self._session.is_modified:
+            self._note_change()  # its file may be gone
+        else:
             self.settle()
 
     def _keep(self) -> None:

@@ -5,17 +5,21 @@ The window is given an `Asker`, so that tests can answer for a person where the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton, QWidget
 
 from engine.document.model import FILE_SUFFIX
 
 FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
 OPEN_FILTER: Final = f"Workflows (*{FILE_SUFFIX});;Workflows of other programs (*.json *.yaml *.yml);;All files (*)"
+
+
+_Role = QMessageBox.ButtonRole
 
 
 class Asker(Protocol):
@@ -64,7 +68,7 @@ def _show(dialog: QFileDialog, chosen: Callable[[list[Path]], None]) -> None:
 
 
 def ask(
-    parent: QWidget, text: str, detail: str, answers: Sequence[tuple[str, QMessageBox.ButtonRole, Callable[[], object]]]
+    parent: QWidget, text: str, detail: str, answers: Sequence[tuple[str, _Role, Callable[[], object]]]
 ) -> QMessageBox:
     """Ask a question over a window.
 
@@ -84,10 +88,38 @@ def ask(
         button = box.addButton(title, role)
         button.setAccessibleName(title)
         doing[button] = action
-        if role is QMessageBox.ButtonRole.AcceptRole:
+        if role is _Role.AcceptRole:
             box.setDefaultButton(button)
-        if role is QMessageBox.ButtonRole.RejectRole:
+        if role is _Role.RejectRole:
             box.setEscapeButton(button)
     box.buttonClicked.connect(lambda button: doing[button]())
     box.open()
     return box
+
+
+def before_replacing(parent: QWidget, chosen: Path, path: Path, write: Callable[[], object]) -> None:
+    """Write a file, after asking where one is there that nobody was asked about.
+
+    Args:
+        parent: The window.
+        chosen: The file as it was chosen; the system's dialog has asked about that one.
+        path: The file that is written, whose ending may have been added since.
+        write: Writes it.
+    """
+    if path == chosen or not os.path.lexists(path):
+        write()
+        return
+    box = ask(
+        parent,
+        f"There is a file “{path.name}” already.",
+        "What is in it is lost if it is replaced.",
+        [("Replace", _Role.DestructiveRole, write), ("Cancel", _Role.RejectRole, lambda: None)],
+    )
+    put_cancel_first(box)
+
+
+def put_cancel_first(box: QMessageBox) -> None:
+    """Have Enter mean Cancel: a key that was meant for something else must agree to nothing."""
+    cancel = box.escapeButton()
+    assert isinstance(cancel, QPushButton)
+    box.setDefaultButton(cancel)

@@ -13,6 +13,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from app.palette.rows import tool_rows
 from app.session import Session
 from app.theme.icons import ThemedIcon
+from app.window.choosers import before_replacing
 from app.window.document import Document
 from app.window.finder import Entry, Finder
 from app.window.shortcut_sheet import ShortcutSheet
@@ -179,8 +180,7 @@ class Commands(QObject):
         session = document.session
         folder = session.path.parent if session.path is not None else Path.home()
 
-        def write(path: Path) -> None:
-            target = path if path.suffix else path.with_suffix(f".{kind}")
+        def write(target: Path) -> None:
             try:
                 (document.canvas.export_png if kind == "png" else document.canvas.export_svg)(target)
             except EngineError as error:
@@ -190,7 +190,12 @@ class Commands(QObject):
 
         name = session.name.replace("/", "-").replace("\\", "-")
         filters = f"{kind.upper()} (*.{kind})"
-        self._window.asker.save_file(self._window, folder / f"{name}.{kind}", filters, write)
+
+        def choose(path: Path) -> None:
+            target = path if path.suffix else path.with_suffix(f".{kind}")
+            before_replacing(self._window, path, target, lambda: write(target))
+
+        self._window.asker.save_file(self._window, folder / f"{name}.{kind}", filters, choose)
 
     def _about(self) -> None:
         from importlib.metadata import version

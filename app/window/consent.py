@@ -11,10 +11,10 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.session import Session
-from app.window.choosers import ask
+from app.window.choosers import ask, put_cancel_first
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.plan.structure import Structure, analyse
@@ -91,9 +91,7 @@ class Consent(QObject):
             f"It has not been run here before. Beside models, it would use:\n\n{_listed(reach)}",
             [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
         )
-        cancel = box.escapeButton()
-        assert isinstance(cancel, QPushButton)
-        box.setDefaultButton(cancel)  # a key that was meant for something else must trust nothing
+        put_cancel_first(box)
 
 
 def structure_now(session: Session) -> Structure:

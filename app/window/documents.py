@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 from app.bridge import EngineThread
 from app.session import Found, Session
 from app.settings.preferences import Preferences
-from app.window.choosers import FILTER, Asker, ask
+from app.window.choosers import FILTER, Asker, ask, before_replacing
 from app.window.consent import Consent
 from app.window.document import Document
 from app.window.imports import Imports
@@ -176,18 +176,22 @@ class Documents(QObject):
 
     def save(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
         """Save a document, asking where if it has no file; `then` is done only when it is saved."""
-        if document.session.path is None:
+        path = document.session.destination
+        if path is None:
             self.save_as(document, then)
         else:
-            self._save_to(document, document.session.path, then)
+            self._save_to(document, path, then)
 
     def save_as(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
         """Ask where to save a document, and save it there."""
         session = document.session
-        suggestion = session.path or Path.home() / f"{_file_name(session.name)}{FILE_SUFFIX}"
-        self._asker.save_file(
-            self._window, suggestion, FILTER, lambda path: self._save_to(document, _with_suffix(path), then)
-        )
+        suggestion = session.destination or Path.home() / f"{_file_name(session.name)}{FILE_SUFFIX}"
+
+        def write(chosen: Path) -> None:
+            path = _with_suffix(chosen)
+            before_replacing(self._window, chosen, path, lambda: self._save_to(document, path, then))
+
+        self._asker.save_file(self._window, suggestion, FILTER, write)
 
     def revert(self, document: Document) -> None:
         """Go back to what is saved, as a step that can be taken back."""
@@ -226,17 +230,19 @@ class Documents(QObject):
             return
         self.shown.emit(document)
 
-        def go_on() -> None:
+        def give_up() -> None:
             self.drop(document)
             then()
 
+        # Once it is saved: what was changed meanwhile is asked about again.
+        again = partial(self._close_after_saving, document, then)
         ask(
             self._window,
             f"Save the changes of “{document.session.name}”?",
             "They are lost otherwise.",
             [
-                ("Save", _Role.AcceptRole, lambda: self.save(document, go_on)),
-                ("Don't save", _Role.DestructiveRole, go_on),
+                ("Save", _Role.AcceptRole, lambda: self.save(document, again)),
+                ("Don't save", _Role.DestructiveRole, give_up),
                 ("Cancel", _Role.RejectRole, lambda: None),
             ],
         )
@@ -277,8 +283,8 @@ class Documents(QObject):
 
     def _save_to(self, document: Document, path: Path, then: Callable[[], object]) -> None:
         session = document.session
-        other = next((d for d in self.all if d is not document and d.session.path == path), None)
-        if other is not None:
+        others = (other.session.destination for other in self.all if other is not document)
+        if any(there is not None and _same_file(there, path) for there in others):
             session.refused.emit(f"“{path.name}” is open in another tab. Close it there, or choose another name.")
             return
         session.save(path, lambda: self._note_saved(document, path, then))
@@ -306,12 +312,13 @@ class Documents(QObject):
             "disk",
             "Another program has changed the file.",
             "warning",
-            [("Reload", lambda: self.revert(document)), ("Keep mine", lambda: None)],
+            [("Reload", lambda: self.revert(document)), ("Keep mine", document.session.mark_unsaved)],
         )
 
     def _note_gone(self, document: Document) -> None:
         path = document.session.path
         assert path is not None
+        document.session.mark_unsaved()
         document.bars.say(
             "disk",
             f"The file {path.name} is gone from its folder. Your work is still here.",

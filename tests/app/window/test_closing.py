@@ -254,3 +254,59 @@ def test_the_question_goes_when_the_disk_has_answered(
         disk.may_go_on.set()
     assert [box for box in window.findChildren(QMessageBox) if box.isVisible()] == []
     assert not window.isVisible()
+
+
+@pytest.fixture
+def changed(window: MainWindow, tmp_path: Path, disk: Disk) -> Document:
+    """A document with unsaved work whose disk does not answer."""
+    disk.may_go_on.set()
+    document = open_file(window, saved(tmp_path))
+    disk.may_go_on.clear()
+    document.session.do(SetDescription("first"))
+    return document
+
+
+def test_what_is_typed_while_a_tab_is_saved_before_it_closes_is_asked_about_too(
+    window: MainWindow, changed: Document, disk: Disk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    answer(window, "Save")
+    changed.session.do(SetDescription("second"))
+    disk.may_go_on.set()
+    qtbot.waitUntil(lambda: not changed.session.is_saving)
+
+    assert load(tmp_path / "one.loop.json").description == "first"
+    assert question(window).text() == "Save the changes of “Small”?"
+    answer(window, "Save")
+    qtbot.waitUntil(lambda: window.documents.all == [])
+    assert load(tmp_path / "one.loop.json").description == "second"
+
+
+def test_what_is_typed_while_all_is_saved_before_the_window_closes_is_asked_about_too(
+    window: MainWindow, changed: Document, disk: Disk, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window.close()
+    answer(window, "Save")
+    changed.session.do(SetDescription("second"))
+    disk.may_go_on.set()
+    qtbot.waitUntil(lambda: not changed.session.is_saving)
+
+    assert window.isVisible()
+    with qtbot.waitSignal(window.finished):
+        answer(window, "Save")
+    assert load(tmp_path / "one.loop.json").description == "second"
+
+
+def test_a_save_while_it_is_being_saved_elsewhere_goes_there_too(
+    window: MainWindow, changed: Document, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    answers.to_save = tmp_path / "other.loop.json"
+    window.documents.save_as(changed)
+    changed.session.do(SetDescription("second"))
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    disk.may_go_on.set()
+    qtbot.waitUntil(lambda: not changed.session.is_saving)
+
+    assert changed.session.path == answers.to_save
+    assert load(answers.to_save).description == "second"
+    assert load(tmp_path / "one.loop.json").description == ""

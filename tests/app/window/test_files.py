@@ -247,6 +247,51 @@ def test_a_file_that_another_tab_has_is_not_saved_over(window: MainWindow, answe
     assert second.session.path == tmp_path / "two.loop.json"
 
 
+def test_a_file_that_another_tab_has_is_not_saved_over_by_another_way_to_it(
+    window: MainWindow, answers: Answers, tmp_path: Path
+) -> None:
+    first = open_file(window, saved(tmp_path, "one.loop.json"))
+    second = open_file(window, saved(tmp_path, "two.loop.json"))
+    assert first.session.path is not None
+    answers.to_save = tmp_path / "link.loop.json"
+    answers.to_save.symlink_to(first.session.path)
+
+    window.documents.save_as(second)
+
+    assert "open in another tab" in window.status.refusal.full_text
+
+
+@pytest.mark.parametrize(("title", "text"), [("Replace", "mine"), ("Cancel", "")])
+def test_a_file_is_not_replaced_unasked_where_its_ending_was_added(
+    window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot, title: str, text: str
+) -> None:
+    there = saved(tmp_path, "mine.loop.json")
+    document = window.documents.new()
+    change(document, "mine")
+    answers.to_save = tmp_path / "mine"
+
+    window.documents.save_as(document)
+    assert question(window).text() == "There is a file “mine.loop.json” already."
+    assert question(window).defaultButton().text() == "Cancel"
+    answer(window, title)
+    over(document, qtbot)
+
+    assert load(there).description == text
+
+
+def test_a_picture_is_not_replaced_unasked_where_its_ending_was_added(
+    window: MainWindow, self_refine: Document, answers: Answers, tmp_path: Path
+) -> None:
+    (tmp_path / "picture.png").write_text("another")
+    answers.to_save = tmp_path / "picture"
+
+    window.actions_by_name["export_png"].trigger()
+    assert question(window).text() == "There is a file “picture.png” already."
+    answer(window, "Cancel")
+
+    assert (tmp_path / "picture.png").read_text() == "another"
+
+
 def test_revert_can_be_taken_back(window: MainWindow, tmp_path: Path) -> None:
     document = open_file(window, saved(tmp_path))
     change(document)
@@ -451,6 +496,35 @@ def test_a_file_that_went_away_is_noticed_and_saved_again(window: MainWindow, tm
 
     assert load(path).name == "Small"
     assert document.bars.text("disk") == ""
+
+
+def test_a_document_whose_file_went_away_is_not_saved_any_more(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    path = saved(tmp_path)
+    document = open_file(window, path)
+    path.unlink()
+    qtbot.waitUntil(lambda: "is gone" in document.bars.text("disk"))
+
+    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    assert question(window).text() == "Save the changes of “Small”?"
+    answer(window, "Save")
+    qtbot.waitUntil(lambda: window.documents.all == [])
+    assert load(path).name == "Small"
+
+
+def test_mine_that_is_kept_is_not_saved_any_more(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    path = saved(tmp_path)
+    document = open_file(window, path)
+    save(small().model_copy(update={"description": "theirs"}), path)
+    qtbot.waitUntil(lambda: document.bars.text("disk") != "")
+    press(document.bars, "Keep mine")
+    assert titles(window) == ["Small •"]
+
+    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    answer(window, "Save")
+    qtbot.waitUntil(lambda: window.documents.all == [])
+    assert load(path).description == ""
 
 
 def test_a_folder_that_went_away_leaves_the_work_in_the_window(
