@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Final
+from typing import Final, cast
 
 from engine.document.wording import shown
 from engine.errors import EngineError
-from engine.extensions.plugin import Plugin, PluginError
-from engine.models.added import add_models, added_prefixes
-from engine.nodes.added_conditions import add_condition, added_conditions
+from engine.extensions.plugin import ModelFamily, Plugin, PluginError
+from engine.models.added import add_models, added_prefixes, can_be_prefix
+from engine.nodes.added_conditions import AddedCondition, add_condition, added_conditions
 from engine.nodes.registry import builtin_registry
+from engine.nodes.spec import NodeSpec, PortType
+from engine.nodes.turns.base import TurnStrategy
 from engine.nodes.turns.registry import register_strategy, turn_strategies
+from engine.tools.base import Tool
 from engine.tools.registry import set_tools
 
 ENTRY_POINTS: Final = "loopwright.plugins"
+
+_KINDS: Final = {
+    "node_types": NodeSpec,
+    "tools": Tool,
+    "exit_conditions": AddedCondition,
+    "models": ModelFamily,
+    "turn_strategies": TurnStrategy,
+}
+"""What each part of a plugin's declaration lists."""
+
+_REPORT_IT: Final = "Update it, or report it to whoever makes it."
 
 _enabled: dict[str, Plugin] = {}
 
@@ -53,6 +68,7 @@ def enable_plugin(name: str) -> Plugin:
     if name in _enabled:
         return _enabled[name]
     plugin = _loaded(name)
+    _refuse_unusable(name, plugin)
     _refuse_taken(name, plugin)
     try:
         set_tools(f"the plugin {name}", plugin.tools)
@@ -84,13 +100,36 @@ def _loaded(name: str) -> Plugin:
             raise
         words = shown(" ".join(str(error).split()), 200)
         reason = f"{type(error).__name__}: {words}" if words else type(error).__name__
-        raise PluginError(
-            f'The plugin "{name}" cannot be loaded ({reason}).', "Update it, or report it to whoever makes it."
-        ) from error
+        raise PluginError(f'The plugin "{name}" cannot be loaded ({reason}).', _REPORT_IT) from error
     if not isinstance(loaded, Plugin):
         message = f'What "{point.value}" names is no plugin: it is a {type(loaded).__name__}.'
         raise PluginError(message, "An engine.extensions.Plugin belongs there.")
     return loaded
+
+
+def _refuse_unusable(name: str, plugin: Plugin) -> None:
+    """Refuse a plugin that declares what cannot be added, before any of it is added: nothing has checked its types."""
+    fault = next(_faults(plugin), None)
+    if fault is not None:
+        raise PluginError(f'The plugin "{name}" cannot be enabled: {fault}.', _REPORT_IT)
+
+
+def _faults(plugin: Plugin) -> Iterator[str]:
+    for part, kind in _KINDS.items():
+        listed: object = getattr(plugin, part)
+        if not isinstance(listed, tuple):
+            yield f'its "{part}" is no tuple but a {type(listed).__name__}'
+            return
+        for one in cast("tuple[object, ...]", listed):
+            if not isinstance(one, kind):
+                yield f'its "{part}" holds a {type(one).__name__} that is no {kind.__name__}'
+                return
+    for tool in plugin.tools:
+        if tool.output_type not in list(PortType):
+            yield f'its tool "{shown(tool.name, 60)}" gives "{shown(tool.output_type, 60)}", which is no type of a port'
+    for family in plugin.models:
+        if not can_be_prefix(family.prefix):
+            yield f'no plugin can have models with the prefix "{shown(family.prefix, 60)}"'
 
 
 def _refuse_taken(name: str, plugin: Plugin) -> None:

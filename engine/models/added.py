@@ -20,6 +20,11 @@ def added_prefixes() -> Mapping[str, Callable[[str], Model]]:
     return MappingProxyType(_MAKERS)
 
 
+def can_be_prefix(prefix: str) -> bool:
+    """Whether models that a plugin adds may have that prefix."""
+    return _PREFIX.fullmatch(prefix) is not None and prefix not in _OWN
+
+
 def add_models(prefix: str, make: Callable[[str], Model]) -> None:
     """Add models; documents call them `PREFIX:NAME`.
 
@@ -30,7 +35,7 @@ def add_models(prefix: str, make: Callable[[str], Model]) -> None:
     Raises:
         ValueError: It cannot be a prefix, or another has it.
     """
-    if not _PREFIX.fullmatch(prefix) or prefix in _OWN:
+    if not can_be_prefix(prefix):
         raise ValueError(f"no plugin can have models with the prefix {prefix!r}")
     if _MAKERS.get(prefix, make) is not make:
         raise ValueError(f"there are models with the prefix {prefix!r} already")

@@ -25,6 +25,24 @@ fine = replace(READ_FILE, name="fine")
 PLUGIN = Plugin(title="Bad", help="Takes a name.", tools=(fine,), node_types=(replace(SPEC, title="Mine"),))
 """
 
+FORGETS_THE_COMMA = f"""
+{TAKES_A_NAME}
+PLUGIN = Plugin(title="Bad", help="Lists one tool.", tools=(fine))
+"""
+GIVES_NO_PORT_TYPE = f"""
+{TAKES_A_NAME}
+PLUGIN = Plugin(title="Bad", help="Gives a string.", tools=(replace(fine, output_type="string"),))
+"""
+HAS_NO_PREFIX = f"""
+{TAKES_A_NAME}
+from engine.extensions import ModelFamily
+PLUGIN = Plugin(title="Bad", help="Has no prefix.", tools=(fine,), models=(ModelFamily("Mine!", print),))
+"""
+LISTS_SOMETHING_ELSE = f"""
+{TAKES_A_NAME}
+PLUGIN = Plugin(title="Bad", help="Lists a tool among node types.", node_types=(fine,))
+"""
+
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -68,6 +86,10 @@ BROKEN = {
     "imports": ("import no_such_module", "No module named 'no_such_module'"),
     "empty": ("x = 1", 'The plugin "empty" cannot be loaded (AttributeError'),
     "number": ("PLUGIN = 3", 'What "number_module:PLUGIN" names is no plugin: it is a int.'),
+    "comma": (FORGETS_THE_COMMA, 'The plugin "comma" cannot be enabled: its "tools" is no tuple but a Tool.'),
+    "string": (GIVES_NO_PORT_TYPE, 'cannot be enabled: its tool "fine" gives "string", which is no type of a port.'),
+    "prefix": (HAS_NO_PREFIX, 'cannot be enabled: no plugin can have models with the prefix "Mine!".'),
+    "listed": (LISTS_SOMETHING_ELSE, 'cannot be enabled: its "node_types" holds a Tool that is no NodeSpec.'),
     "taker": (TAKES_A_NAME, 'The plugin "taker" cannot be enabled: there is "llm" already among node types.'),
 }
 """Plugins that fail, by name: their code, and what is said of them."""
