@@ -116,6 +116,7 @@ class BatchWindow(QDialog):
     def show_table(self, path: Path) -> None:
         """Read a table, in a thread, and offer its columns."""
         self._worker.ask(lambda: read_table(path), lambda table: self._take_table(path, table), self._refuse)
+        self._show_possible()
 
     def send_to(self, path: Path) -> None:
         """Write results to that file, too."""
@@ -125,13 +126,14 @@ class BatchWindow(QDialog):
     def run_batch(self) -> None:
         """Run the rows that are not done yet."""
         table, columns, workflow = self.table, self.form.columns, self._workflow
-        if table is None or self.batch is not None:
+        if table is None or self._is_busy:
             return
         self.notice.hide()
         self.summary.clear()
         self._worker.ask(
             lambda: inputs_of_table(workflow, table, columns, ignore_others=True), self._start, self._refuse
         )
+        self._show_possible()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Rows under way are stopped first."""
@@ -216,6 +218,11 @@ class BatchWindow(QDialog):
 
     # What happens
 
+    @property
+    def _is_busy(self) -> bool:
+        """Whether rows are run, or a table is being read or prepared: a second batch would run beside the first."""
+        return self.batch is not None or self._worker.is_busy
+
     def _ask_for_table(self) -> None:
         self._asker.open_text(self, self.show_table)
 
@@ -297,13 +304,12 @@ class BatchWindow(QDialog):
 
     def _show_possible(self) -> None:
         """Switch on what can be done now."""
-        is_running = self.batch is not None
         result = self.model.result_at(self.view.currentIndex())
-        self.start.setEnabled(not is_running and self.table is not None and not self.form.missing)
-        self.stop.setEnabled(is_running)
+        self.start.setEnabled(not self._is_busy and self.table is not None and not self.form.missing)
+        self.stop.setEnabled(self.batch is not None)
         self.open.setEnabled(result is not None and bool(result.run_id))
         for widget in (self.choose, self.form, self.choose_target, self.concurrency, self.budget):
-            widget.setEnabled(not is_running)
+            widget.setEnabled(not self._is_busy)
 
 
 def _beside(widget: QWidget, button: QPushButton) -> QHBoxLayout:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.batch.batch_window import BatchWindow
+from app.batch.live_batch import LiveBatch
 from app.batch.results_model import STATE
 from app.bridge import EngineThread
 from app.window.main_window import MainWindow
@@ -239,3 +240,27 @@ def test_a_batch_ends_at_its_budget_and_goes_on_when_it_is_raised(open_batch: An
     run(window, qtbot)
     assert sorted(states(window)) == ["completed", "done before", "done before"]
     assert not window.notice.isVisible()
+
+
+def test_a_second_press_of_run_begins_nothing_more(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
+        window.start.click()
+        window.start.click()  # before the table has become inputs
+        qtbot.waitUntil(lambda: window.batch is not None)
+        assert len(window.findChildren(LiveBatch)) == 1
+    assert states(window) == ["completed"] * 3
+
+
+def test_nothing_is_begun_while_another_table_is_being_read(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    other = tmp_path / "other.csv"
+    other.write_text("text\nfog\n", encoding="utf-8")
+    window.show_table(other)
+    window.start.click()
+    qtbot.waitUntil(lambda: not window._worker.is_busy)
+    assert (window.batch, kept.runs()) == (None, [])
+    assert cells(window, 0)[1] == "fog"
+    assert window.start.isEnabled()
