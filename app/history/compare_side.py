@@ -87,6 +87,11 @@ class CompareSide(QWidget):
             self.place.setCurrentIndex(at if at >= 0 else max(len(places) - 2, 0))
         self._offer_what(what)
 
+    def keep_run(self) -> None:
+        """Name the run that is shown: the one that was chosen cannot be."""
+        if self.source is not None:
+            self.run.setCurrentIndex(self.run.findData(self.source.run_id))
+
     def choose_place(self, place: str) -> bool:
         """Show another iteration; false where the run has none of that name."""
         at = self.place.findData(place)

@@ -73,6 +73,11 @@ class Source:
         self._picture = picture
         self._fill = fill
 
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing can come to the run any more; one that failed or was stopped may go on."""
+        return self._picture.status == "completed"
+
     def places(self) -> list[tuple[str, str]]:
         """The iterations, each with its words, those of outer loops first; then the run as a whole (`""`)."""
         found = [

@@ -68,6 +68,7 @@ class CompareWindow(QDialog):
         self._worker = Worker(self)
         self._round = 0
         self._change = -1
+        self._unkept: Source | None = None  # no store can give it a second time
         self.comparison: Comparison | None = None
         self.left, self.right = CompareSide("Left"), CompareSide("Right")
         self.panes = (
@@ -174,15 +175,22 @@ class CompareWindow(QDialog):
             if self.left.source is not None and self.right.source is not None:
                 self._compare()
 
+        def failed(error: EngineError) -> None:
+            side.keep_run()
+            self._fail(error)
+
         if isinstance(wanted.run, Source):
+            self._unkept = wanted.run
             answered(wanted.run)
             return
         run_id = wanted.run
-        if side.source is not None and side.source.run_id == run_id:
+        if self._unkept is not None and self._unkept.run_id == run_id:
+            answered(self._unkept)
+        elif side.source is not None and side.source.run_id == run_id and side.source.is_final:
             answered(side.source)
         else:
             self._round += 1  # whatever is being compared is wanted no more
-            self._access.ask(lambda store: stored_source(store, run_id), answered, self._fail, worker=self._worker)
+            self._access.ask(lambda store: stored_source(store, run_id), answered, failed, worker=self._worker)
 
     def _compare(self) -> None:
         """Work out the differences in the worker, and show them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,14 @@ from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
 from app.history.store_access import StoreAccess
 from app.theme.style import style
+from engine.document.files import dumps
 from engine.errors import EngineError
 from engine.plan.structure import analyse
+from engine.runner.events import AnyEvent, LoopIterationStarted, RunStarted
+from engine.runner.journal import RunHead
 from engine.store import Store
 from tests.app.history.kept import refine, refine_script, run_kept
-from tests.app.history.loops import one_loop, told
+from tests.app.history.loops import iteration, one_loop, told
 
 
 def test_what_only_one_text_has_is_marked_in_it() -> None:
@@ -221,6 +225,36 @@ def test_a_run_that_is_gone_is_told_in_a_sentence(store: Store, compared: Compar
     qtbot.waitUntil(lambda: "There is no run" in compared.line.text())
 
 
+def test_a_run_that_is_gone_does_not_stand_over_the_texts_of_another(
+    store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    first = run_kept(store, refine(name="One"), refine_script(tmp_path / "s.json"))
+    other = run_kept(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
+    show(compared, qtbot, Wanted(first, "loop[0]"), Wanted(first, "loop[1]"))
+    store.delete([other])
+    box = compared.right.run
+    box.setCurrentIndex(box.findData(other))
+    box.activated.emit(box.currentIndex())
+    qtbot.waitUntil(lambda: "There is no run" in compared.line.text())
+    assert box.currentData() == first
+
+
+def test_a_run_that_is_not_kept_is_chosen_again_after_one_that_is(
+    store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_kept(store, refine(name="Kept"), refine_script(tmp_path / "s.json"))
+    unkept = live_source("Not kept", analyse(one_loop()), told("the sea", "a sea"))
+    show(compared, qtbot, Wanted(unkept, "loop[0]"), Wanted(unkept, "loop[1]"))
+    qtbot.waitUntil(lambda: compared.left.run.count() == 2)
+    kept = next(text for at in range(2) if "Kept" in (text := compared.left.run.itemText(at)))
+    for side in (compared.left, compared.right):
+        choose(compared, qtbot, side.run, kept)
+    assert compared.panes[0].toPlainText() == "The sea is wide, draft 1."
+    choose(compared, qtbot, compared.left.run, "Not kept")
+    assert compared.panes[0].toPlainText() == "the sea"
+    assert compared.left.run.currentText() == "Not kept"
+
+
 def test_texts_are_marked_and_copied_by_keyboard(pane: ComparePane, qtbot: QtBot) -> None:
     pane.show_text("one two", [])
     pane.setFocus()
@@ -270,3 +304,30 @@ def test_a_pair_of_a_megabyte_each_is_compared_in_seconds() -> None:
     found = compare(left, right)
     assert len(found.changes) == 130
     assert time.perf_counter() - begun < 30
+
+
+def test_a_run_that_has_gone_on_since_is_read_anew(store: Store, compared: CompareWindow, qtbot: QtBot) -> None:
+    journal = store.begin(RunHead("aaaa", dumps(refine()), {}, "", "", ""))
+    told_so_far: list[AnyEvent] = []
+
+    def tell(*events: AnyEvent) -> None:
+        for event in events:
+            told_so_far.append(replace(event, run_id="aaaa", seq=len(told_so_far)))
+            journal.write(told_so_far[-1])
+        qtbot.waitUntil(lambda: len(list(store.events("aaaa"))) == len(told_so_far))
+
+    def iterate(index: int) -> None:
+        tell(LoopIterationStarted("", 0, 1.0, "loop", index, 3, "in"), iteration(index, f"draft {index + 1}"))
+
+    try:
+        tell(RunStarted("", 0, 1.0, "", "Refine", {}, ("scripted:x",), "", ""))
+        iterate(0)
+        iterate(1)
+        show(compared, qtbot, Wanted("aaaa", "loop[0]"), Wanted("aaaa", "loop[1]"))
+        assert [pane.toPlainText() for pane in compared.panes] == ["draft 1", "draft 2"]
+        iterate(2)
+        show(compared, qtbot, Wanted("aaaa", "loop[1]"), Wanted("aaaa", "loop[2]"))
+        assert [pane.toPlainText() for pane in compared.panes] == ["draft 2", "draft 3"]
+        assert compared.right.chosen_place == "loop[2]"
+    finally:
+        journal.close()
