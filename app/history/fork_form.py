@@ -5,7 +5,6 @@ The form knows the document as it ran and the place; what has been changed in it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +21,7 @@ from app.runs.stopping import unit_of
 from app.theme.tokens import UNIT
 from app.theme.widgets import Fold, PlainLabel
 from engine.document.model import Node
+from engine.nodes.json_text import parse_json
 from engine.nodes.registry import builtin_registry
 from engine.plan.structure import Structure
 from engine.store.resume import Changes
@@ -93,7 +93,9 @@ class ForkForm(QWidget):
         self._column.setContentsMargins(0, 0, 4 * UNIT, 0)
         self._column.setSpacing(2 * UNIT)
         self.value = self._value_edit()
+        self._value_at_first = _text_of(self.value)
         self.prompts: dict[tuple[str, str], GrowingEdit] = {}
+        self._prompts_at_first: dict[tuple[str, str], str] = {}
         for node in place.prompted:
             self._add_prompts(node)
         self.model = self._model_box()
@@ -111,8 +113,7 @@ class ForkForm(QWidget):
         """
         settings: dict[str, dict[str, Value]] = {}
         for (node_id, name), edit in self.prompts.items():
-            old = config_of(self._place.structure.workflow.nodes_by_id[node_id], name)
-            if edit.text() != old:
+            if edit.text() != self._prompts_at_first[node_id, name]:
                 settings.setdefault(node_id, {})[name] = edit.text()
         most, loop = None, self._place.loop
         if loop is not None and self.loop is not None:
@@ -124,13 +125,13 @@ class ForkForm(QWidget):
         return Changes(settings, value, has_value, model if model not in {"", AS_IT_RAN} else None, most)
 
     def _changed_value(self) -> tuple[bool, Value]:
-        text, old = self.value.toPlainText(), self._place.value
-        if text == _shown(old):
+        text, old = _text_of(self.value), self._place.value
+        if text == self._value_at_first:  # not its own text: a field shows some signs otherwise
             return False, None
         if old is None or isinstance(old, str):
             return True, text
         try:
-            return True, json.loads(text)
+            return True, parse_json(text)
         except ValueError:
             raise ValueError(
                 "The value that it starts from was JSON and cannot be read as JSON any more. Mend it, or undo."
@@ -161,7 +162,7 @@ class ForkForm(QWidget):
             label.setBuddy(edit)
             column.addWidget(label)
             column.addWidget(edit)
-            self.prompts[node.id, name] = edit
+            self.prompts[node.id, name], self._prompts_at_first[node.id, name] = edit, edit.text()
         self._column.addWidget(Fold(f"Prompts of {node.title or node.id}", inner, is_open=True))
 
     def _model_box(self) -> QComboBox:
@@ -190,6 +191,11 @@ def _prompts(node: Node) -> list[tuple[str, str]]:
         return []
     fields = fields_of(spec.config)
     return [(name, fields[name].title) for name in ("system", "prompt", "criteria") if name in fields]
+
+
+def _text_of(edit: QPlainTextEdit) -> str:
+    """The text in a field, with its spaces that do not break, which `toPlainText` gives as ordinary ones."""
+    return edit.document().toRawText().replace("\u2029", "\n")
 
 
 def _shown(value: Value) -> str:

@@ -65,6 +65,7 @@ class ForkLoop(QWidget):
         self.exit_condition: QComboBox | None = None if self._has_list else self._condition_box()
         self.similarity = self._number(self._fields["stability_threshold"], loop.config)
         self.criteria = self._criteria_edit(judge["criteria"])
+        self._criteria_at_first = self.criteria.text()
         self.score = self._number(judge["threshold"], self._judge)
         self.until = self._until_line()
         self.most = self._most_box()
@@ -99,7 +100,9 @@ class ForkLoop(QWidget):
     @property
     def _judge_now(self) -> dict[str, Any]:
         declared = fields_of(JudgeConfig)
-        now = {"criteria": self.criteria.text(), "threshold": self._read(self.score, declared["threshold"])}
+        now: dict[str, Value] = {"threshold": self._read(self.score, declared["threshold"])}
+        if self.criteria.text() != self._criteria_at_first:
+            now["criteria"] = self.criteria.text()
         judge = self._judge
         return {**judge, **{name: there for name, there in now.items() if there != declared[name].value_in(judge)}}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -17,6 +18,7 @@ from app.theme.widgets import PlainLabel
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.errors import EngineError
+from engine.plan.structure import analyse
 from engine.store import Store
 from engine.store.resume import Changes
 from tests.app.history.kept import refine, refine_script, run_kept
@@ -283,3 +285,32 @@ def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(window: MainWindow,
     with qtbot.waitSignal(ran.session.refused) as refused:
         window.history.fork_from(ran, "loop[1]")
     assert "that is kept" in refused.args[0]
+
+
+@pytest.mark.parametrize("value", ["10\u00a0% more", "one\r\ntwo", "one\u2028two", "end\x00", "\ud800 half"])
+def test_a_value_that_nobody_touched_is_no_change_whatever_signs_are_in_it(value: str, qtbot: QtBot) -> None:
+    form = form_of(ForkPlace("loop[1]", analyse(refine()), value), qtbot)
+    assert form.changes() == Changes()
+
+
+def test_texts_with_other_line_ends_that_nobody_touched_are_no_change(qtbot: QtBot) -> None:
+    workflow = refine(exit_condition="judge", judge={"criteria": "one\r\ntwo"}, until="false ||\nfalse")
+    workflow.nodes_by_id["draft"].config["prompt"] = "one\r\n{{input}}"
+    form = form_of(ForkPlace("loop[1]", analyse(workflow), "x"), qtbot)
+    form.show()
+    assert form.changes() == Changes()
+
+
+def test_a_value_that_is_edited_keeps_its_spaces_that_do_not_break(qtbot: QtBot) -> None:
+    form = form_of(ForkPlace("loop[1]", analyse(refine()), "10\u00a0%"), qtbot)
+    form.value.moveCursor(QTextCursor.MoveOperation.End)
+    QTest.keyClicks(form.value, "!")
+    assert form.changes() == Changes({}, "10\u00a0%!", True)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "[1e999]"])
+def test_json_that_no_run_could_hold_is_refused_in_a_sentence(text: str, qtbot: QtBot) -> None:
+    form = form_of(ForkPlace("loop[1]", analyse(refine()), [1]), qtbot)
+    form.value.setPlainText(text)
+    with pytest.raises(ValueError, match="cannot be read as JSON any more"):
+        form.changes()
