@@ -274,7 +274,8 @@ class IterationsPanel(QWidget):
     def _take_similarities(self, first: int, last: int) -> None:
         self.figures.take_similarities(first, last)
         self.chart.update()
-        self._show_words()
+        if self._looked_at.loop is self.figures.loop:  # not where a loop that has not begun is looked at by now
+            self._show_words()
 
     def _show_readout(self) -> None:
         # A short piece of it tells nobody anything; the mouse on the chart shows all of it.

@@ -446,3 +446,17 @@ def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_h
     bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "3 of 3 items done.")
     assert panel.chart.shown == [Kind.TIME]
     assert panel.chart.readout(1) == "Item 2 · time 0.5 s"
+
+
+def test_another_loop_is_looked_at_while_similarities_are_worked_out(open_panel: OpenPanel, qtbot: QtBot) -> None:
+    bench = open_panel(nested())
+    picture = told(*(f"{number} {'word ' * 300}" for number in range(6)), total=6, path="outer")
+    picture.parents = bench.session.structure.parent
+    bench.session.picture, bench.session.run_workflow = picture, bench.session.workflow
+    bench.session.run_started.emit()
+    assert bench.panel.similarities.is_busy
+    bench.panel.show_loop("inner")  # which has not begun
+    bench.settle()
+    assert bench.panel.empty.isVisible()
+    bench.panel.show_loop("outer")
+    assert bench.panel.model.text(5, Column.SIMILAR).endswith("%")
