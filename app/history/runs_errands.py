@@ -5,7 +5,8 @@ All of it is done by the history in a thread; the end is told in a sentence wher
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -87,12 +88,14 @@ class Errands(QObject):
         suggestion = Path.home() / f"{kept[:60] or 'run'}-{short_id(run.run_id)}.{ending}"
 
         def write(path: Path) -> None:
-            target = path if path.suffix else path.with_suffix(f".{ending}")
-            self._access.ask(
-                lambda store: write_run(store, run.run_id, form, target),
-                lambda _done: self.told.emit(f"The run is written to {target}.", "info"),
-                self._fail,
-            )
+            if path.suffix:
+                self._write(run.run_id, form, path)
+                return
+            target = path.with_suffix(f".{ending}")
+            if os.path.exists(target):  # noqa: PTH110 - that of Path raises where a folder cannot be entered
+                self._ask_to_replace(target, lambda: self._write(run.run_id, form, target))
+            else:
+                self._write(run.run_id, form, target)
 
         self._asker.save_file(self._widget, suggestion, filters, write)
 
@@ -115,6 +118,22 @@ class Errands(QObject):
 
         self._asker.open_text(
             self._widget, lambda path: self._access.ask(lambda store: take_in_run(store, path), taken, self._fail)
+        )
+
+    def _ask_to_replace(self, target: Path, replace: Callable[[], object]) -> None:
+        """Ask as the dialog for files would have, had the ending been typed."""
+        ask(
+            self._widget,
+            f"Replace {target.name}?",
+            f"There is a file of that name in {target.parent}. What stands in it would be lost.",
+            [("Replace", _Role.DestructiveRole, replace), ("Cancel", _Role.RejectRole, lambda: None)],
+        )
+
+    def _write(self, run_id: str, form: str, target: Path) -> None:
+        self._access.ask(
+            lambda store: write_run(store, run_id, form, target),
+            lambda _done: self.told.emit(f"The run is written to {target}.", "info"),
+            self._fail,
         )
 
     def _delete(self, run_ids: list[str]) -> None:

@@ -147,10 +147,13 @@ class RunsModel(QAbstractItemModel):
     def _made(self, page: Page) -> Iterator[Row]:
         """The rows of runs that are not there yet, each after the one that it stands under."""
         for summary in page.runs:
-            line = [summary]
-            while line[-1].parent in page.ancestors and line[-1].parent not in self._by_id:
-                line.append(page.ancestors[line[-1].parent])
-            for one in reversed(line):
+            line = {summary.run_id: summary}
+            above = page.ancestors.get(summary.parent)
+            # A run that was taken in from a file may call one of its own forks its parent.
+            while above is not None and above.run_id not in self._by_id and above.run_id not in line:
+                line[above.run_id] = above
+                above = page.ancestors.get(above.parent)
+            for one in reversed(line.values()):
                 if one.run_id not in self._by_id:
                     row = Row(one, self._by_id.get(one.parent))
                     self._by_id[one.run_id] = row

@@ -55,13 +55,18 @@ _PLACE: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
 
 
 def moment(time: float, now: float | None = None) -> str:
-    """When something was, for people: `14:03`, `yesterday, 14:03`, `27 Nov, 14:03`, `27 Nov 2025, 14:03`.
+    """When something was, for people: `today, 14:03`, `yesterday, 14:03`, `27 Nov, 14:03`, `27 Nov 2025, 14:03`.
+
+    A time that no calendar has is `unknown`.
 
     Args:
         time: In seconds since the epoch.
         now: The present moment; None for the clock's.
     """
-    then = datetime.fromtimestamp(time).astimezone()
+    try:
+        then = datetime.fromtimestamp(time).astimezone()
+    except (ValueError, OverflowError, OSError):  # a run that was taken in from a file may say anything
+        return "unknown"
     today = datetime.fromtimestamp(clock_time() if now is None else now).astimezone()
     clock = f"{then:%H:%M}"
     if then.date() == today.date():

@@ -328,3 +328,37 @@ def test_what_was_asked_for_while_it_is_being_opened_is_done_afterwards(tmp_path
 
 def _no_store(_path: Path | None) -> Store:
     raise EngineError("It is away.", "Bring it back.")
+
+
+def test_runs_that_call_each_other_their_parents_are_listed(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    keep(store, "aaaa", started=NOW - 50, name="Own", parent="aaaa")
+    keep(store, "bbbb", started=NOW - 40, name="One", parent="cccc")
+    keep(store, "cccc", started=NOW - 30, name="Other", parent="bbbb")
+    shown(panel, qtbot)
+    assert {line.strip() for line in lines(panel)} >= {"Own · fork of aaaa, iteration 2"}
+    assert len(lines(panel)) == 3
+
+
+@pytest.mark.parametrize("started", [1e300, -1e300, 1e14])
+def test_a_run_of_an_impossible_time_is_listed(store: Store, panel: RunsPanel, qtbot: QtBot, started: float) -> None:
+    keep(store, "aaaa", started=started, iterations=0)
+    shown(panel, qtbot)
+    assert cells(panel, 0)[:2] == ["Unknown", "Refine"]
+
+
+def test_a_file_that_is_there_is_not_written_over_where_the_ending_was_added(
+    store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    keep(store, "aaaa", started=NOW)
+    shown(panel, qtbot)
+    (tmp_path / "notes.md").write_text("my own")
+    answers.to_save = tmp_path / "notes"  # the dialog asked about this name alone
+    panel.view.select(["aaaa"])
+    panel.actions_by_name["export_md"].trigger()
+    qtbot.waitUntil(lambda: not panel._access.is_busy)
+    assert (tmp_path / "notes.md").read_text() == "my own"
+    answer(panel, "Cancel")
+    assert (tmp_path / "notes.md").read_text() == "my own"
+    panel.actions_by_name["export_md"].trigger()
+    answer(panel, "Replace")
+    qtbot.waitUntil(lambda: (tmp_path / "notes.md").read_text().startswith("#"))
