@@ -85,7 +85,7 @@ class Choices(BaseModel):
         le=1_000_000,
         title="Runs that are kept",
         description="Beyond that, the oldest go when a run has ended. Pinned ones stay.",
-        json_schema_extra={"page": "history"},
+        json_schema_extra={"page": "history", "widget": "late"},
     )
     keep_megabytes: int | None = Field(
         default=2_000,
@@ -93,7 +93,7 @@ class Choices(BaseModel):
         le=1_000_000,
         title="Megabytes for the history",
         description="Beyond that, the oldest runs go. Pinned ones stay.",
-        json_schema_extra={"page": "history"},
+        json_schema_extra={"page": "history", "widget": "late"},
     )
     notify_when_done: bool = Field(
         default=True,

@@ -109,12 +109,15 @@ def _combo(field: Field, extra: dict[str, Any], edited: Any) -> _Editor:
     return _Editor(combo, lambda value: combo.setCurrentIndex(combo.findData(value)))
 
 
-def _number(field: Field, _extra: dict[str, Any], edited: Any) -> _Editor:
+def _number(field: Field, extra: dict[str, Any], edited: Any) -> _Editor:
     line = QLineEdit()
     line.setMinimumWidth(FIELD_WIDTH)
     line.setMaxLength(18)
     line.setPlaceholderText("No limit" if field.nullable else "")
-    line.textEdited.connect(lambda text: edited.emit(_read(text, field)))
+    if extra.get("widget") == "late":  # the first digit alone would let almost all that is kept be deleted
+        line.editingFinished.connect(lambda: edited.emit(_read(line.text(), field)))
+    else:
+        line.textEdited.connect(lambda text: edited.emit(_read(text, field)))
 
     def show_value(value: float | None) -> None:
         if _read(line.text(), field) != value:  # else `0.` would become `0` under the fingers
@@ -188,6 +191,7 @@ _EDITORS: dict[str, Callable[[Field, dict[str, Any], Any], _Editor]] = {
     Kind.INTEGER: _number,
     Kind.NUMBER: _number,
     "percent": _percent,
+    "late": _number,
 }
 
 

@@ -109,11 +109,23 @@ class McpForm(QWidget):
 
     def _add(self) -> None:
         name = self.name.text().strip()
+        where = self.where.text().strip()
+        is_address = "://" in where.partition(" ")[0]
         try:
-            settings = self._settings()
+            words = [where] if is_address else shlex.split(where) or [""]
+        except ValueError:
+            self._fault(self.where, "A quotation mark is not closed, or nothing stands behind the last backslash.")
+            return
+        try:
+            variables = _variables(self.variables.text())
         except ValueError:
             self._fault(self.variables, "Write variables as NAME=VALUE, with quotes around a value that has spaces.")
             return
+        settings: dict[str, Any] = (
+            {"url": where, "headers": variables}
+            if is_address
+            else {"command": words[0], "args": words[1:], "env": variables}
+        )
         try:
             server = Extensions.model_validate({"mcpServers": {name: settings}}).servers[name]
         except ValidationError as error:
@@ -130,19 +142,16 @@ class McpForm(QWidget):
     def _field_of(self, place: tuple[Any, ...]) -> QLineEdit:
         return self.variables if place[-1] in {"env", "headers"} else self.where
 
-    def _settings(self) -> dict[str, Any]:
-        """What the form says, as it stands in the file; raises ValueError where it cannot be read."""
-        where = self.where.text().strip()
-        variables: dict[str, str] = {}
-        for part in shlex.split(self.variables.text()):
-            key, sign, value = part.partition("=")
-            if not sign or not key:
-                raise ValueError(part)
-            variables[key] = value
-        if "://" in where.partition(" ")[0]:
-            return {"url": where, "headers": variables}
-        command, *arguments = shlex.split(where) or [""]
-        return {"command": command, "args": arguments, "env": variables}
+
+def _variables(text: str) -> dict[str, str]:
+    """Variables as they are typed; raises ValueError where they cannot be read."""
+    variables: dict[str, str] = {}
+    for part in shlex.split(text):
+        key, sign, value = part.partition("=")
+        if not sign or not key:
+            raise ValueError(part)
+        variables[key] = value
+    return variables
 
 
 def server_words(name: str, server: McpServer, tools: int | None) -> str:

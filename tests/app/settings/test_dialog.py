@@ -285,3 +285,30 @@ def test_no_page_is_wider_than_the_dialog(
         area = dialog.pages.widget(index)
         assert not area.horizontalScrollBar().isVisible()
         assert not dialog.grab().isNull()
+
+
+def test_how_much_history_is_kept_counts_only_once_it_is_typed_to_its_end(
+    dialog: SettingsDialog, preferences: Preferences
+) -> None:
+    dialog.show_page("history")
+    runs, megabytes = (dialog.forms["history"].rows[name] for name in ("keep_runs", "keep_megabytes"))
+    heard: list[object] = []
+    preferences.changed.connect(lambda _names: heard.append((preferences.keep_runs, preferences.keep_megabytes)))
+    _retype(runs.editor.widget, "100")
+    _retype(megabytes.editor.widget, "5000")  # the other field has lost the keyboard
+    assert heard == [(100, 2000)]
+    QTest.keyClick(megabytes.editor.widget, Key.Key_Return)
+    assert heard == [(100, 2000), (100, 5000)]
+    _retype(runs.editor.widget, "50")
+    dialog.close()
+    assert heard[2:] == [(50, 5000)]
+
+
+def test_the_model_that_is_completed_is_the_one_that_counts(dialog: SettingsDialog, preferences: Preferences) -> None:
+    preferences.set(local_models=("ollama_chat/llama3",))
+    box = dialog.default_model.box
+    box.showPopup()
+    box.hidePopup()
+    _retype(box.lineEdit(), "ollama_chat/ll")
+    QTest.keyClick(box.lineEdit(), Key.Key_Tab)
+    assert preferences.default_model == box.currentText()

@@ -192,3 +192,15 @@ def test_a_plugin_is_enabled_by_its_box_and_a_broken_one_says_why(
     qtbot.waitUntil(section.boxes["windowed"].isEnabled, timeout=20_000)
     assert section.note.text() == "windowed will be gone after the next start of the program."
     assert read_extensions(file).plugins == ()
+
+
+def test_a_command_that_cannot_be_read_is_told_beside_its_own_field(dialog: SettingsDialog) -> None:
+    dialog.show_page("tools")
+    assert dialog.mcp is not None
+    form = dialog.mcp.form
+    form.name.setText("sample")
+    form.where.setText('npx "unclosed')
+    form.add.click()
+    assert form.where.property("invalid") is True
+    assert not form.variables.property("invalid")
+    assert "quot" in form.note.text()
