@@ -6,9 +6,8 @@ Files are read with the usual limits, never executed. What cannot be read is tol
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Final
+from typing import Final, TypeAlias
 
 from engine.document.files import dumps, load
 from engine.document.model import Node, Workflow
@@ -19,6 +18,12 @@ from engine.values import Value
 _TYPE: Final = "subflow"
 _MOST_DEEP: Final = 16
 """How deep workflows may lie inside one another."""
+
+_Chain: TypeAlias = tuple[Path, ...]
+"""A file behind those that it lies in, the outermost first."""
+
+_Known: TypeAlias = "dict[_Chain, tuple[Value, DocumentError | Problem | None]]"
+"""What was read so far, and what was wrong with it: few files can name one another in very many ways."""
 
 
 def refreshed(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem]]:
@@ -32,16 +37,16 @@ def refreshed(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem]]:
         The document, itself where nothing is new, and what could not be read: an error where there is no copy, a
         warning where the copy of before is left.
     """
-    return _refreshed(workflow, path, (_real(path),))
+    return _refreshed(workflow, path, (_real(path),), {})
 
 
-def _refreshed(workflow: Workflow, path: Path, around: Sequence[Path]) -> tuple[Workflow, list[Problem]]:
+def _refreshed(workflow: Workflow, path: Path, around: _Chain, known: _Known) -> tuple[Workflow, list[Problem]]:
     problems: list[Problem] = []
     nodes: list[Node] = []
     for node in workflow.nodes:
         file, now, fault = node.config.get("file"), node, None
         if node.type == _TYPE and isinstance(file, str) and file.strip():
-            now, fault = _with_copy(node, path.parent / file, around)
+            now, fault = _with_copy(node, path.parent / file, around, known)
         nodes.append(now)
         problems += [fault] if fault is not None else []
     if all(new is old for new, old in zip(nodes, workflow.nodes, strict=True)):
@@ -49,34 +54,44 @@ def _refreshed(workflow: Workflow, path: Path, around: Sequence[Path]) -> tuple[
     return workflow.model_copy(update={"nodes": tuple(nodes)}), problems
 
 
-def _with_copy(node: Node, file: Path, around: Sequence[Path]) -> tuple[Node, Problem | None]:
+def _with_copy(node: Node, file: Path, around: _Chain, known: _Known) -> tuple[Node, Problem | None]:
     """The node with the file's workflow in it, or as it was and why."""
     if not is_relative(str(node.config["file"])):
         message = f'"{shown(node.config["file"], 60)}" is no file seen from the folder of this workflow.'
         return node, _problem(node, "subflow-elsewhere", message, "Name it without drive or host.", is_error=True)
-    if _real(file) in around:
+    real = _real(file)
+    if real in around:
         message = f'The workflow "{shown(file.name, 60)}" contains itself.'
         return _without_copy(node), _problem(node, "contains-itself", message, "Choose another file.", is_error=True)
     if len(around) > _MOST_DEEP:
         message = f"Workflows lie more than {_MOST_DEEP} deep inside one another."
         return _without_copy(node), _problem(node, "nested-too-deep", message, "Flatten them.", is_error=True)
     has_copy = isinstance(node.config.get("workflow"), dict)
-    try:
-        inner, faults = _refreshed(load(file), file, (*around, _real(file)))
-        copied: Value = json.loads(dumps(inner))
-    except DocumentError as error:
-        message = f"{error.message} What runs is the copy in this document." if has_copy else error.message
-        return node, _problem(node, "subflow-not-read", message, error.remedy, is_error=not has_copy)
-    first = next(iter(faults), None)
+    chain = (*around, real)
+    if chain not in known:
+        known[chain] = _read(file, chain, known)
+    copied, first = known[chain]
+    if isinstance(first, DocumentError):
+        message = f"{first.message} What runs is the copy in this document." if has_copy else first.message
+        return node, _problem(node, "subflow-not-read", message, first.remedy, is_error=not has_copy)
     fault = None
     if first is not None:
         message = f'In "{shown(file.name, 60)}": {first.message}'
         fault = _problem(node, first.code, message, first.remedy, is_error=first.severity is Severity.ERROR)
-    if isinstance(copied, dict):
-        copied.pop("layout", None)
     if node.config.get("workflow") == copied:
         return node, fault
     return node.model_copy(update={"config": {**node.config, "workflow": copied}}), fault
+
+
+def _read(file: Path, chain: _Chain, known: _Known) -> tuple[Value, DocumentError | Problem | None]:
+    """A file's workflow, those inside it as their files are now, and the first thing that is wrong with it."""
+    try:
+        inner, faults = _refreshed(load(file), file, chain, known)
+        copied: dict[str, Value] = json.loads(dumps(inner))
+    except DocumentError as error:
+        return None, error
+    copied.pop("layout", None)
+    return copied, next(iter(faults), None)
 
 
 def is_relative(file: str) -> bool:
@@ -96,4 +111,7 @@ def _problem(node: Node, code: str, message: str, remedy: str, *, is_error: bool
 
 
 def _real(path: Path) -> Path:
-    return Path(path).resolve()
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path  # a link that leads to itself, a name that is none: opening it says so

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine import Workflow, load, save
+from engine import Workflow, dumps, load, save
+from engine.document import subflows
 from engine.document.subflows import refreshed
 from tests.engine.semantics.documents import entry, flow, part, result, transform
 
@@ -97,3 +98,32 @@ def test_a_file_that_is_no_workflow_says_so(tmp_path: Path) -> None:
     (tmp_path / "odd.loop.json").write_text(json.dumps([1]), encoding="utf-8")
     _, (problem,) = refreshed(outer("odd.loop.json"), tmp_path / "outer.loop.json")
     assert "The document is a list, not a JSON object." in problem.message
+
+
+@pytest.mark.parametrize("file", ["a\0b.loop.json", "\ud800.loop.json", "round.loop.json"])
+def test_a_name_that_is_none_and_a_link_that_leads_to_itself_are_told(tmp_path: Path, file: str) -> None:
+    (tmp_path / "round.loop.json").symlink_to("round.loop.json")
+    same, (problem,) = refreshed(outer(file), tmp_path / "outer.loop.json")
+    assert copy_in(same, "part") is None
+    assert (problem.code, problem.severity) == ("subflow-not-read", "error")
+    assert "The file cannot be opened" in problem.message
+
+
+def test_files_that_name_one_another_many_times_over_are_read_once_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [part(f"part_{number}", "subflow", file="NEXT") for number in range(4)]
+    for level in range(5):
+        inner = flow(entry("given"), *many, result("out"), edges="given -> out")
+        text = dumps(inner).replace("NEXT", f"level_{level + 1}.loop.json")
+        (tmp_path / f"level_{level}.loop.json").write_text(text, encoding="utf-8")
+    put(tmp_path, "level_5.loop.json", plain())
+    read: list[str] = []
+    monkeypatch.setattr(subflows, "load", lambda file: read.append(file.name) or load(file))
+
+    path = tmp_path / "level_0.loop.json"
+    now, problems = refreshed(load(path), path)
+
+    assert problems == []
+    assert read == [f"level_{level}.loop.json" for level in range(1, 6)]
+    assert copy_in(now, "part_3", "part_2", "part_1", "part_0", "part_3")["nodes"][1]["id"] == "made"
