@@ -47,7 +47,10 @@ def set_in(
     except LookupError as error:
         message = f'{what} cannot be changed at "{shown(".".join(map(str, path)))}": {error.args[0]}.'
         raise OperationError(message, "Choose a place that is there.") from error
-    require_json(changed, what, depth)
+    # Only what is new: a large layout is not gone through for every node that is moved in it.
+    require_json(dict.fromkeys(key for key in path if isinstance(key, str)), what, depth)
+    if not isinstance(value, Unset):
+        require_json(value, what, depth + len(path), path)
     return changed
 
 

@@ -179,8 +179,9 @@ def _with_places(workflow: Workflow, names: Mapping[str, str | None]) -> dict[st
     if not isinstance(places, dict):
         return workflow.layout
     kept: dict[str, Value] = {}
+    replaced = {new for old, new in names.items() if old in places}
     for key, place in cast("dict[str, Value]", places).items():
-        name = names.get(key, key)
+        name = names.get(key, None if key in replaced else key)
         if name is not None:
             kept[name] = place
     return {**workflow.layout, "nodes": kept}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from engine.document.json_rules import faults
+from engine.document.json_rules import JsonPath, faults
 from engine.document.model import Workflow
 from engine.document.wording import shown
 from engine.errors import EngineError
@@ -98,19 +98,20 @@ def changed(workflow: Workflow, title: str, **parts: object) -> tuple[Workflow, 
     return workflow.model_copy(update=parts), Restore(title, expected=parts, parts=before)
 
 
-def require_json(value: object, what: str, depth: int) -> None:
+def require_json(value: object, what: str, depth: int, path: JsonPath = ()) -> None:
     """Refuse a value that could not be saved.
 
     Args:
         value: What shall become part of the document.
         what: What to call it in the message.
         depth: How many objects and lists of the document stand around it.
+        path: Where it stands in what `what` names.
 
     Raises:
         OperationError: It is not JSON, or breaks the rules of a document.
     """
     for fault in faults(value, depth=depth):
-        place = ".".join(map(str, fault.path))
+        place = ".".join(map(str, (*path, *fault.path)))
         where = f', "{shown(place)}"' if place else ""
         raise OperationError(f"{what}{where}: {fault.message}", fault.remedy)
 

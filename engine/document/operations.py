@@ -41,7 +41,7 @@ class Connect:
         """Refuses an end that names no node of the workflow, and an edge that is there already."""
         _require_end(workflow, self.source)
         _require_end(workflow, self.target)
-        if any((edge.from_, edge.to) == (self.source, self.target) for edge in workflow.edges):
+        if any(edge.to == self.target and edge.from_ == self.source for edge in workflow.edges):
             message = f'There is already an edge from "{shown(self.source)}" to "{shown(self.target)}".'
             raise OperationError(message, "One is enough.")
         require_json(dict(self.more), f'The edge "{shown(self.source)} -> {shown(self.target)}"', 2)

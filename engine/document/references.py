@@ -17,6 +17,9 @@ from engine.values import Value
 NAMING_FIELDS = frozenset({("exit", "loop"), ("loop", "evaluator"), ("aggregator", "iterator")})
 """Node type and config field, where the field's value is the id of another node."""
 
+_OTHER_NAMES = frozenset({("subflow", "workflow")})
+"""Node type and config field, where the field holds a workflow of its own: what it names are its own nodes."""
+
 _PATH = re.compile(
     r"(?<![A-Za-z0-9_.])((?:loop(?:\.parent)*\.last|nodes)\.)([a-z][a-z0-9_]*)(?![A-Za-z0-9_])",
 )
@@ -29,13 +32,16 @@ def with_new_names(node: Node, names: Mapping[str, str]) -> Node:
         node: The node; its own id stays.
         names: The new id by the old one. All change at once, so two nodes may swap their ids.
     """
-    config = {
-        key: names.get(value, value)
-        if (node.type, key) in NAMING_FIELDS and isinstance(value, str)
-        else _in_value(value, names)
-        for key, value in node.config.items()
-    }
+    config = {key: _in_field((node.type, key), value, names) for key, value in node.config.items()}
     return node if config == node.config else node.model_copy(update={"config": config})
+
+
+def _in_field(field: tuple[str, str], value: Any, names: Mapping[str, str]) -> Value:
+    if field in _OTHER_NAMES:
+        return value
+    if field in NAMING_FIELDS and isinstance(value, str):
+        return names.get(value, value)
+    return _in_value(value, names)
 
 
 def _in_value(value: Any, names: Mapping[str, str]) -> Value:

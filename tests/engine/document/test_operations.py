@@ -208,6 +208,14 @@ def test_settings_and_layout_are_set_by_path() -> None:
     assert after(SetLayout(("frames", "one"), UNSET)).layout == FLOW.layout
 
 
+def test_what_is_wrong_elsewhere_in_the_layout_does_not_keep_a_node_in_its_place() -> None:
+    flow = FLOW.model_copy(update={"layout": {"nodes": {"draft": {"x": float("nan")}}}})
+    done, _ = SetLayout(("nodes", "judge"), {"x": 9, "y": 9}).apply(flow)
+    assert done.layout["nodes"]["judge"] == {"x": 9, "y": 9}
+    assert "half of a surrogate pair" in refusal(SetLayout(("nodes", "\ud800"), 1))
+    assert '"nodes.judge.x": The number' in refusal(SetLayout(("nodes", "judge"), {"x": float("nan")}))
+
+
 def test_a_renamed_node_takes_edges_place_pairing_and_texts_with_it() -> None:
     texts = {
         "prompt": "{{loop.last.draft}} {{ loop.parent.last.draft.output + nodes.draft }} \\{{nodes.draft}} nodes.a",
@@ -231,6 +239,18 @@ def test_a_renamed_node_takes_edges_place_pairing_and_texts_with_it() -> None:
 def test_a_renamed_loop_or_router_is_still_named_by_its_partner() -> None:
     assert after(RenameNode("loop", "turns")).node("exit").config == {"loop": "turns"}
     assert after(RenameNode("judge", "critic")).node("loop").config == {"evaluator": "critic"}
+
+
+def test_the_workflow_in_a_subflow_has_nodes_of_its_own_that_are_not_renamed() -> None:
+    inner = Workflow(nodes=(Node(id="draft", type="llm", config={"prompt": "{{loop.last.draft}}"}),)).to_json()
+    part = Node(id="part", type="subflow", config={"file": "part.loop.json", "workflow": inner})
+    assert after(RenameNode("draft", "sketch"), after(AddNode(part))).node("part") == part
+
+
+def test_a_rename_takes_the_place_of_the_node_and_not_one_that_was_left_behind() -> None:
+    places = {"draft": {"x": 1, "y": 2}, "sketch": {"x": 900, "y": 900}}
+    flow = FLOW.model_copy(update={"layout": {"nodes": places}})
+    assert after(RenameNode("draft", "sketch"), flow).layout["nodes"] == {"sketch": {"x": 1, "y": 2}}
 
 
 def test_a_rename_to_a_taken_or_malformed_id_or_of_no_node_is_refused() -> None:
