@@ -1,4 +1,8 @@
-"""Titles, frames and notes edited in place: a field that lies over the text and goes when one is done."""
+"""Titles, frames and notes edited in place: a field that lies over the text and goes when one is done.
+
+What was typed is in the document before anything else is done, such as saving it or closing the window: shortcuts and
+most buttons leave the focus where it is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QRect, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QWidget
 
 from app.theme.style import style
 
@@ -28,6 +32,7 @@ class TextEdit(QObject):
         self.area.setAccessibleName("Note")
         self.area.setTabChangesFocus(True)
         self._kept: Kept | None = None
+        self._elsewhere = _Elsewhere(self)
         for field in (self.line, self.area):
             field.hide()
             field.installEventFilter(self)
@@ -54,12 +59,14 @@ class TextEdit(QObject):
         kept, self._kept = self._kept, None
         if kept is None:
             return
+        self._elsewhere.ignore()
         text = self.line.text() if self.line.isVisible() else self.area.toPlainText()
         self._close()
         kept(text)
 
     def give_up(self) -> None:
         """Leave everything as it was."""
+        self._elsewhere.ignore()
         self._kept = None
         self._close()
 
@@ -74,13 +81,27 @@ class TextEdit(QObject):
             if is_enter and (watched is self.line or with_control):
                 self.finish()
                 return True
-        if event.type() == QEvent.Type.FocusOut and self.is_open:
+        if event.type() == QEvent.Type.FocusOut and self.is_open and not self.owns(QApplication.activePopupWidget()):
             self.finish()
         return super().eventFilter(watched, event)
+
+    def owns(self, thing: QObject | None) -> bool:
+        """Whether it is a field of this one, or a part of it, such as its menu."""
+        while thing is not None and thing is not self.line and thing is not self.area:
+            thing = thing.parent()
+        return thing is not None
+
+    def leads_away(self, watched: QObject, event: QEvent) -> bool:
+        """Whether an event begins something else: a shortcut, a press of the mouse, the end of the window."""
+        kind = event.type()
+        if kind == QEvent.Type.MouseButtonPress:
+            return isinstance(watched, QWidget) and not self.owns(watched)
+        return kind == QEvent.Type.Shortcut or (kind == QEvent.Type.Close and watched is self._parent.window())
 
     def _open(self, field: QLineEdit | QPlainTextEdit, rect: QRect, kept: Kept) -> None:
         self.finish()
         self._kept = kept
+        self._elsewhere.watch()
         scale = style().scale
         width = max(rect.width(), round(SMALLEST[0] * scale))
         height = max(rect.height(), round(SMALLEST[1] * scale))
@@ -101,3 +122,22 @@ class TextEdit(QObject):
         self.area.hide()
         if had_focus:
             self._parent.setFocus()
+
+
+class _Elsewhere(QObject):
+    """Looks at all events of the program while something is being edited, and only then."""
+
+    def __init__(self, edit: TextEdit) -> None:
+        super().__init__(edit)
+        self._edit = edit
+
+    def watch(self) -> None:
+        QApplication.instance().installEventFilter(self)
+
+    def ignore(self) -> None:
+        QApplication.instance().removeEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if self._edit.leads_away(watched, event):
+            self._edit.finish()
+        return False
