@@ -239,6 +239,7 @@ class Canvas(QWidget):
     # What comes from the document
 
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
+        self.gestures.break_off()
         with self._selecting():
             touched = self.view.patch(old, new)
         self.beginning.setVisible(not new.nodes)

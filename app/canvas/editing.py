@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QPointF, QRectF, Signal
+from PySide6.QtCore import QObject, QPointF, QRectF
 
 from app.canvas import arrange, operations
 from app.canvas.clipboard import Clipboard
@@ -14,6 +14,7 @@ from app.canvas.pipe_item import Pipe
 from app.canvas.places import boxes_of, free_place, tidied
 from app.canvas.remark_item import RemarkItem
 from app.canvas.remarks import Kind, Remark, entries
+from app.worker import Worker
 from engine.document.model import Workflow
 from engine.document.operation import Batch, Operation
 from engine.document.operations import Connect
@@ -31,13 +32,11 @@ MANY: Final = 150
 class Editing(QObject):
     """The commands of one canvas."""
 
-    _tidied = Signal(object, object)
-
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
         super().__init__(viewer)
         self._session, self._view, self._viewer, self._gestures = session, view, viewer, gestures
         self._clipboard = Clipboard(session)
-        self._tidied.connect(self._take_up_places)
+        self._worker = Worker(self)
 
     @property
     def selection(self) -> list[str]:
@@ -101,11 +100,11 @@ class Editing(QObject):
 
     def copy(self) -> bool:
         """Put the selected nodes on the clipboard."""
-        return self._clipboard.copy(self.selection)
+        return self._clipboard.copy(self._selected_pairs())
 
     def cut(self) -> None:
         """Put the selected nodes on the clipboard and take them out."""
-        wanted = operations.with_pairs(self._session.workflow, self._session.structure, self.selection)
+        wanted = self._selected_pairs()
         if self._clipboard.copy(wanted):
             step = operations.delete(self._session.workflow, wanted, ())
             if step is not None:
@@ -117,13 +116,12 @@ class Editing(QObject):
 
     def duplicate(self) -> None:
         """Add copies of the selected nodes."""
-        wanted = operations.with_pairs(self._session.workflow, self._session.structure, self.selection)
-        self._clipboard.duplicate(wanted, self.seen)
+        self._clipboard.duplicate(self._selected_pairs(), self.seen)
 
     def delete(self) -> None:
         """Take out what is selected."""
         workflow = self._session.workflow
-        nodes = operations.with_pairs(workflow, self._session.structure, self.selection)
+        nodes = self._selected_pairs()
         remarks = [item.remark.unset() for item in self.selected_remarks]
         step = operations.delete(workflow, nodes, self.selected_edges, remarks)
         if step is not None:
@@ -132,7 +130,7 @@ class Editing(QObject):
     def delete_and_reconnect(self) -> None:
         """Take the selected nodes out and join what was before and behind them."""
         workflow, structure = self._session.workflow, self._session.structure
-        nodes = operations.with_pairs(workflow, structure, self.selection)
+        nodes = self._selected_pairs()
         step = operations.delete_and_reconnect(workflow, self._session.registry, structure, nodes)
         if step is not None:
             self._session.do(step)
@@ -171,10 +169,8 @@ class Editing(QObject):
             self._take_up_places(workflow, tidied(workflow, structure, boxes))
             return
 
-        def work() -> None:
-            self._tidied.emit(workflow, tidied(workflow, structure, boxes))
-
-        threading.Thread(target=work, name="loopwright tidy", daemon=True).start()
+        take_up = partial(self._take_up_places, workflow)
+        self._worker.ask(partial(tidied, workflow, structure, boxes), take_up)
 
     def _take_up_places(self, workflow: Workflow, places: dict[str, operations.Place]) -> None:
         if workflow is not self._session.workflow:  # it has changed meanwhile, and some cards with it
@@ -200,6 +196,10 @@ class Editing(QObject):
         """Give a frame or note another text or colour."""
         if remark != item.remark:
             self._session.do(Batch(what, (remark.set_in(self._session.workflow),)))
+
+    def _selected_pairs(self) -> list[str]:
+        """The selected nodes, each loop with its exit and the other way round."""
+        return operations.with_pairs(self._session.workflow, self._session.structure, self.selection)
 
     def _room_for(self, kind: Kind, place: QPointF | None) -> QRectF:
         nodes = [self._view.nodes[node_id].card_rect for node_id in self.selection]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -12,11 +13,16 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
 from app.canvas.look import look
+from app.canvas.pipe_item import Pipe
+from app.canvas.spots import SpotsItem
 from engine.errors import EngineError
 
 MARGIN: Final = 24.0
 LARGEST_SIDE: Final = 16_000
 """The most pixels of a picture in each direction."""
+
+_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that Qt writes into a drawing and that no reader of one takes."""
 
 
 class ExportError(EngineError):
@@ -68,7 +74,8 @@ def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) ->
     painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), look().colour("ground"))
     _render(scene, painter, QRectF(0, 0, rect.width(), rect.height()), rect)
     painter.end()
-    _write(path, bytes(buffer.data().data()))
+    drawing = bytes(buffer.data().data()).decode("utf-8", "replace")
+    _write(path, _NOT_IN_XML.sub("", drawing).encode())
 
 
 def _around(content: QRectF) -> QRectF:
@@ -85,12 +92,14 @@ def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QR
 
 @contextmanager
 def _plain(scene: QGraphicsScene) -> Iterator[None]:
-    """Without cached pixels, which a drawing would show, and without the marks of a selection."""
+    """As it is at 100 % with nothing selected, and without cached pixels, which a drawing would show."""
     selected = scene.selectedItems()
+    spots = [item for item in scene.items() if isinstance(item, SpotsItem) and item.isVisible()]
     cached = [item for item in scene.items() if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
     blocked = scene.blockSignals(True)
-    for item in selected:
-        item.setSelected(False)
+    _select(selected, are_selected=False)
+    for item in spots:
+        item.show_cards(are_spots=False)
     for item in cached:
         item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
     try:
@@ -98,9 +107,18 @@ def _plain(scene: QGraphicsScene) -> Iterator[None]:
     finally:
         for item in cached:
             item.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
-        for item in selected:
-            item.setSelected(True)
+        for item in spots:
+            item.show_cards(are_spots=True)
+        _select(selected, are_selected=True)
         scene.blockSignals(blocked)
+
+
+def _select(items: Iterable[QGraphicsItem], *, are_selected: bool) -> None:
+    """Select items, or no longer, while the scene tells nobody: edges take their pens from whoever is told."""
+    for item in items:
+        item.setSelected(are_selected)
+        if isinstance(item, Pipe):
+            item.restyle()
 
 
 def _write(path: Path, data: bytes) -> None:

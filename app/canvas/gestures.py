@@ -13,9 +13,11 @@ from app.canvas.node_item import NodeItem
 from app.canvas.pipe_item import Pipe
 from app.canvas.port_item import CanvasPort
 from app.canvas.remark_item import RemarkItem
+from app.canvas.remarks import remarks
 from engine.document.model import Edge
 from engine.document.operation import Batch, Operation
 from engine.document.operations import Disconnect
+from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 
 if TYPE_CHECKING:
     from app.canvas.document_view import DocumentView
@@ -55,9 +57,8 @@ class Gestures(QObject):
 
     def keep_places(self) -> None:
         """The document takes up what was dragged, and a node that was let go on an edge goes into it."""
-        target, self._target = self._target, None
-        if target is not None:
-            target.set_target(False)
+        target = self._target
+        self._mark_target(None)
         workflow = self._session.workflow
         moved_remarks: list[Operation] = [
             item.remark.moved(round(item.x()), round(item.y())).set_in(workflow)
@@ -87,11 +88,26 @@ class Gestures(QObject):
         return self._into(pipe, (added.first, first), (added.last, last))
 
     def _insertion(self, item: NodeItem, pipe: Pipe) -> tuple[Operation, ...] | None:
-        node = self._session.workflow.nodes_by_id[item.facts.id]
-        first, last = operations.main_ports(node, self._session.registry, self._session.structure)
+        ends = self._ends_of(item.facts.id)
+        if ends is None:
+            return None
+        nodes, registry, structure = self._session.workflow.nodes_by_id, self._session.registry, self._session.structure
+        first = operations.main_ports(nodes[ends[0]], registry, structure)[0]
+        last = operations.main_ports(nodes[ends[1]], registry, structure)[1]
         if first is None or last is None:
             return None
-        return self._into(pipe, (node.id, first), (node.id, last))
+        return self._into(pipe, (ends[0], first), (ends[1], last))
+
+    def _ends_of(self, node_id: str) -> tuple[str, str] | None:
+        """Where an edge comes in and goes on, a loop with its exit; None for an exit, and where the exit has edges."""
+        node, structure = self._session.workflow.nodes_by_id[node_id], self._session.structure
+        if node.type in PAIR_BY_END:
+            return None
+        if node.type not in PAIR_BY_START:
+            return node_id, node_id
+        body = structure.bodies.get(node_id)
+        end = self._view.nodes.get(body.exit) if body is not None else None
+        return (node_id, end.facts.id) if end is not None and not _has_edges(end) else None
 
     def _into(
         self, pipe: Pipe, first: tuple[str, operations.Port], last: tuple[str, operations.Port]
@@ -108,10 +124,13 @@ class Gestures(QObject):
         """While one free card is dragged, show the edge that it would go into."""
         self._view.follow()
         found = None
-        if isinstance(item, NodeItem) and not any(port.connected_pipes for port in (*item.inputs, *item.outputs)):
+        if isinstance(item, NodeItem) and not _has_edges(item):
             pipe = self._viewer.pipe_at(item.card_rect.center())
             if pipe is not None and self._insertion(item, pipe) is not None:
                 found = pipe
+        self._mark_target(found)
+
+    def _mark_target(self, found: Pipe | None) -> None:
         if found is not self._target:
             if self._target is not None:
                 self._target.set_target(False)
@@ -119,10 +138,17 @@ class Gestures(QObject):
                 found.set_target(True)
             self._target = found
 
+    def break_off(self) -> None:
+        """The document changes: an edge that hangs on the mouse, or waits for a card, may not be there any more."""
+        self._mark_target(None)
+        self._viewer.let_go()
+
     def connect_ports(self, start: CanvasPort, end: CanvasPort, old: Pipe | None = None) -> None:
         """Draw an edge between two ports that fit."""
         output, input_ = (end, start) if start.is_input else (start, end)
         edge = self._edge_of(old) if old is not None else None
+        if edge is not None and (edge.from_, edge.to) == (output.end, input_.end):  # put back where it was
+            return
         workflow = self._session.workflow
         takes_many = input_.facts.many or not input_.facts.known
         self._session.do(operations.connect(workflow, output.end, input_.end, edge, takes_many=takes_many))
@@ -165,4 +191,10 @@ class Gestures(QObject):
         return next(edge for edge in self._session.workflow.edges if (edge.from_, edge.to) == ends)
 
     def _keep_size(self, item: RemarkItem) -> None:
+        if remarks(self._session.workflow).get(item.remark.path) == item.remark:  # a click on the corner
+            return
         self._session.do(Batch("Resize a frame or note", (item.remark.set_in(self._session.workflow),)))
+
+
+def _has_edges(item: NodeItem) -> bool:
+    return any(port.connected_pipes for port in (*item.inputs, *item.outputs))

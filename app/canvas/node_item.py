@@ -15,6 +15,7 @@ from app.canvas.facts import CardFacts, PortFacts
 from app.canvas.look import fonts, icon_path, look, pen, zoom_of
 from app.canvas.port_item import CanvasPort
 from app.theme.lines import elided
+from app.theme.widgets import plain_tool_tip
 
 if TYPE_CHECKING:
     from app.canvas.overlay import StateItem
@@ -100,7 +101,7 @@ class NodeItem(AbstractNodeItem):
             parts.append(facts.summary)
         if self.problem_text:
             parts.append(self.problem_text)
-        self.setToolTip("\n".join(parts))
+        self.setToolTip(plain_tool_tip("\n".join(parts)))
 
     def port(self, name: str, *, is_input: bool) -> CanvasPort | None:
         """A port by name; None where it is not shown."""

@@ -74,6 +74,7 @@ class Popups(QObject):
         viewer.opened.connect(self._open)
         viewer.menu_wanted.connect(self.open_menu)
         viewer.view_moved.connect(self.text.finish)
+        session.changed.connect(self.list.put_away)  # what it offers is of the document as it was
 
     @property
     def menu_place(self) -> QPointF | None:

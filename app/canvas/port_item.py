@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneHoverEvent, QGraphics
 
 from app.canvas.binding import INPUT, PortItem
 from app.canvas.facts import PortFacts
+from app.theme.widgets import plain_tool_tip
 
 REACH: Final = 12.0
 """How far from its middle a port is hit."""
@@ -64,7 +65,7 @@ class CanvasPort(PortItem):
         self._hovered = True
         kind = "unknown port" if not self.facts.known else f"{self.facts.type}"
         many = ", takes several edges" if self.facts.many and self.is_input else ""
-        self.setToolTip(f"{self._name}: {kind}{many}\n{self.facts.help}".rstrip())
+        self.setToolTip(plain_tool_tip(f"{self._name}: {kind}{many}\n{self.facts.help}".rstrip()))
         self.parentItem().update()
         event.accept()
 

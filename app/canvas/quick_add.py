@@ -158,6 +158,11 @@ class PickList(QFrame):
                 self.hide()
         return super().eventFilter(watched, event)
 
+    def put_away(self) -> None:
+        """Close, if it is open."""
+        if self.isVisible():
+            self.close_list()
+
     def close_list(self) -> None:
         """Close and give the keys back to the canvas."""
         self.hide()

@@ -122,9 +122,9 @@ class RegionLabel(QGraphicsItem):
         return QRectF(-1, -above, max(self._width, self._room) + 2, above + LARGEST + 8)
 
     def shape(self) -> QPainterPath:
-        """Where it is hit: on its dots."""
+        """Where it is hit: on its dots, where they are seen."""
         path, grown = QPainterPath(), self._growth(self._zoom)
-        for index in self.dots():
+        for index in self.dots() if self._zoom >= SMALL_BELOW else ():
             left = (self.dot(index).x() - STEP / 2) * grown
             path.addRect(QRectF(left, -HEIGHT / 2 * grown, STEP * grown, HEIGHT * grown))
         return path

@@ -13,8 +13,8 @@ from engine.values import Value
 
 Kind = Literal["frames", "notes"]
 
-FARTHEST: Final = 1e7
-"""Places further out than this are taken for nonsense."""
+FARTHEST: Final = 990_000.0
+"""Places further out than this are taken for nonsense; the view could not be moved to them."""
 
 SMALLEST: Final = (80.0, 48.0)
 

@@ -16,13 +16,14 @@ from app.canvas.binding import NodeViewer
 from app.canvas.framing import Frame, framed, started
 from app.canvas.look import look
 from app.canvas.pipe_item import LivePipe, Pipe
+from app.canvas.remarks import FARTHEST
 from app.theme.style import style
 
 SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
 GRID: Final = 24
-MOST: Final = 1e6
-"""How far the scene reaches in each direction."""
+MOST: Final = FARTHEST + 10_000.0
+"""How far the scene reaches in each direction: to the farthest card, and some room around it."""
 
 
 class _NoSearch:
@@ -71,6 +72,7 @@ class ViewBase(NodeViewer):
         self._LIVE_PIPE = LivePipe()
         self.scene().addItem(self._LIVE_PIPE)
         self._cursor_text.setVisible(False)
+        self.scene().grid_mode = 0  # its lines are for a dark ground, and would be in exported pictures
         self.pipe_slicing = False
 
     @property

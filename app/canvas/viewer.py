@@ -16,13 +16,14 @@ from PySide6.QtGui import (
     QMouseEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QGraphicsView, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneMouseEvent, QGraphicsView, QWidget
 
 from app.canvas.binding import AbstractNodeItem
 from app.canvas.drop_view import DropView
 from app.canvas.node_item import NodeItem
 from app.canvas.pipe_item import Pipe
 from app.canvas.port_item import CanvasPort
+from app.canvas.remark_item import RemarkItem
 
 Refusal = Callable[[CanvasPort, CanvasPort], str | None]
 
@@ -59,6 +60,7 @@ class CanvasViewer(DropView):
         self._pressed_pipe: Pipe | None = None
         self._detached_pipe: Pipe | None = None
         self._pan_from: QPoint | None = None
+        self._pan_button = Qt.MouseButton.NoButton
         self._space = False
         self._is_dragging = False
 
@@ -69,7 +71,7 @@ class CanvasViewer(DropView):
         self._take_modifiers(event.modifiers())
         is_left = event.button() == Qt.MouseButton.LeftButton
         if event.button() == Qt.MouseButton.MiddleButton or (is_left and (self._space or self.ALT_state)):
-            self._pan_from = event.position().toPoint()
+            self._pan_from, self._pan_button = event.position().toPoint(), event.button()
             self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
             event.accept()
             return
@@ -96,7 +98,7 @@ class CanvasViewer(DropView):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End the gesture."""
-        if self._pan_from is not None:
+        if self._pan_from is not None and event.button() == self._pan_button:
             self._pan_from = None
             self.viewport().unsetCursor()
             event.accept()
@@ -129,8 +131,14 @@ class CanvasViewer(DropView):
         event.accept()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Ask for the menu that fits what lies there."""
-        self.menu_wanted.emit(event.globalPos(), self.mapToScene(event.pos()))
+        """Ask for the menu that fits what lies there; from the keyboard, for that of what is selected."""
+        selected = self.scene().selectedItems() if event.reason() == QContextMenuEvent.Reason.Keyboard else []
+        if selected:
+            self.ensure_seen(selected[-1].sceneBoundingRect())
+            place = _middle(selected[-1])
+            self.menu_wanted.emit(self.viewport().mapToGlobal(self.mapFromScene(place)), place)
+        else:
+            self.menu_wanted.emit(event.globalPos(), self.mapToScene(event.pos()))
         event.accept()
 
     # Keys and focus
@@ -138,8 +146,7 @@ class CanvasViewer(DropView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows, Escape, Space; everything else goes on to the window."""
         if event.key() == Qt.Key.Key_Escape and self._LIVE_PIPE.isVisible():
-            self._put_back()
-            self.end_live_connection()
+            self.let_go()
         elif event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
             self._space = True
             self.viewport().setCursor(Qt.CursorShape.OpenHandCursor)
@@ -160,7 +167,9 @@ class CanvasViewer(DropView):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Keys that were held down are no longer known to be."""
         self.clear_key_state()
-        self._space = False
+        if self._space:
+            self._space = False
+            self.viewport().unsetCursor()
         QGraphicsView.focusOutEvent(self, event)
 
     def _take_modifiers(self, modifiers: Qt.KeyboardModifier) -> None:
@@ -224,6 +233,13 @@ class CanvasViewer(DropView):
         self.hint_changed.emit("", QPoint())
         self.connecting.emit(None)
 
+    def let_go(self) -> None:
+        """Break off the drawing of an edge: what it hangs on may be gone in a moment."""
+        self._pressed_pipe = None
+        if self._LIVE_PIPE.isVisible():
+            self._put_back()
+            self.end_live_connection()
+
     def apply_live_connection(self, event: QGraphicsSceneMouseEvent) -> None:
         """Say what the edge on the mouse shall become."""
         if not self._LIVE_PIPE.isVisible():
@@ -269,3 +285,12 @@ class CanvasViewer(DropView):
                 return fitting[0] if fitting else (wanted[0] if wanted else None)
             return None
         return min(ports, key=lambda port: (port.middle - place).manhattanLength())
+
+
+def _middle(item: QGraphicsItem) -> QPointF:
+    """A place where an item is hit."""
+    if isinstance(item, Pipe):
+        return item.path().pointAtPercent(0.5)
+    if isinstance(item, RemarkItem):  # a frame is hit on its title
+        return item.mapToScene(item.text_rect.center())
+    return item.sceneBoundingRect().center()

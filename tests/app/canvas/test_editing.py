@@ -101,6 +101,15 @@ def test_copies_are_text_with_new_ids_and_inner_edges(hand: Hand) -> None:
     assert hand.place("draft_3") == (560, 160)
 
 
+def test_a_loop_is_copied_with_its_exit(hand: Hand) -> None:
+    hand.session.select(["loop", "draft"])
+    hand.canvas.copy()
+    hand.canvas.paste()
+    pasted = [hand.session.workflow.node(node_id) for node_id in hand.session.selection]
+    assert [node.type for node in pasted] == ["loop", "llm", "exit"]
+    assert pasted[2].config["loop"] == pasted[0].id
+
+
 def test_a_copy_is_pasted_into_another_window(make_canvas: MakeCanvas) -> None:
     first, second = make_canvas(), make_canvas(workflow([], []))
     first.session.select(["loop", "draft", "exit"])

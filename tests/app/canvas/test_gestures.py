@@ -205,6 +205,18 @@ def test_a_card_let_go_on_an_edge_goes_into_it_in_one_step(make_canvas: MakeCanv
     assert hand.place("first") == (280, 400)
 
 
+def test_a_loop_let_go_on_an_edge_goes_into_it_with_its_exit(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(pieces(second=(800, 80)))
+    hand.connect("task.value", "second.input")
+    hand.canvas.add_node("loop", QPointF(280, 400))
+    settle(hand, qtbot)
+    middle = (hand.port("task.value") + hand.port("second.input")) / 2
+    hand.drag(hand.title("exit"), hand.title("exit") + (middle - hand.item("exit").card_rect.center()))
+    assert hand.edges() == ["task.value -> second.input"]
+    hand.drag(hand.title("loop"), hand.title("loop") + (middle - hand.item("loop").card_rect.center()))
+    assert hand.edges() == ["task.value -> loop.input", "exit.output -> second.input"]
+
+
 def test_a_card_with_edges_of_its_own_does_not_go_into_an_edge(hand: Hand) -> None:
     hand.session.select(["text"])
     middle = (hand.port("loop.body") + hand.port("draft.input")) / 2

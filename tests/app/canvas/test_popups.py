@@ -154,6 +154,21 @@ def test_paste_from_the_menu_goes_where_it_was_opened(hand: Hand) -> None:
     assert hand.place("draft_2") == (304, 500)
 
 
+def test_the_menu_key_opens_the_menu_of_what_is_selected(hand: Hand) -> None:
+    hand.session.select(["task"])
+    hand.canvas.viewer.look_at(hand.item("text").card_rect.center())
+    viewport = hand.canvas.viewer.viewport()
+    middle = viewport.rect().center()
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, middle, viewport.mapToGlobal(middle))
+    QApplication.sendEvent(viewport, event)
+    menu = hand.canvas.popups.menu
+    assert menu is not None
+    assert hand.session.selection == ("task",)
+    assert hand.canvas.editing.seen.contains(hand.item("task").card_rect)
+    choose(menu, "Switch off or on")
+    assert not hand.session.workflow.node("task").enabled
+
+
 def test_the_menu_of_an_edge_deletes_it(hand: Hand) -> None:
     middle = (hand.port("draft.output") + hand.port("exit.input")) / 2
     choose(open_menu(hand, middle), "Delete")

@@ -14,7 +14,7 @@ from app.canvas.export import ExportError
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
 from tests.app.canvas.conftest import Hand, MakeCanvas
-from tests.app.canvas.documents import workflow
+from tests.app.canvas.documents import node, workflow
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -159,6 +159,40 @@ def test_the_drawing_has_texts_and_no_pixels(hand: Hand, tmp_path: Path) -> None
     assert {"Draft", "Task", "fed back: replace"} <= texts
     assert "image" not in tags
     assert "path" in tags
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_a_picture_is_the_same_at_every_zoom_and_selection(hand: Hand, theme: str) -> None:
+    style().choose(theme)
+    content, picture = hand.canvas.view.content_rect, hand.canvas.grab_picture()
+    ground = {picture.pixelColor(x, 2).name() for x in range(picture.width())}
+    hand.canvas.zoom_to(0.1)
+    hand.session.select(["draft"])
+    hand.canvas.view.pipes["task.value", "loop.input"].setSelected(True)
+    assert hand.canvas.grab_picture() == picture
+    assert picture.width() == pytest.approx(content.width() + 48, abs=2)
+    style().choose("dark")
+    assert ground == {(LIGHT if theme == "light" else DARK).ground}
+
+
+@pytest.mark.parametrize("title", ["a < b & “c”", "bell \x07 and nothing \x00", "half a pair \ud800"])
+def test_a_drawing_can_be_read_whatever_a_title_says(make_canvas: MakeCanvas, tmp_path: Path, title: str) -> None:
+    hand = make_canvas(workflow([node("task", "input", title)], []))
+    hand.canvas.export_svg(tmp_path / "drawing.svg")
+    texts = [element.text or "" for element in ElementTree.parse(tmp_path / "drawing.svg").iter()]
+    assert any(text.startswith(title[:5]) for text in texts)
+
+
+def test_a_place_that_the_view_cannot_reach_is_none(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([node("task", "input")], [], {"task": (5_000_000, 0)}))
+    hand.canvas.fit_all()
+    assert hand.canvas.editing.seen.contains(hand.item("task").card_rect)
+
+
+def test_a_tip_shows_what_a_title_says_and_no_markup(make_canvas: MakeCanvas) -> None:
+    title = "<img src='//elsewhere/x.png'> " + "and so on " * 20
+    hand = make_canvas(workflow([node("task", "input", title)], []))
+    assert title.replace("<", "&lt;").replace(">", "&gt;").replace("'", "&#x27;") in hand.item("task").toolTip()
 
 
 def test_an_empty_document_can_be_exported(make_canvas: MakeCanvas, tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+"""What is done at an odd moment: a document that changes under a gesture, a second button, keys that nobody hears."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QFocusEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.canvas import editing
+from app.canvas.region_label import LoopFacts
+from app.worker import wait_for_workers
+from engine.document.operations import Disconnect
+from tests.app.canvas.conftest import Hand, MakeCanvas, settle
+from tests.app.canvas.documents import pieces, workflow
+
+
+@pytest.fixture
+def joined(make_canvas: MakeCanvas) -> Hand:
+    """An edge that begins a good way above where it ends, and a card with none."""
+    hand = make_canvas(pieces(second=(600, 400)))
+    hand.connect("task.value", "second.input")
+    return hand
+
+
+def pull_off(hand: Hand) -> None:
+    """Pull the edge's end off its port, without letting go."""
+    near = hand.canvas.view.pipes["task.value", "second.input"].path().pointAtPercent(0.8)
+    hand.press(near)
+    hand.move(near + QPointF(20, 30))
+    hand.move(near + QPointF(40, 60))
+    assert hand.canvas.viewer.detached_pipe is not None
+
+
+def test_an_edge_that_goes_while_its_end_is_being_moved_is_let_go(joined: Hand) -> None:
+    pull_off(joined)
+    joined.session.undo()
+    QApplication.processEvents()
+    assert joined.canvas.viewer.detached_pipe is None
+    joined.move(joined.port("first.input"))
+    joined.release(joined.port("first.input"))
+    assert joined.edges() == []
+    assert joined.session.redo_title is not None
+
+
+def test_a_node_that_goes_while_an_edge_is_drawn_from_it_leaves_no_edge(hand: Hand, qtbot: QtBot) -> None:
+    new = hand.canvas.add_node("llm", QPointF(300, 400))
+    assert new is not None
+    settle(hand, qtbot)
+    start = hand.port(f"{new}.output")
+    hand.press(start)
+    hand.move(start + QPointF(40, 40))
+    hand.session.undo()
+    QApplication.processEvents()
+    hand.move(hand.port("text.value"))
+    hand.release(hand.port("text.value"))
+    assert len(hand.edges()) == 4
+    assert {item.opacity() for item in hand.canvas.view.nodes.values()} == {1.0}
+
+
+def test_a_card_is_not_put_into_an_edge_that_went_while_it_was_dragged(joined: Hand) -> None:
+    start, edge = joined.title("first"), joined.canvas.view.pipes["task.value", "second.input"]
+    way = edge.path().pointAtPercent(0.5) - joined.item("first").card_rect.center()
+    joined.press(start)
+    for share in (0.2, 0.6, 1.0):
+        joined.move(start + way * share)
+    assert edge.is_target
+    joined.session.undo()
+    joined.release(start + way)
+    assert joined.edges() == []
+
+
+def test_an_edge_whose_end_is_put_back_is_no_step(joined: Hand) -> None:
+    joined.session.mark_saved()
+    pull_off(joined)
+    joined.move(joined.port("second.input"))
+    joined.release(joined.port("second.input"))
+    assert joined.edges() == ["task.value -> second.input"]
+    assert not joined.session.is_modified
+
+
+def test_a_list_made_for_a_document_closes_when_that_changes(hand: Hand, qtbot: QtBot) -> None:
+    new = hand.canvas.add_node("llm", QPointF(300, 400))
+    assert new is not None
+    settle(hand, qtbot)
+    hand.canvas.popups.choose_for_port(hand.item(new).inputs[0], QPointF(100, 400))
+    assert hand.canvas.popups.list.isVisible()
+    hand.session.undo()
+    assert not hand.canvas.popups.list.isVisible()
+
+
+def test_the_left_button_lets_an_edge_go_while_the_middle_one_pans(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    target = hand.port("first.input")
+    hand.press(hand.port("task.value"))
+    hand.move(target)
+    hand.press(target, Qt.MouseButton.MiddleButton)
+    hand.release(target)
+    assert hand.edges() == ["task.value -> first.input"]
+    hand.release(target, Qt.MouseButton.MiddleButton)
+    assert hand.canvas.viewer.viewport().cursor().shape() == Qt.CursorShape.ArrowCursor
+
+
+def test_the_hand_of_space_goes_with_the_focus(hand: Hand) -> None:
+    viewer = hand.canvas.viewer
+    QTest.keyPress(viewer, Qt.Key.Key_Space)
+    assert viewer.viewport().cursor().shape() == Qt.CursorShape.OpenHandCursor
+    QApplication.sendEvent(viewer, QFocusEvent(QEvent.Type.FocusOut))
+    assert viewer.viewport().cursor().shape() == Qt.CursorShape.ArrowCursor
+
+
+def test_a_click_on_a_frames_corner_changes_nothing(make_canvas: MakeCanvas) -> None:
+    frame = {"x": 0, "y": 0, "width": 200, "height": 160, "title": "Ideas"}
+    hand = make_canvas(workflow([], [], {}, frames={"frame_1": frame}))
+    hand.click(hand.canvas.view.remarks.items["frames", "frame_1"].scene_rect.bottomRight() - QPointF(5, 5))
+    assert not hand.session.is_modified
+
+
+def test_dots_that_are_not_seen_are_not_clicked(hand: Hand) -> None:
+    label, chosen = hand.canvas.view.regions.items["loop"].label, list[tuple[str, int]]()
+    label.show_facts(LoopFacts("Refine", "iteration 3 of 3", 3, 3, 2, 2))
+    label.chosen = lambda loop, index: chosen.append((loop, index))
+    hand.canvas.zoom_to(0.4)
+    hand.click(label.mapToScene(label.dot(1)))
+    assert chosen == []
+    hand.canvas.zoom_to(1.0)
+    hand.click(label.mapToScene(label.dot(1)))
+    assert chosen == [("loop", 1)]
+
+
+def test_a_canvas_may_close_while_it_is_tidied(
+    make_canvas: MakeCanvas, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on, real = threading.Event(), editing.tidied
+    faults: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", faults.append)
+    monkeypatch.setattr(editing, "MANY", 1)
+    monkeypatch.setattr(editing, "tidied", lambda *args: may_go_on.wait(5) and real(*args))
+    commands = make_canvas().canvas.editing
+    commands.tidy()
+    at_work = [thread for thread in threading.enumerate() if thread.name.startswith("loopwright")]
+    with qtbot.waitSignal(commands.destroyed):
+        commands.deleteLater()
+    may_go_on.set()
+    wait_for_workers(5)
+    for thread in at_work:
+        if "tidy" in thread.name:
+            thread.join(5)
+    assert faults == []
+
+
+def test_disconnecting_while_an_end_is_moved_is_one_step(joined: Hand) -> None:
+    pull_off(joined)
+    joined.session.do(Disconnect("task.value", "second.input"))
+    joined.release(QPointF(500, 700))
+    assert joined.edges() == []
+    joined.session.undo()
+    assert joined.edges() == ["task.value -> second.input"]
+    assert joined.canvas.view.pipes["task.value", "second.input"].isVisible()
