@@ -13,7 +13,7 @@ from typing import Final
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainterPath, QPen
 
-from app.theme.style import style
+from app.theme.style import known_icon, style
 from app.theme.tokens import FONT_FAMILY, FONT_SIZE, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
 from engine.nodes.spec import Category, PortType
 
@@ -123,16 +123,11 @@ def icon_path(name: str, size: int) -> QPainterPath:
     """The outline of an icon, its upper left corner at the origin: sharp at every zoom, and in SVG."""
     import qtawesome
 
-    prefix, _, glyph = name.partition(".")
-    try:
-        character = qtawesome.charmap(f"{prefix}.{glyph}")
-    except (KeyError, AttributeError):  # a plugin's icon that the family does not have
-        character = qtawesome.charmap("mdi6.help-circle-outline")
-        prefix = "mdi6"
-    font = QFont(qtawesome.font(prefix, size))
+    name = known_icon(name)
+    font = QFont(qtawesome.font(name.partition(".")[0], size))
     font.setPixelSize(size)
     path = QPainterPath()
-    path.addText(0.0, float(size), font, character)
+    path.addText(0.0, float(size), font, qtawesome.charmap(name))
     bounds = path.boundingRect()
     path.translate(-bounds.x() + (size - bounds.width()) / 2, -bounds.y() + (size - bounds.height()) / 2)
     return path

@@ -5,7 +5,8 @@ Widgets ask `Style` for the theme that is on now and follow its signal `changed`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
@@ -17,6 +18,8 @@ from engine.bundled import resources_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+UNKNOWN_ICON: Final = "mdi6.help-circle-outline"
 
 
 class Style(QObject):
@@ -108,7 +111,19 @@ def icon(name: str, colour: str | None = None) -> QIcon:
 
     make: Callable[..., QIcon] = qtawesome.icon
     theme = style().theme
-    return make(name, color=colour or theme.text, color_disabled=theme.faint)
+    return make(known_icon(name), color=colour or theme.text, color_disabled=theme.faint)
+
+
+@lru_cache(maxsize=256)
+def known_icon(name: str) -> str:
+    """The name of an icon, or of a question mark in place of one that the family does not have: a plugin's may be."""
+    import qtawesome
+
+    try:
+        qtawesome.charmap(name)
+    except (KeyError, ValueError):
+        return UNKNOWN_ICON
+    return name
 
 
 def mark(widget: QWidget, **properties: bool | str) -> None:

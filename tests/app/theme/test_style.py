@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.icons import ICON_SIZE, ThemedIcon
 from app.theme.sheet import style_sheet
-from app.theme.style import Style, mark
+from app.theme.style import Style, icon, mark
 from app.theme.tokens import DARK, FONT_SIZE_SMALL, LIGHT, Theme
 from engine.bundled import resources_folder
 
@@ -207,3 +207,9 @@ def test_a_widget_on_its_own_follows_beside_a_main_window(qtbot: QtBot, style: S
     field.show()
     style.choose("light")
     assert ground_of(alone) == ground_of(field) == LIGHT.field
+
+
+@pytest.mark.parametrize("name", ["mdi6.no-such-icon", "no.such-family", "rubbish", "a.b.c", ""])
+def test_an_icon_that_the_family_does_not_have_is_a_question_mark(qtbot: QtBot, style: Style, name: str) -> None:
+    shown, known = (icon(wanted).pixmap(16).toImage() for wanted in (name, "mdi6.help-circle-outline"))
+    assert shown == known
