@@ -106,7 +106,9 @@ class Batch:
         self._results: dict[str, RowResult] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
+        self._is_ending = False
         self._is_out_of_budget = False
+        self._spent_usd = 0.0
         self._run_options = _within(self.options.run, self.options.budget_usd)
         self._check()
 
@@ -121,6 +123,8 @@ class Batch:
         self._end_workers()
 
     def _end_workers(self) -> None:
+        # Whoever runs a row gives what has come out when it is cancelled, so that being cancelled alone ends no worker.
+        self._is_ending = True
         for task in self._tasks:
             task.cancel()
 
@@ -176,7 +180,7 @@ class Batch:
             raise failure
 
     async def _work(self, waiting: deque[BatchRow], runner: RowRunner, out: ResultsFile | None) -> None:
-        while waiting and not self._is_stopped:
+        while waiting and not self._is_ending:
             if self._is_budget_spent:
                 self._is_out_of_budget = True
                 return
@@ -186,14 +190,14 @@ class Batch:
 
     @property
     def _is_budget_spent(self) -> bool:
-        spent = sum(result.cost_usd or 0.0 for result in self._results.values())
         budget = self.options.budget_usd
-        return budget is not None and spent > 0 and spent >= budget
+        return budget is not None and self._spent_usd > 0 and self._spent_usd >= budget
 
     def _take(self, row: BatchRow, result: RowResult, out: ResultsFile | None) -> None:
         # A row may stand elsewhere in the table than when it was done.
         result = replace(result, row=row.number, inputs=row.inputs)
         self._results[row.key] = result
+        self._spent_usd += result.cost_usd or 0.0
         if out is not None and result.status != "cancelled":
             out.write(result)
         self._on_row(result)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from engine.batch.asking import asking_row, ended_or_asking, unanswerable_row
 from engine.batch.result import RowResult, refused_row, row_result
 from engine.batch.rows import BatchRow
 from engine.document.model import Workflow
@@ -50,13 +51,18 @@ class LocalRows:
 
     async def run(self, row: BatchRow) -> RowResult:
         """Run a row, or take what the history has of it."""
-        known = await asyncio.to_thread(self._known, row)
-        if isinstance(known, RowResult):
-            return known
         models = self._models()
         try:
+            known = await asyncio.to_thread(self._known, row)
+            if isinstance(known, RowResult):
+                return known
             run = self._begin(row, known, models)
-            return row_result(row, await _ended(run))
+            result, asked = await ended_or_asking(run, is_kept=self._store is not None)
+            if not asked:
+                return row_result(row, result)
+            if self._store is None or result.status != "running":
+                return unanswerable_row(row, result, asked)
+            return asking_row(row, self._store.find(run.run_id), asked)
         except EngineError as error:
             return refused_row(row, error)
         finally:
@@ -73,10 +79,7 @@ class LocalRows:
         if summary.status is RunStatus.COMPLETED:
             return row_result(row, kept_result(self._store, summary.run_id), is_reused=True)
         if summary.status in UNDER_WAY:
-            busy = StoreError(
-                f"The run {summary.run_id} of this row is under way elsewhere.", "Wait for it, or stop it."
-            )
-            return refused_row(row, busy)
+            return busy_row(row, summary)
         return summary
 
     def _begin(self, row: BatchRow, broken_off: RunSummary | None, models: Catalogue) -> Run:
@@ -87,12 +90,10 @@ class LocalRows:
         return resume(self._store, broken_off.run_id, options, retry_in_flight=True)
 
 
-async def _ended(run: Run) -> RunResult:
-    try:
-        return await run.result()
-    except asyncio.CancelledError:
-        run.cancel()
-        return await run.result()
+def busy_row(row: BatchRow, under_way: RunSummary) -> RowResult:
+    """A row on whose run a process is at work already."""
+    message = f"The run {under_way.run_id} of this row is under way elsewhere."
+    return refused_row(row, StoreError(message, "Wait for it, or stop it."))
 
 
 def kept_result(store: Store, run_id: str) -> RunResult:

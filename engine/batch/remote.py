@@ -12,7 +12,8 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, cast
 
-from engine.batch.local import kept_result
+from engine.batch.asking import asking_row, ended_or_asking, unanswerable_row
+from engine.batch.local import busy_row, kept_result
 from engine.batch.result import RowResult, refused_row, row_result
 from engine.batch.rows import BatchRow
 from engine.document.files import dumps, loads
@@ -23,9 +24,11 @@ from engine.runner.background import run_and_wait
 from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_to_json, options_with_kept
+from engine.runner.questions import TELLING, open_questions
 from engine.runner.result import RunResult
 from engine.runner.run import start
 from engine.store.base import RunStatus, Store, StoreError
+from engine.store.fold import UNDER_WAY
 from engine.store.memory import MemoryStore
 from engine.store.run_file import head_of, run_from_json, run_to_json
 
@@ -54,7 +57,7 @@ def run_row(task: str) -> str:
     )
 
     async def to_its_end() -> None:
-        await start(loads(wanted["document"]), wanted["inputs"], options).result()
+        await ended_or_asking(start(loads(wanted["document"]), wanted["inputs"], options), is_kept=True)
 
     try:
         run_and_wait(to_its_end())
@@ -91,7 +94,10 @@ class ExecutorRows:
         A worker that is lost takes nothing with it: the row is run again on another one. Cancelled, a row that has not
         been begun is not; one under way comes to its end on its worker, and nobody waits for it.
         """
-        known = await asyncio.to_thread(self._known, row)
+        try:
+            known = await asyncio.to_thread(self._known, row)
+        except EngineError as error:
+            return refused_row(row, error)
         if known is not None:
             return known
         task = json.dumps({**self._shared, "inputs": row.inputs, "run_id": row.run_id})
@@ -113,9 +119,13 @@ class ExecutorRows:
             summary = self._store.find(row.run_id)
         except StoreError:
             return None
-        if summary.status is not RunStatus.COMPLETED:
-            return None
-        return row_result(row, kept_result(self._store, summary.run_id), is_reused=True)
+        if summary.status is RunStatus.COMPLETED:
+            return row_result(row, kept_result(self._store, summary.run_id), is_reused=True)
+        if summary.status is RunStatus.WAITING:
+            return asking_row(row, summary, open_questions(self._store.events(summary.run_id, kinds=TELLING)))
+        if summary.status in UNDER_WAY:
+            return busy_row(row, summary)
+        return None
 
     def _taken_in(self, row: BatchRow, answer: str) -> RowResult:
         said: Any = json.loads(answer)
@@ -127,9 +137,11 @@ class ExecutorRows:
         for event in events:
             if type(event) in fold:
                 fold[type(event)](event)
-        if self._store is not None:
-            result.run_id = self._keep(self._store, head, events)
-        return row_result(row, result)
+        asked = open_questions(events) if result.status == "running" else {}
+        if self._store is None:
+            return unanswerable_row(row, result, asked) if asked else row_result(row, result)
+        result.run_id = self._keep(self._store, head, events)
+        return asking_row(row, self._store.find(result.run_id), asked) if asked else row_result(row, result)
 
     def _keep(self, store: Store, head: RunHead, events: list[AnyEvent]) -> str:
         try:

@@ -91,8 +91,7 @@ class ResultsFile:
             return
         self._file.close()
         self._file = None
-        keys = [key for key in order if key in self._lines]
-        keys += [key for key in self._lines if key not in set(keys)]
+        keys = dict.fromkeys(key for key in (*order, *self._lines) if key in self._lines)
         self._rewrite(self._lines[key] for key in keys)
 
     def _rewrite(self, lines: Iterable[str]) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,16 @@ def test_a_file_that_is_something_else_is_left_as_it_is(tmp_path: Path, name: st
 def test_a_place_where_nothing_can_be_written_is_told(tmp_path: Path):
     with pytest.raises(TableError, match="cannot be written"):
         results(tmp_path / "none" / "out.csv").open()
+
+
+def test_a_file_of_many_rows_is_put_in_order_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("engine.batch.results_file.os.fsync", lambda _descriptor: None)
+    file, count = results(tmp_path / "out.jsonl"), 8_000
+    file.open()
+    for number in range(count):
+        file.write(made(number))
+    began = time.perf_counter()
+    file.close(f"key{number}" for number in reversed(range(1, count)))
+    assert time.perf_counter() - began < 1.0
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [json.loads(line)["row"] for line in lines] == [*reversed(range(1, count)), 0]

@@ -1,0 +1,93 @@
+"""Rows whose runs ask a person: the batch does not wait for answers, and takes them up when it is started again."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import BatchOptions, RunOptions, run_batch
+from engine.nodes.context import Answer
+from engine.store.answering import question_at
+from engine.store.base import RunStatus
+from engine.store.memory import MemoryStore
+from engine.store.resume import resume
+from tests.engine.batch.test_batch import CENTS, Models, play
+from tests.engine.batch.test_cluster import script
+from tests.engine.semantics.documents import entry, flow, llm, part, result
+
+
+def checked() -> Any:
+    return flow(
+        entry(),
+        llm("draft", max_tokens=5),
+        part("check", "approval", message="May it go out?"),
+        result(),
+        edges="text -> draft -> check\ncheck.approved -> out",
+    )
+
+
+ROWS = [{"text": "a"}, {"text": "b"}]
+
+
+async def approve(store: MemoryStore, run_id: str, models: Models) -> None:
+    asked = question_at(store, run_id, None)
+    catalogue = models()
+    run = resume(store, run_id, RunOptions(models=catalogue))
+    async for event in run.events():
+        if event.path == asked.path and type(event).__name__ == "NodeWaiting" and event.seq > asked.seq:
+            run.answer(asked.path, Answer("approve"))
+    await catalogue.close()
+
+
+async def test_a_batch_ends_although_its_rows_ask_and_goes_on_with_the_answers():
+    store, models = MemoryStore(), Models("fine", **CENTS)
+    outcome = await play(models, checked(), ROWS, store=store, concurrency=1)
+    run_id = outcome.rows[0].run_id
+    assert [(row.status, row.cost_usd, row.tokens) for row in outcome.rows] == [("failed", pytest.approx(0.05), 15)] * 2
+    assert outcome.rows[0].error == (
+        "It waits for a person's answer at check. Answer it in Runs or with 'loopwright runs answer "
+        f"{run_id}', and start the batch again."
+    )
+    assert {run.status for run in store.runs()} == {"waiting"}
+    await approve(store, run_id, models)
+    again = await play(models, checked(), ROWS, store=store)
+    assert [(row.status, row.outputs) for row in again.rows] == [("completed", {"out": "fine"}), ("failed", {})]
+    assert len(models.model.calls) == 2, "no call is paid for twice"
+
+
+async def test_a_row_that_asks_and_is_not_kept_fails():
+    outcome = await play(Models("fine", **CENTS), checked(), ROWS)
+    assert [(row.status, row.cost_usd) for row in outcome.rows] == [("failed", pytest.approx(0.05))] * 2
+    assert "It asks a person at check, and is not kept." in outcome.rows[0].error
+
+
+@pytest.mark.parametrize("store", [MemoryStore(), None], ids=["kept", "not kept"])
+async def test_a_row_that_asks_elsewhere_comes_back_and_is_not_run_again(tmp_path: Path, store: MemoryStore | None):
+    with ThreadPoolExecutor(1) as executor:
+        how = BatchOptions(run=RunOptions(model=script(tmp_path)), executor=executor, store=store)
+        async with asyncio.timeout(20):
+            outcome = await run_batch(checked(), ROWS[:1], how)
+            again = await run_batch(checked(), ROWS[:1], how)
+    for row in (*outcome.rows, *again.rows):
+        assert (row.status, row.tokens > 0 or store is None) == ("failed", True)
+        assert f"at check{'.' if store is not None else ', and is not kept.'}" in row.error
+    if store is not None:
+        (run,) = store.runs()
+        assert (run.status, run.run_id) == ("waiting", outcome.rows[0].run_id)
+
+
+async def test_a_row_that_is_under_way_here_is_not_run_elsewhere_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    store = MemoryStore()
+    how = {"run": RunOptions(model=script(tmp_path)), "store": store}
+    await run_batch(checked(), ROWS[:1], BatchOptions(**how))
+    find = store.find
+    monkeypatch.setattr(store, "find", lambda run_id: replace(find(run_id), status=RunStatus.RUNNING))
+    with ThreadPoolExecutor(1) as executor:
+        outcome = await run_batch(checked(), ROWS[:1], BatchOptions(executor=executor, **how))
+    assert outcome.rows[0].status == "failed"
+    assert "is under way elsewhere" in outcome.rows[0].error

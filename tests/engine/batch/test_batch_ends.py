@@ -1,0 +1,74 @@
+"""How a batch ends before its rows do: something of it fails, or nobody wants it any more."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.batch.result import RowResult
+from engine.batch.results_file import ResultsFile
+from engine.batch.table import TableError
+from engine.store.base import StoreError
+from engine.store.memory import MemoryStore
+from tests.engine.batch.test_batch import Models, longer, play
+from tests.engine.semantics.models import Call
+
+MANY = [{"text": str(number)} for number in range(20)]
+
+
+async def test_once_a_result_cannot_be_written_no_further_row_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    others = asyncio.Event()
+
+    async def answer(call: Call) -> str:
+        if call.prompt != "0":
+            await others.wait()
+        return "long enough"
+
+    def write_not(_file: ResultsFile, _result: RowResult) -> None:
+        raise TableError("The disk is full.", "Make room.")
+
+    monkeypatch.setattr(ResultsFile, "write", write_not)
+    models = Models(answer)
+    with pytest.raises(TableError, match="disk is full"):
+        await play(models, rows=MANY, concurrency=3, out=tmp_path / "out.csv")
+    assert set(models.asked) == {"0", "1", "2"}
+
+
+async def test_a_batch_that_is_cancelled_from_outside_begins_no_further_row():
+    reached, never = asyncio.Event(), asyncio.Event()
+
+    async def answer(_call: Call) -> str:
+        reached.set()
+        await never.wait()
+        return "long enough"
+
+    models = Models(answer)
+    running = asyncio.create_task(play(models, rows=MANY, concurrency=1))
+    await reached.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 20)
+    assert set(models.asked) == {"0"}
+
+
+async def test_a_row_whose_run_cannot_be_read_fails_alone(monkeypatch: pytest.MonkeyPatch):
+    kept, models = MemoryStore(), Models(longer)
+    first = await play(models, store=kept)
+    broken, events = first.rows[1].run_id, kept.events
+
+    def read(run_id: str, **which: Any) -> Any:
+        if run_id == broken:
+            raise StoreError("The run cannot be read.", "Delete it.")
+        return events(run_id, **which)
+
+    monkeypatch.setattr(kept, "events", read)
+    again = await play(models, store=kept)
+    assert [(row.status, row.error) for row in again.rows] == [
+        ("completed", ""),
+        ("failed", "The run cannot be read. Delete it."),
+        ("completed", ""),
+        ("completed", ""),
+    ]
