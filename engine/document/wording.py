@@ -1,8 +1,10 @@
-"""How a foreign text, such as a path, a node id or a model's reply, is shown. Knows nothing of documents."""
+"""How a foreign text or value, such as a path, a node id or a model's reply, is shown. Knows nothing of documents."""
 
 from __future__ import annotations
 
 import re
+
+from engine.values import Value, compact_json
 
 SHOWN_LENGTH = 200
 
@@ -28,6 +30,11 @@ def shown(text: object, length: int = SHOWN_LENGTH) -> str:
         half = (length - 1) // 2
         whole = f"{whole[:half]}…{whole[-half:]}"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in whole)
+
+
+def quoted(value: Value, length: int = 60) -> str:
+    """Write a value as JSON, its middle left out where that is longer than `length`: for a sentence that quotes it."""
+    return shown(compact_json(value), length)
 
 
 def harmless(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.document.wording import quoted
 from engine.expr import Expression, ExpressionError, Scope
 from engine.nodes.spec import NodeError
 from engine.values import Value
@@ -31,7 +32,7 @@ def is_true(field: str, expression: Expression, scope: Scope) -> bool:
     if isinstance(verdict, bool):
         return verdict
     raise NodeError(
-        f'The expression in "{field}" ({expression.text}) gave {verdict!r}, which is neither true nor false.',
+        f'The expression in "{field}" ({expression.text}) gave {quoted(verdict)}, which is neither true nor false.',
         "Write a condition, such as size(output) < 500.",
     )
 
@@ -40,12 +41,18 @@ def score_of(expression: Expression, scope: Scope) -> float:
     """The score that a loop's expression gives an iteration.
 
     Raises:
-        NodeError: The expression fails, or gives something that is no number.
+        NodeError: The expression fails, or gives something that is no number or is too large for one.
     """
     score = evaluate("score", expression, scope)
     if isinstance(score, bool) or not isinstance(score, (int, float)):
         raise NodeError(
-            f'The expression in "score" ({expression.text}) gave {score!r}, which is no number.',
+            f'The expression in "score" ({expression.text}) gave {quoted(score)}, which is no number.',
             "Write an expression that gives a number.",
         )
-    return float(score)
+    try:
+        return float(score)
+    except OverflowError as error:
+        raise NodeError(
+            f'The expression in "score" ({expression.text}) gave a number that is too large.',
+            "Write an expression that gives an ordinary number.",
+        ) from error

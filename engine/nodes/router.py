@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.document.wording import quoted
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.models.base import Message
 from engine.nodes.context import NodeContext
@@ -183,7 +184,7 @@ def _by_rules(context: NodeContext[RouterConfig], rules: Sequence[_Rule]) -> tup
         verdict = rule.condition.evaluate(context.scope)
         if not isinstance(verdict, bool):
             raise NodeError(
-                f'The rule of the branch "{rule.branch}" gave {verdict!r}, which is neither true nor false.',
+                f'The rule of the branch "{rule.branch}" gave {quoted(verdict)}, which is neither true nor false.',
                 "Write a condition, such as size(input) < 500.",
             )
         if verdict:

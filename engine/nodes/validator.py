@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from engine.document.wording import quoted
 from engine.expr import Expression, compile_expression
 from engine.nodes.context import NodeContext
 from engine.nodes.json_text import parse_json
@@ -97,7 +98,7 @@ def _examine(context: NodeContext[ValidatorConfig]) -> tuple[Value, list[Value]]
     verdict = prepared.evaluate(context.scope)
     if not isinstance(verdict, bool):
         raise NodeError(
-            f"The condition {context.config.expression!r} gave {verdict!r}, which is neither true nor false.",
+            f"The condition {context.config.expression!r} gave {quoted(verdict)}, which is neither true nor false.",
             "Write a condition, such as size(input) < 500.",
         )
     return value, [] if verdict else [context.config.message or f"not true: {context.config.expression}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document.wording import harmless, one_line
+from engine.document.wording import harmless, one_line, quoted
 
 
 def test_sequences_that_steer_a_terminal_are_shown_and_not_obeyed():
@@ -18,6 +18,12 @@ def test_signs_that_turn_the_direction_of_writing_are_shown():
 
 def test_half_characters_are_shown():
     assert harmless("\ud83d!") == "\\ud83d!"
+
+
+def test_a_value_is_quoted_as_json_and_no_longer_than_a_line():
+    values = [None, True, 2.5, "a\nb", {"a": [1, "ü"]}]
+    assert [quoted(value) for value in values] == ["null", "true", "2.5", '"a\\nb"', '{"a":[1,"ü"]}']
+    assert quoted("x" * 1_000_000) == f'"{"x" * 28}…{"x" * 28}"'
 
 
 def test_ordinary_text_stays_as_it_is():

@@ -14,6 +14,7 @@ from engine.exits.evaluator import Evaluator
 from engine.exits.max_iterations import MaxIterations
 from engine.exits.stable_output import StableOutput
 from engine.exits.until import Until
+from engine.exits.verdict import score_of
 from engine.expr import compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import NodeError
@@ -103,6 +104,21 @@ def test_until_that_is_no_condition_or_fails_is_an_error_and_never_false(express
 
     assert caught.value.message.startswith(f'The expression in "until" ({expression}) ')
     assert says in caught.value.message
+
+
+def test_what_an_expression_gave_instead_is_quoted_and_not_written_out() -> None:
+    with pytest.raises(NodeError) as caught:
+        Until(compile_expression("output")).reason(ended(output="x" * 1_000_000))
+    assert len(caught.value.message) < 200
+
+    with pytest.raises(NodeError, match=r'"score" \(output\) gave null, which is no number'):
+        score_of(compile_expression("output"), {"output": None})
+
+
+def test_a_score_that_is_too_large_to_compare_is_an_error() -> None:
+    assert score_of(compile_expression("output"), {"output": 3}) == 3.0
+    with pytest.raises(NodeError, match="too large"):
+        score_of(compile_expression("output"), {"output": 10**400})
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,12 @@ def test_similarity_is_one_minus_the_distance_by_the_longer_length(one: Any, oth
     assert similarity(one, other) == pytest.approx(alike, abs=1e-12)
 
 
+def test_a_share_in_hundredths_reaches_the_threshold_that_is_written_like_it() -> None:
+    shares = [similarity("a" * 100, "a" * same + "b" * (100 - same)) for same in range(101)]
+
+    assert shares == [float(f"{same / 100:.2f}") for same in range(101)]
+
+
 def test_it_is_no_indel_ratio() -> None:
     assert similarity("a" * 100, "a" * 100 + "b" * 8) == pytest.approx(0.925925, abs=1e-6)
 

@@ -178,6 +178,7 @@ async def test_a_router_without_a_safe_branch_fails_on_a_verdict_that_cannot_be_
     ("rules", "error"),
     [
         ({"a": "size(input)"}, 'The rule of the branch "a" gave 1, which is neither true nor false.'),
+        ({"a": "null"}, 'The rule of the branch "a" gave null, which is neither true nor false.'),
         ({"a": "false", "b": "1 > 2"}, "No rule of the router was true."),
     ],
 )
