@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from engine.values import Value
 
 
 class Parameters(BaseModel):
@@ -18,6 +21,13 @@ def _mend(value: object) -> object:
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return value
+
+
+def whole_characters(value: Value) -> Value:
+    """A value with all its texts made encodable, as those of `Text` are."""
+    text = json.dumps(value, ensure_ascii=False)
+    mended = _mend(text)
+    return value if mended == text else json.loads(str(mended))
 
 
 Text = Annotated[str, BeforeValidator(_mend)]

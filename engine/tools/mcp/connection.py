@@ -71,7 +71,7 @@ class McpConnection:
             raise self._timeout(tool) from error
         except Exception as error:  # whatever the SDK raises, or a server makes it raise
             raise await self._failure(line, f'the call of "{tool}"', error) from error
-        return result_value(f"{self._name}/{tool}", result)
+        return result_value(f"{self._name}/{tool}", result, line.life.without_secrets)
 
     async def offered(self) -> list[OfferedTool]:
         """The tools that the server offers, at most `MOST_TOOLS`.
@@ -104,6 +104,10 @@ class McpConnection:
 
     async def _connected(self) -> tuple[_Line, Client]:
         line = self._line
+        if line is not None and line.life.is_over:  # it ended by itself since the last call
+            self._drop(line)
+            await _end(line)
+            line = self._line
         if line is None:
             line = self._line = _Line(Life())
             line.task = asyncio.create_task(self._keep(line), name=f"MCP server {self._name}")
@@ -112,12 +116,12 @@ class McpConnection:
                 return line, await asyncio.shield(line.client)
         except TimeoutError as error:
             self._drop(line)
-            await _end(line)
-            raise ToolError(
-                f'The MCP server "{self._name}" did not greet within {_CONNECT_S:g} s.{_said(line.life)}',
-                "Look whether it is an MCP server.",
-                retryable=True,
-            ) from error
+            message = f'The MCP server "{self._name}" did not greet within {_CONNECT_S:g} s.{_said(line.life)}'
+            silent = ToolError(message, "Look whether it is an MCP server.", retryable=True)
+            if not line.client.done():
+                line.client.set_exception(silent)  # for whoever else waits for it
+            await _end(line, at_once=True)
+            raise silent from error
         except ToolError:
             self._drop(line)
             raise
@@ -189,13 +193,13 @@ class McpConnection:
         return ToolError(message, "Look at the settings of the server.")
 
 
-async def _end(line: _Line) -> None:
-    """Ask the task to close the connection; where that takes too long, it is cut off."""
+async def _end(line: _Line, *, at_once: bool = False) -> None:
+    """Ask the task to close the connection; where that takes too long, or is to be done at once, it is cut off."""
     line.unwanted.set()
     task = line.task
     if task is None:
         return
-    if line.client.done():  # one that has not got that far waits for the server, and not for this
+    if line.client.done() and not at_once:  # one that has not got that far waits for the server, and not for this
         await asyncio.wait({task}, timeout=_END_S)
     if not task.done():
         task.cancel()

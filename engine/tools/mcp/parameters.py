@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from engine.tools.parameters import Text
+from engine.tools.parameters import Text, whole_characters
 
 _TYPES: Final[Mapping[str, Any]] = {
     "string": Text,
@@ -53,7 +53,7 @@ class ServedParameters(BaseModel):
 
     def arguments(self) -> dict[str, Any]:
         """What was given, called as the server calls it. What was not given is left to the server."""
-        return {self.served_names[name]: getattr(self, name) for name in self.model_fields_set}
+        return {self.served_names[name]: whole_characters(getattr(self, name)) for name in self.model_fields_set}
 
 
 def parameters_of(schema: Mapping[str, Any]) -> type[ServedParameters]:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import shutil
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from engine.tools.base import ToolError
 from engine.tools.mcp.life import MAX_MESSAGE_BYTES, Life
+from engine.tools.parameters import whole_characters
 from engine.tools.processes import end_and_wait, end_process, has_exited, small_environment, start_process
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ async def _read(
         try:
             while line := await process.stdout.readline():
                 with contextlib.suppress(ValueError):  # what is no message is a remark that strayed into its output
-                    await incoming.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
+                    await incoming.send(SessionMessage(_message(line)))
         except ValueError:
             life.too_long()
             end_process(process)
@@ -98,6 +100,17 @@ async def _read(
             return
         finally:
             life.is_over = True
+
+
+def _message(line: bytes) -> JSONRPCMessage:
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        if b"\\u" not in line:
+            raise
+    # It may have cut a text in the middle of a character: half of one is no reason to leave the call unanswered.
+    whole = json.dumps(whole_characters(json.loads(line)))
+    return jsonrpc_message_adapter.validate_json(whole, by_name=False)
 
 
 async def _write(process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:

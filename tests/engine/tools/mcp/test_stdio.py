@@ -16,6 +16,7 @@ from engine.tools.base import AnyTool, ToolContext, ToolError
 from engine.tools.mcp import connection, stdio
 from engine.tools.mcp.listing import Listing, ask_server, served_tools
 from engine.tools.mcp.settings import McpServer
+from tests.engine.semantics.kit import settle
 
 pytest.importorskip("mcp")
 HERE = Path(__file__).parent
@@ -125,6 +126,7 @@ async def test_a_server_that_died_in_mid_call_is_told_without_secrets_and_starte
         ),
         ("huge", 'The tool "sample/work" gave more than 1,000,000 bytes'),
         ("rubbish", 'The MCP server "sample" refused the call of "work"'),
+        ("infinite", 'The tool "sample/work" gave a number that is not finite, which no JSON can hold.'),
         ("hang", 'The MCP server "sample" did not answer "work" within 0.5 s'),
     ],
 )
@@ -144,6 +146,56 @@ async def test_what_strays_into_its_output_and_what_is_no_text_do_no_harm() -> N
     (tool,) = (await tools_of(raw("chatty"))).values()
     async with context() as given:
         assert await call(tool, given) == "done\n[image, image/png, 4 characters of Base64]"
+
+
+async def test_a_text_that_a_server_cut_in_the_middle_of_a_character_is_an_answer() -> None:
+    (tool,) = (await tools_of(raw("half", timeout_s=2))).values()
+    async with context() as given:
+        assert await call(tool, given) == "smile: \ufffd"
+
+
+async def test_half_a_character_deep_in_the_arguments_is_sent_as_a_whole_one() -> None:
+    tools = await tools_of(sdk(timeout_s=2))
+    async with context() as given:
+        subject = {"a": "ok", "b": "\ud83d"}
+        assert await call(tools["sample/describe"], given, subject=subject) == {
+            "subject": {"a": "ok", "b": "\ufffd"},
+            "tags": None,
+        }
+        assert await call(tools["sample/add"], given, a=1) == 2
+
+
+async def test_a_server_that_ended_between_two_calls_is_started_anew_for_the_second() -> None:
+    (tool,) = (await tools_of(raw("once"))).values()
+    async with context() as given:
+        first = await call(tool, given)
+        await gone(first)
+        await settle()
+        assert await call(tool, given) not in {first, None}
+
+
+async def test_what_a_tool_says_about_its_failure_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
+    (tool,) = (await tools_of(raw("complain", env={"API_TOKEN": "${LOOPWRIGHT_TEST_TOKEN}"}))).values()
+    async with context() as given:
+        with pytest.raises(ToolError, match=r"failed: 401 at https://example\.org/") as caught:
+            await call(tool, given)
+    assert "s3cret-token" not in str(caught.value)
+
+
+async def test_whoever_else_waits_for_a_server_that_does_not_greet_is_told_so_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = connection.McpConnection("sample", raw("deaf"))
+    monkeypatch.setattr(connection, "_CONNECT_S", 0.3)
+    first = asyncio.create_task(server.call("work", {}))
+    await asyncio.sleep(0)
+    monkeypatch.setattr(connection, "_CONNECT_S", 60.0)
+    second = asyncio.create_task(server.call("work", {}))
+    await asyncio.wait({first, second})
+    assert [task.cancelled() for task in (first, second)] == [False, False]
+    assert {type(task.exception()) for task in (first, second)} == {ToolError}
+    await server.close()
 
 
 async def test_a_server_that_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
