@@ -41,7 +41,7 @@ class RunPicture(Executions):
         around: What stands before the paths of the document's own nodes.
 
     Attributes:
-        status: `running`, `paused`, `completed`, `failed` or `cancelled`.
+        status: `running`, `paused`, `completed`, `failed`, `cancelled`, or `interrupted` where its process is gone.
         outputs: Named results.
         usage: Tokens used by nodes that are through.
         cost_usd: US dollars spent by them; None where a price is unknown.
@@ -69,7 +69,7 @@ class RunPicture(Executions):
     @property
     def is_over(self) -> bool:
         """Whether the run has come to an end."""
-        return self.status in {"completed", "failed", "cancelled"}
+        return self.status in {"completed", "failed", "cancelled", "interrupted"}
 
     def apply(self, event: AnyEvent) -> str:
         """Take up one event; events come in order.

@@ -28,7 +28,7 @@ from engine.models.base import Usage
 from engine.runner.options import RunOptions
 from engine.store import Store
 from tests.app.conftest import MakeSession
-from tests.app.history.kept import refine, run_kept
+from tests.app.history.kept import keep, refine, run_kept
 from tests.app.history.loops import begin, each_item, end, iteration, judged, nested, one_loop, told
 
 
@@ -460,3 +460,13 @@ def test_another_loop_is_looked_at_while_similarities_are_worked_out(open_panel:
     assert bench.panel.empty.isVisible()
     bench.panel.show_loop("outer")
     assert bench.panel.model.text(5, Column.SIMILAR).endswith("%")
+
+
+def test_a_run_that_was_broken_off_has_nothing_under_way(open_panel: OpenPanel, store: Store) -> None:
+    keep(store, "aaaa", started=1.0, iterations=2, end=False)
+    run = read_outline(store, "aaaa")
+    begin(run.picture, 2)
+    bench = open_panel(run.workflow)
+    bench.show(run.picture, run.workflow)
+    assert [bench.panel.model.text(row, Column.RESULT) for row in range(3)] == ["r0", "r1", "Not finished"]
+    assert bench.text.startswith("It was not finished.")
