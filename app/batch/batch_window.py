@@ -234,7 +234,7 @@ class BatchWindow(QDialog):
         self.table = table
         self._folder = path.parent
         self.source.set_full_text(f"{path.name} · {counted(len(table.rows))}")
-        self.model.show_rows([dict(row) for row in table.rows])
+        self.model.show_rows(table.rows)
         self.bar.reset()
         self.progress.clear()
         self.form.show_table(table)

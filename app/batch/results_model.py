@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -30,15 +30,20 @@ class ResultsModel(QAbstractTableModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._inputs: list[str] = []
+        self._inputs: Sequence[Mapping[str, Value]] = ()
+        # What was written out, by row: a table may have a hundred thousand, and a value a megabyte.
+        self._input_texts: dict[int, str] = {}
+        self._result_texts: dict[int, str] = {}
         self._states: list[str] = []
         self._results: list[RowResult | None] = []
         style().changed.connect(self._dress)
 
-    def show_rows(self, inputs: Iterable[dict[str, Value]]) -> None:
+    def show_rows(self, inputs: Sequence[Mapping[str, Value]]) -> None:
         """Show rows of which none has begun."""
         self.beginResetModel()
-        self._inputs = [one_line(" · ".join(to_text(value) for value in row.values()), _SHOWN) for row in inputs]
+        self._inputs = inputs
+        self._input_texts.clear()
+        self._result_texts.clear()
         self._states = [_WAITING] * len(self._inputs)
         self._results = [None] * len(self._inputs)
         self.endResetModel()
@@ -54,6 +59,7 @@ class ResultsModel(QAbstractTableModel):
         for result in results:
             self._states[result.row - 1] = "done before" if result.is_reused else result.status
             self._results[result.row - 1] = result
+            self._result_texts.pop(result.row - 1, None)
             self._tell(result.row)
 
     def result_at(self, index: _Index) -> RowResult | None:
@@ -96,15 +102,18 @@ class ResultsModel(QAbstractTableModel):
         if column == 0:
             return str(row + 1)
         if column == 1:
-            return self._inputs[row]
+            if row not in self._input_texts:
+                self._input_texts[row] = _line(self._inputs[row])
+            return self._input_texts[row]
         if column == STATE:
             return self._states[row]
         result = self._results[row]
         if result is None:
             return ""
-        outputs = " · ".join(to_text(value) for value in result.outputs.values())
+        if row not in self._result_texts:
+            self._result_texts[row] = one_line(result.error, _SHOWN) if result.error else _line(result.outputs)
         return (
-            one_line(result.error or outputs, _SHOWN),
+            self._result_texts[row],
             "" if result.score is None else f"{result.score:.4g}",
             str(result.iterations or ""),
             exit_reason_words(result.exit_reason),
@@ -118,6 +127,10 @@ class ResultsModel(QAbstractTableModel):
     def _dress(self) -> None:
         if self._inputs:
             self.dataChanged.emit(self.index(0, STATE), self.index(len(self._inputs) - 1, STATE))
+
+
+def _line(values: Mapping[str, Value]) -> str:
+    return one_line(" · ".join(to_text(value) for value in values.values()), _SHOWN)
 
 
 def _alignment(column: int) -> int:

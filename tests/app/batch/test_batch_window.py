@@ -6,19 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.batch.batch_window import BatchWindow
+from app.batch.budget_field import BudgetField
 from app.batch.live_batch import LiveBatch
-from app.batch.results_model import STATE
+from app.batch.results_model import STATE, ResultsModel
 from app.bridge import EngineThread
 from app.window.main_window import MainWindow
 from engine import RunOptions, Store, Workflow
 from engine.batch.batch import BatchOptions
+from engine.batch.result import RowResult
 from engine.models.catalogue import Models
 from engine.store.memory import MemoryStore
+from engine.values import Value
 from tests.app.history.conftest import access, make_window, store, store_path, window
 from tests.app.window.conftest import Answers, answers, preferences, script
 from tests.engine.semantics.documents import around, llm
@@ -264,3 +268,65 @@ def test_nothing_is_begun_while_another_table_is_being_read(open_batch: Any, tmp
     assert (window.batch, kept.runs()) == (None, [])
     assert cells(window, 0)[1] == "fog"
     assert window.start.isEnabled()
+
+
+@pytest.fixture
+def budget(qtbot: QtBot) -> BudgetField:
+    field = BudgetField()
+    qtbot.addWidget(field)
+    with qtbot.waitActive(field):
+        field.show()
+        field.activateWindow()
+    return field
+
+
+@pytest.mark.parametrize("x", [12, 30, 60])
+def test_a_budget_is_typed_wherever_the_words_for_none_were_clicked(budget: BudgetField, x: int):
+    line = budget.lineEdit()
+    QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(x, line.height() // 2))
+    QTest.keyClicks(line, "2.5")
+    assert budget.usd == 2.5
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    assert budget.text() == "$ 2.50"
+
+
+def test_a_budget_below_a_cent_is_one(budget: BudgetField):
+    budget.selectAll()
+    QTest.keyClicks(budget.lineEdit(), "0.005")
+    assert budget.usd == 0.005
+    QTest.keyClick(budget.lineEdit(), Qt.Key.Key_Return)
+    assert budget.text() == "$ 0.005"
+    budget.stepBy(1)
+    assert budget.text() == "$ 0.01"
+    budget.stepBy(-1)
+    assert (budget.text(), budget.usd) == ("No limit", None)
+    budget.stepBy(1)
+    assert budget.usd == 0.01
+
+
+def test_of_many_rows_only_those_that_are_seen_are_written_out(qapp: QApplication):
+    class Row(dict[str, Value]):
+        looked_at = 0
+
+        def values(self) -> Any:
+            Row.looked_at += 1
+            return super().values()
+
+    model = ResultsModel()
+    model.show_rows([Row(text=f"words {number}") for number in range(1000)])
+    assert Row.looked_at == 0
+    for _ in range(2):
+        assert model.index(7, 1).data() == "words 7"
+    assert Row.looked_at == 1
+
+
+def test_a_result_is_written_out_once_however_often_it_is_drawn(qapp: QApplication, monkeypatch: pytest.MonkeyPatch):
+    written: list[Value] = []
+    monkeypatch.setattr("app.batch.results_model.to_text", lambda value: written.append(value) or "text")
+    model = ResultsModel()
+    model.show_rows([{}])
+    model.take([RowResult(1, "key", "run", "completed", outputs={"out": {"large": [1]}})])
+    assert [model.index(0, 3).data() for _ in range(5)] == ["text"] * 5
+    assert written == [{"large": [1]}]
+    model.take([RowResult(1, "key", "run", "failed", error="It broke.")])
+    assert model.index(0, 3).data() == "It broke."
