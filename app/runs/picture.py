@@ -47,6 +47,7 @@ class RunPicture(Executions):
         cost_usd: US dollars spent by them; None where a price is unknown.
         error: What failed and why; `remedy`: what to do; `failed_path`: the node.
         questions: What waits for a person, by the path of the node that asks, in the order in which they were asked.
+        at_work: The paths of the nodes that have begun and not ended, in the order in which they began.
         budget: The last budget warning: spent, limit, unit.
         models: Names of the models of this run.
     """
@@ -63,6 +64,7 @@ class RunPicture(Executions):
         self.remedy = ""
         self.failed_path = ""
         self.questions: dict[str, NodeWaiting] = {}
+        self.at_work: dict[str, None] = {}
         self.budget: tuple[float, float, str] | None = None
         self.models: tuple[str, ...] = ()
 
@@ -90,6 +92,7 @@ def _run_started(picture: RunPicture, event: RunStarted) -> None:
 
 def _started(picture: RunPicture, event: NodeStarted) -> None:
     picture.nodes[event.path] = NodePicture(NodeState.RUNNING, inputs=event.inputs, started=event.time)
+    picture.at_work[event.path] = None
 
 
 def _streaming(picture: RunPicture, event: NodeStreaming) -> None:
@@ -104,15 +107,15 @@ def _waiting(picture: RunPicture, event: NodeWaiting) -> None:
 
 def _answered(picture: RunPicture, event: NodeAnswered) -> None:
     picture.nodes[event.path].state = NodeState.RUNNING
-    _no_longer_asked(picture, event.path)
+    picture.questions.pop(event.path, None)
 
 
-def _no_longer_asked(picture: RunPicture, path: str) -> None:
-    """Take back the question of a node, or those in a loop that is over."""
-    for asked in [asked for asked in picture.questions if asked == path or asked.startswith(f"{path}[")]:
-        del picture.questions[asked]
-        if asked != path:
-            picture.nodes[asked].state = NodeState.SKIPPED
+def _stopped_in(picture: RunPicture, *around: str) -> None:
+    """What is still at work inside something that is over was stopped in mid-work, and tells no end of its own."""
+    for path in [path for path in picture.at_work if path.startswith(around)]:
+        picture.nodes[path].state = NodeState.SKIPPED
+        picture.questions.pop(path, None)
+        del picture.at_work[path]
 
 
 def _retrying(picture: RunPicture, event: NodeRetrying) -> None:
@@ -121,7 +124,8 @@ def _retrying(picture: RunPicture, event: NodeRetrying) -> None:
     execution.retries, execution.text, execution.error = event.attempt, "", event.error
     if not event.goes_on:
         execution.tool_calls = ()
-    _no_longer_asked(picture, event.path)
+    picture.questions.pop(event.path, None)
+    _stopped_in(picture, f"{event.path}[")
     _forget(picture, f"{event.path}.")  # a subflow begins anew
 
 
@@ -151,7 +155,9 @@ def _failed(picture: RunPicture, event: NodeFailed) -> None:
 
 
 def _spent(picture: RunPicture, execution: NodePicture, event: NodeCompleted | NodeFailed, *, counts: bool) -> None:
-    _no_longer_asked(picture, event.path)
+    picture.questions.pop(event.path, None)
+    picture.at_work.pop(event.path, None)
+    _stopped_in(picture, f"{event.path}[", f"{event.path}.")
     execution.usage, execution.cost_usd, execution.duration_s = event.usage, event.cost_usd, event.duration_s
     if not counts:  # what a loop spent was spent by the nodes in it
         return
@@ -176,12 +182,13 @@ def _iteration_started(picture: RunPicture, event: LoopIterationStarted) -> None
 
 def _forget(picture: RunPicture, around: str) -> None:
     """Forget what lies inside a loop or a subflow that begins anew."""
-    for told in (picture.nodes, picture.loops, picture.questions):
+    for told in (picture.nodes, picture.loops, picture.questions, picture.at_work):
         for inner in [inner for inner in told if inner.startswith(around)]:
             del told[inner]
 
 
 def _iteration_completed(picture: RunPicture, event: LoopIterationCompleted) -> None:
+    _stopped_in(picture, f"{event.path}[{event.index}].")
     loop = picture.loops[event.path]
     loop.out_of_turn[event.index] = event
     while (following := loop.out_of_turn.pop(len(loop.iterations), None)) is not None:
@@ -213,10 +220,7 @@ def _run_ended(picture: RunPicture, event: RunCompleted | RunFailed | RunCancell
     picture.usage, picture.cost_usd, picture.duration_s = event.usage, event.cost_usd, event.duration_s
     if isinstance(event, RunFailed):
         picture.error, picture.remedy, picture.failed_path = event.error, event.remedy, event.node
-    picture.questions.clear()
-    for execution in picture.nodes.values():  # cancelled in mid-work, a node tells no end of its own
-        if execution.state in {NodeState.RUNNING, NodeState.ASKING}:
-            execution.state = NodeState.SKIPPED
+    _stopped_in(picture, "")
 
 
 _HANDLERS: dict[type[AnyEvent], Any] = {

@@ -1,0 +1,86 @@
+"""What a run's picture says of nodes that are stopped in mid-work while the run goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.runs.executions import NodeState
+from app.runs.picture import RunPicture
+from engine.models.base import Usage
+from engine.runner.events import (
+    AnyEvent,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeCompleted,
+    NodeFailed,
+    NodeStarted,
+    NodeWaiting,
+    RunCancelled,
+)
+
+CHOICES = ("approve", "reject")
+
+
+def told(*events: tuple[type[AnyEvent], Any]) -> RunPicture:
+    picture = RunPicture({})
+    for number, (kind, *values) in enumerate(events):
+        picture.apply(kind("run", number, 0.0, *values))
+    return picture
+
+
+def begun(path: str, node_type: str) -> tuple[Any, ...]:
+    return (NodeStarted, path, node_type, {})
+
+
+def asks(path: str) -> tuple[Any, ...]:
+    return (NodeWaiting, path, "ask", "approval", "Well?", None, CHOICES)
+
+
+AT_WORK_IN_A_SUBFLOW = (
+    begun("part", "subflow"),
+    begun("part.ask", "ask"),
+    asks("part.ask"),
+    begun("part.draft", "llm"),
+)
+AT_WORK_IN_ITEMS = (
+    begun("each", "iterator"),
+    *((LoopIterationStarted, "each", index, 2, "") for index in range(2)),
+    *(begun(f"each[{index}].draft", "llm") for index in range(2)),
+    begun("each[0].ask", "ask"),
+    asks("each[0].ask"),
+)
+
+
+def test_a_question_in_a_subflow_that_failed_is_taken_back_and_nothing_in_it_is_at_work() -> None:
+    picture = told(*AT_WORK_IN_A_SUBFLOW, (NodeFailed, "part", "subflow", "Another node failed.", "", 1.0))
+    assert picture.questions == {}
+    assert picture.nodes["part.ask"].state is picture.nodes["part.draft"].state is NodeState.SKIPPED
+    assert picture.nodes["part"].state is NodeState.FAILED
+
+
+def test_what_an_item_that_failed_was_at_is_over_and_the_other_items_go_on() -> None:
+    figures = ("failed", "No.", None, None, Usage(), 0.0, 0.0)
+    picture = told(*AT_WORK_IN_ITEMS, (LoopIterationCompleted, "each", 0, "in", None, None, *figures))
+    assert picture.questions == {}
+    assert picture.nodes["each[0].ask"].state is picture.nodes["each[0].draft"].state is NodeState.SKIPPED
+    assert picture.nodes["each[1].draft"].state is NodeState.RUNNING
+
+
+def test_a_loop_that_ends_in_mid_iteration_has_nothing_at_work() -> None:
+    """Its time is up, and it gives the last result that it has."""
+    picture = told(
+        begun("loop", "loop"),
+        (LoopIterationStarted, "loop", 0, 3, ""),
+        begun("loop[0].draft", "llm"),
+        begun("after", "llm"),
+        (NodeCompleted, "loop", "loop", {"output": "last"}, Usage(), 0.0, 1.0),
+    )
+    assert picture.nodes["loop[0].draft"].state is NodeState.SKIPPED
+    assert picture.nodes["loop"].state is NodeState.DONE
+    assert picture.nodes["after"].state is NodeState.RUNNING
+
+
+def test_a_run_that_is_stopped_has_nothing_at_work() -> None:
+    picture = told(*AT_WORK_IN_ITEMS, (RunCancelled, "", {}, Usage(), 0.0, 1.0))
+    assert picture.questions == {}
+    assert {execution.state for execution in picture.nodes.values()} == {NodeState.SKIPPED}
