@@ -43,7 +43,7 @@ def find_text_files(folder: Path) -> tuple[TextFile, ...]:
         ToolError: There are more files or bytes than a search reads.
     """
     found: list[TextFile] = []
-    entries = 0
+    entries = total = 0
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         entries += len(folders) + len(files)
@@ -60,17 +60,18 @@ def find_text_files(folder: Path) -> tuple[TextFile, ...]:
             # A name that is no UTF-8 would otherwise carry lone surrogates into the results.
             readable = os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace")
             found.append(TextFile(readable, path, status.st_mtime_ns, status.st_size))
-        _check_limits(folder, found)
+            total += status.st_size
+            _check_limits(folder, found, total)
     return tuple(sorted(found, key=lambda file: file.name))
 
 
-def _check_limits(folder: Path, files: list[TextFile]) -> None:
-    if len(files) > MAX_FILES:
+def _check_limits(folder: Path, found: list[TextFile], total: int) -> None:
+    """Refuse the folder if the file found last, or all of them together, are too much."""
+    if len(found) > MAX_FILES:
         raise _too_much(folder, f"more than {MAX_FILES:,} text files")
-    for file in files:
-        if file.size > MAX_FILE_BYTES:
-            raise _too_much(folder, f"a file of more than {MAX_FILE_BYTES:,} bytes, {shown(file.name)}")
-    if sum(file.size for file in files) > MAX_TOTAL_BYTES:
+    if found[-1].size > MAX_FILE_BYTES:
+        raise _too_much(folder, f"a file of more than {MAX_FILE_BYTES:,} bytes, {shown(found[-1].name)}")
+    if total > MAX_TOTAL_BYTES:
         raise _too_much(folder, f"more than {MAX_TOTAL_BYTES:,} bytes of text")
 
 

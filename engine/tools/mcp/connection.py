@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
     from mcp_types import Tool as OfferedTool
+
+# What goes wrong is told by an error. The SDK logs it too, which without a handler would end up on the console.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 _CONNECT_S: Final = 30.0
 _END_S: Final = 5.0

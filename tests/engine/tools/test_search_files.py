@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,19 @@ async def test_a_folder_that_holds_too_much_says_what(
     with pytest.raises(ToolError, match=says) as caught:
         await search("x", folder)
     assert "smaller folder" in caught.value.remedy
+
+
+def test_many_folders_cost_no_more_for_the_files_beside_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{number}.md" for number in range(500)]
+    for name in names:
+        (tmp_path / name).touch()
+    walked = [(str(tmp_path), [], names), *((str(tmp_path / f"folder-{number}"), [], []) for number in range(40_000))]
+    monkeypatch.setattr(text_files.os, "walk", lambda _folder: walked)
+    started = time.thread_time()
+
+    assert len(text_files.find_text_files(tmp_path)) == 500
+
+    assert time.thread_time() - started < 1
 
 
 async def test_a_folder_of_too_many_passages_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

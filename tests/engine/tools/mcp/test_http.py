@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -85,6 +86,9 @@ class Raw(BaseHTTPRequestHandler):
             self.send_header("content-length", "4")
             self.end_headers()
             self.wfile.write(b"\x1f\x8b\x08\x00")
+        elif self.behaviour == "rubbish":
+            self.head(1)
+            self.wfile.write(b"{")
         elif self.behaviour == "broken":
             self.send_response(500)
             self.send_header("content-length", "0")
@@ -142,11 +146,17 @@ def raw() -> Iterator[McpServer]:
         ("flood", "it sent a message of more than 8,000,000 bytes"),
         ("squeezed", "it sent a compressed answer"),
         ("broken", 'The MCP server "sample"'),
+        ("rubbish", 'The MCP server "sample" refused the call of "work"'),
     ],
 )
 async def test_a_server_that_misbehaves_is_an_error_that_says_how(
-    raw: McpServer, behaviour: str, message: str, monkeypatch: pytest.MonkeyPatch
+    raw: McpServer,
+    behaviour: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])  # as in a program that sets up no logging
     monkeypatch.setenv("MCP_TOKEN", "s3cret-token")
     monkeypatch.setattr(Raw, "behaviour", behaviour)
     (tool,) = served_tools("sample", raw, await ask_server("sample", raw))
@@ -158,6 +168,7 @@ async def test_a_server_that_misbehaves_is_an_error_that_says_how(
         monkeypatch.setattr(Raw, "behaviour", "")
         assert await call(tool, given) == "done"
     assert set(Raw.headers_seen) == {"Bearer s3cret-token"}
+    assert capsys.readouterr().err == ""
 
 
 async def test_an_address_where_nobody_listens_is_an_error() -> None:
