@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMessageBox
 from app.window.choosers import ask
 from app.window.document import Document
 from app.window.history import KEPT
+from app.window.run_facts import is_at_work
 from app.window.runs import ask_about_runs
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Closing(QObject):
             documents.close(document)
 
         def leave() -> None:
-            self._put_aside([document])
+            self._leave([document])
             documents.close(document)
 
         ask_about_runs(self._window, [document], stop, leave, wait=self._waits(document))
@@ -69,6 +70,17 @@ class Closing(QObject):
                 self._window.finished.emit()
 
         session.run_ended.connect(end)
+        session.run_updated.connect(lambda _touched: self._wait_for_nobody(document))
+
+    def _wait_for_nobody(self, document: Document) -> None:
+        """A run in the background that has come to a question waits in the history, or ends where it is not kept."""
+        run, picture = document.session.run, document.session.picture
+        if run is None or picture is None or not picture.questions or is_at_work(picture):
+            return
+        if self._waits(document):
+            run.put_aside()
+        else:
+            run.cancel()
 
     def may_close(self) -> bool:
         """Whether the window may close now; false where a question is open, whose answer then closes it."""
@@ -155,7 +167,7 @@ class Closing(QObject):
             self._close_now()
 
         def leave() -> None:
-            self._put_aside(running)
+            self._leave(running)
             self._close_now()
 
         ask_about_runs(self._window, running, stop, leave, wait=all(map(self._waits, running)))
@@ -167,11 +179,17 @@ class Closing(QObject):
         is_kept = self._window.history.access.store is not None and not document.bars.text(KEPT)
         return is_kept and picture is not None and bool(picture.questions)
 
-    def _put_aside(self, documents: list[Document]) -> None:
-        """Let go of the runs that wait for the person: nobody is there to answer them."""
+    def _leave(self, documents: list[Document]) -> None:
+        """Put aside the runs that wait for the person, and let the others go on to their ends, also where they paused.
+
+        Nobody will be there to answer the ones and to resume the others.
+        """
         for document in documents:
-            if document.session.run is not None and self._waits(document):
-                document.session.run.put_aside()
+            run = document.session.run
+            if run is not None and self._waits(document):
+                run.put_aside()
+            elif run is not None:
+                run.resume()
 
     def _forget_question(self) -> None:
         self._question = None

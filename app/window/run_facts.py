@@ -110,6 +110,16 @@ def _state(picture: RunPicture, workflow: Workflow) -> str:
     return f"{word}: {name}{more}{turn}"
 
 
+def is_at_work(picture: RunPicture) -> bool:
+    """Whether any node is at work, other than those in which a question stands."""
+    return any(
+        node.state is NodeState.RUNNING
+        and path not in picture.loops
+        and not any(asked.startswith(f"{path}.") for asked in picture.questions)
+        for path, node in picture.nodes.items()
+    )
+
+
 def question_line(picture: RunPicture, workflow: Workflow) -> str:
     """Who waits for the person, in a line; empty where nobody does."""
     if not picture.questions:

@@ -20,7 +20,7 @@ from engine.store import RunStatus, Store
 from engine.values import Value
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.kept import run_kept
-from tests.app.window.conftest import Script, answer, ended, question
+from tests.app.window.conftest import Script, answer, drafted, ended, question
 from tests.app.window.conftest import press as press_in
 
 LEFT = Qt.MouseButton.LeftButton
@@ -181,6 +181,21 @@ def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_da
     press(card, "Approve")
     assert outputs(shown, qtbot) == {"approved": "A note.", "comment": ""}
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
+
+
+def test_a_run_in_the_background_that_comes_to_a_question_waits_in_the_history(
+    make_window: MakeWindow, store: Store, qtbot: QtBot
+) -> None:
+    window = make_window()
+    document = window.documents.open_copy(drafted())
+    window.runs.step_node(document)
+    qtbot.waitUntil(lambda: document.session.picture.node("text").state is NodeState.DONE)
+    run_id = document.session.run_id
+    window.closing.close_document(document)
+    answer(window, "Let it finish")
+
+    qtbot.waitUntil(lambda: window.closing.background == [])
+    assert store.find(run_id).status is RunStatus.WAITING
 
 
 def test_the_window_itself_closes_and_leaves_a_run_that_waits(

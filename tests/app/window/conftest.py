@@ -160,6 +160,19 @@ def small(**config: Any) -> Workflow:
     return flow.build()
 
 
+def drafted() -> Workflow:
+    """A model writes what a person is then asked about."""
+    flow = Builder("To approve")
+    text = flow.add("input", id="text", default="A note.")
+    draft = flow.add("llm", id="draft", prompt="Write: {{input}}")
+    ask = flow.add("approval", id="ask", title="Approve", config={"message": "Shall it go out?"})
+    out = flow.add("output", id="out")
+    flow.connect(text["value"], draft["input"])
+    flow.connect(draft["output"], ask["input"])
+    flow.connect(ask["approved"], out["value"])
+    return flow.build()
+
+
 def question(window: QWidget) -> QMessageBox:
     """The question that is open over a window."""
     boxes = [box for box in window.findChildren(QMessageBox) if box.isVisible()]

@@ -18,7 +18,7 @@ from app.window.main_window import MainWindow
 from engine.document import files
 from engine.document.files import load
 from engine.document.operations import SetDescription
-from tests.app.window.conftest import Answers, Script, answer, open_file, press, question, saved
+from tests.app.window.conftest import Answers, Script, answer, drafted, open_file, press, question, saved
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -111,6 +111,30 @@ def test_the_window_is_gone_while_a_run_goes_on_and_then_the_program_ends(
         assert window.closing.background == [self_refine]
 
     assert window.notifier.told.startswith("“Self-Refine” is done")
+
+
+def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_gone(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    document = window.documents.open_copy(drafted())
+    window.runs.step_node(document)
+    qtbot.waitUntil(lambda: document.session.picture.node("text").state is NodeState.DONE)
+
+    with qtbot.waitSignal(window.finished, timeout=5000):
+        window.close()
+        answer(window, "Let it finish")
+
+
+def test_a_run_that_was_paused_goes_on_in_the_background(
+    window: MainWindow, self_refine: Document, qtbot: QtBot
+) -> None:
+    window.runs.step_node(self_refine)
+    qtbot.waitUntil(lambda: self_refine.session.picture.status == "paused")
+
+    with qtbot.waitSignal(self_refine.session.run_ended, timeout=5000):
+        window.closing.close_document(self_refine)
+        answer(window, "Let it finish")
+    assert self_refine.session.picture.status == "completed"
 
 
 def test_unsaved_work_and_a_run_are_two_questions_and_the_second_can_still_be_cancelled(
