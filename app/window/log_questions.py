@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.inspector.editors.texts import exact_text
 from app.inspector.long_text import LongText
 from app.runs.executions import node_of
 from app.session import Session
@@ -169,11 +170,10 @@ class QuestionCard(QFrame):
 
     def _left_value(self) -> Value:
         if not self._is_approval:
-            return self.answer.toPlainText() or self.asked.value
+            return exact_text(self.answer) or self.asked.value
         if not self._is_edited or not self.value.document().isModified():
             return self.asked.value
-        # Exactly what stands there: `toPlainText` would make plain spaces of those that do not break.
-        text = self.value.document().toRawText().replace("\u2029", "\n")
+        text = exact_text(self.value)
         if self.asked.value is None or isinstance(self.asked.value, str):
             return text
         return convert(text, PortType.JSON)

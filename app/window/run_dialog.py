@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.inspector.editors.texts import exact_text
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
@@ -165,13 +166,16 @@ class InputField(QWidget):
         if isinstance(editor, QComboBox):
             return bool(editor.currentData())
         assert isinstance(editor, QLineEdit | QPlainTextEdit)
-        text = editor.text() if isinstance(editor, QLineEdit) else editor.toPlainText()
+        text = editor.text() if isinstance(editor, QLineEdit) else exact_text(editor)
         if not text.strip() and (self.declared.default is None or self.declared.type is not PortType.TEXT):
             raise ConversionError("A value is needed here.")
         return convert(text, self.declared.type)
 
     def check(self) -> bool:
         """Say beside the field what is wrong with it; true where nothing is."""
+        if self.is_reading:
+            self._say("The file is still being read.")
+            return False
         try:
             self.value()
         except ConversionError as error:

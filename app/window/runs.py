@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.bridge import EngineThread, LiveRun
 from app.history.store_access import StoreAccess
+from app.session import Session
 from app.settings.preferences import Preferences
 from app.window.choosers import Asker, ask
 from app.window.consent import Consent, structure_now
@@ -68,7 +69,7 @@ class Runs(QObject):
     def _run(self, document: Document, then: Callable[[], object], *, paused: bool) -> None:
         if not self._may_start(document):
             return
-        values = known_values(declared_inputs(document.session.workflow), document.session.last_inputs)
+        values = known_values(declared_inputs(document.session.workflow), _given_last(document.session))
         if values is None or (_runs_code(document) and not document.may_run_code):
             self._ask(document, then, paused=paused)
         else:
@@ -83,7 +84,7 @@ class Runs(QObject):
         session = document.session
         dialog = RunDialog(
             declared_inputs(session.workflow),
-            session.last_inputs,
+            _given_last(session),
             session.path.parent if session.path is not None else None,
             self._asker,
             may_use_folder=document.may_use_folder,
@@ -194,6 +195,13 @@ class Runs(QObject):
 
 def _runs_code(document: Document) -> bool:
     return needs_in(structure_now(document.session)).code
+
+
+def _given_last(session: Session) -> dict[str, Value]:
+    """The values of the last run, without those that were only what the document had for them then."""
+    ran = session.run_workflow
+    had = {item.name: item.default for item in declared_inputs(ran)} if ran is not None else {}
+    return {name: value for name, value in session.last_inputs.items() if value != had.get(name)}
 
 
 def ask_about_runs(

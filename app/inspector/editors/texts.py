@@ -54,8 +54,8 @@ class GrowingEdit(QPlainTextEdit):
         self.textChanged.connect(self._changed)
 
     def text(self) -> str:
-        """The text, exactly: unlike `toPlainText`, it keeps spaces that do not break."""
-        return self.document().toRawText().replace(_PARAGRAPH, "\n")
+        """The text, exactly."""
+        return exact_text(self)
 
     def set_text(self, text: str) -> None:
         """Show a text; only what differs is replaced, so that cursor and view stay where they are."""
@@ -174,6 +174,11 @@ class TextEditor(Editor):
 
     def _typed(self, text: str) -> None:
         self._tell(None if self.field.nullable and not text else text)
+
+
+def exact_text(edit: QPlainTextEdit) -> str:
+    """What stands in a field, exactly: unlike `toPlainText`, it keeps spaces that do not break."""
+    return edit.document().toRawText().replace(_PARAGRAPH, "\n")
 
 
 def _difference(old: str, new: str) -> tuple[int, int, int]:

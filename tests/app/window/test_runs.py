@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.runs.executions import NodeState
 from app.settings.preferences import Preferences
+from app.window import run_dialog
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from app.window.run_dialog import RunDialog
@@ -463,6 +465,61 @@ def test_a_form_for_a_workflow_without_inputs_says_so(window: MainWindow, tmp_pa
     QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
 
     assert form(window).fields == []
+
+
+def test_a_sample_that_was_changed_since_it_ran_runs_as_it_is_now(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = open_flow(window, tmp_path, small())
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    QTest.mouseClick(form(window).run, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: document.session.picture is not None)
+    ended(document, qtbot)
+    assert document.session.picture.node("text").outputs == {"value": "the sea"}
+
+    document.session.do(SetConfig("text", ("default",), "the moon"))
+    window.runs.run(document)
+    ended(document, qtbot)
+    assert document.session.picture.node("text").outputs == {"value": "the moon"}
+
+
+def test_spaces_that_do_not_break_reach_the_run(window: MainWindow, tmp_path: Path) -> None:
+    open_flow(window, tmp_path, needy())
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    field = form(window).fields[0]
+
+    field.editor.setPlainText("10\u00a0000\u00a0€\nand more")
+
+    assert field.value() == "10\u00a0000\u00a0€\nand more"
+
+
+def test_nothing_runs_while_a_file_is_still_being_read_for_it(
+    window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = threading.Event()
+
+    def slow(_path: Path) -> tuple[str, str]:
+        assert may_go_on.wait(5)
+        return "from the file", ""
+
+    monkeypatch.setattr(run_dialog, "_text_of", slow)
+    document = open_flow(window, tmp_path, needy())
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    dialog = form(window)
+    dialog.fields[0].editor.setPlainText("typed before")
+    answers.to_read = tmp_path / "sea.txt"
+    QTest.mouseClick(dialog.fields[0].from_file, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+
+    assert dialog.isVisible()
+    assert dialog.fields[0].fault.text() == "The file is still being read."
+    may_go_on.set()
+    qtbot.waitUntil(lambda: not dialog.fields[0].is_reading)
+    assert dialog.fields[0].fault.text() == ""
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: document.session.picture is not None)
+    ended(document, qtbot)
+    assert document.session.picture.outputs == {"out": "from the file"}
 
 
 def test_a_last_value_that_no_longer_fits_is_asked_for_again(window: MainWindow, tmp_path: Path) -> None:
