@@ -96,7 +96,11 @@ def guard_against_faults(window: MainWindow) -> FaultGuard:
 
     def tell(sentence: str, details: str) -> None:
         window.keep_everything()
-        FaultDialog(sentence, details, window).show()
+        there = next((dialog for dialog in window.findChildren(FaultDialog) if dialog.isVisible()), None)
+        if there is None:
+            FaultDialog(sentence, details, window).show()
+        else:  # a fault of something that is done again and again must not fill the screen
+            there.add(details)
 
     guard.told.connect(tell)
     guard.install()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewIt
 from app.inspector.names import Name
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
+from app.theme.widgets import plain_tool_tip
 
 _NAME_ROLE = Qt.ItemDataRole.UserRole
 _MOST_ROWS = 7
@@ -61,7 +62,7 @@ class Completions(QListView):
             item = QStandardItem(name.text)
             item.setData(name, _NAME_ROLE)
             item.setData(name.help, Qt.ItemDataRole.AccessibleDescriptionRole)
-            item.setToolTip(name.help)
+            item.setToolTip(plain_tool_tip(name.help))
             self._model.appendRow(item)
         self.setCurrentIndex(self._model.index(0, 0))
         self.ensurePolished()  # before, a row is as high as letters of another font

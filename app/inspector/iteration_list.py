@@ -10,6 +10,7 @@ from app.inspector.editors.base import name_widget
 from app.inspector.result_parts import first_words, iteration_line
 from app.runs.executions import LoopPicture
 from app.theme.tokens import UNIT
+from app.theme.widgets import plain_tool_tip
 
 _MOST_ROWS = 8
 
@@ -62,7 +63,7 @@ class IterationList(QListView):
             line = iteration_line(iteration, is_returned=iteration.index == loop.returned)
             item = self._model.item(iteration.index) or QStandardItem()
             item.setText(line)
-            item.setToolTip(first_words(iteration.reason or iteration.result))
+            item.setToolTip(plain_tool_tip(first_words(iteration.reason or iteration.result)))
             if item.row() < 0:
                 self._model.appendRow(item)
 

@@ -55,6 +55,11 @@ class FaultDialog(QDialog):
         column.addLayout(row)
         self.setMinimumWidth(120 * UNIT)
 
+    def add(self, details: str) -> None:
+        """Show the details of another fault too, unless they are there already."""
+        if details.rstrip() not in self.details.toPlainText():
+            self.details.appendPlainText(details)
+
 
 class FaultGuard(QObject):
     """Catches what nobody caught, in the window's thread and in others, while the program runs.

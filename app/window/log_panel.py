@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListView, QPushBu
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
+from app.theme.widgets import plain_tool_tip
 from app.window.log_lines import MOST_LINES, LogLine, LogWriter, titles_of
 from app.window.log_questions import Questions
 from engine.runner.events import AnyEvent
@@ -60,7 +61,7 @@ class LogModel(QAbstractListModel):
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:  # noqa: D102
         line = self.lines[index.row()]
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole}:
-            return line.written
+            return line.written if role == Qt.ItemDataRole.DisplayRole else plain_tool_tip(line.written)
         if role == NODE_ROLE:
             return line.node
         if role == Qt.ItemDataRole.AccessibleTextRole:

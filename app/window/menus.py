@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMainWindow, QMenu
 
+from app.theme.widgets import plain_tool_tip
 from app.window.actions import MENUS, SLOT
 
 
@@ -69,5 +70,5 @@ class Menus:
         for file in files:
             # A name may hold an ampersand, which a menu would read as a mark.
             action = self.recent.addAction(file.name.replace("&", "&&"))
-            action.setToolTip(str(file))
+            action.setToolTip(plain_tool_tip(str(file)))
             action.triggered.connect(lambda _checked=False, file=file: self._open_recent(file))

@@ -9,6 +9,7 @@ from PySide6.QtGui import QIcon, QMouseEvent
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
 from app.theme.style import icon, style
+from app.theme.widgets import plain_tool_tip
 from app.window.document import Document
 
 _NARROWEST: Final = 112
@@ -108,7 +109,7 @@ class Tabs(QTabWidget):
         where = str(session.path) if session.path is not None else "Not saved yet"
         if session.is_past:
             where = "A run of the history, as it ran"
-        self.setTabToolTip(place, f"{where}{' (changed)' if session.is_modified else ''}")
+        self.setTabToolTip(place, plain_tool_tip(f"{where}{' (changed)' if session.is_modified else ''}"))
         past = icon("mdi6.history", style().theme.dim) if session.is_past else QIcon()
         self.setTabIcon(place, icon("mdi6.play", style().theme.accent) if session.run is not None else past)
 

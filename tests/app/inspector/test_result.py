@@ -18,6 +18,7 @@ from app.inspector.result_page import NO_RUN
 from app.inspector.result_parts import first_words, iteration_line
 from app.inspector.words import cost_words, state_words, usage_words, value_text
 from app.runs.executions import NodePicture, NodeState
+from app.theme.widgets import plain_tool_tip
 from engine.document.builder import Builder
 from engine.document.node_operations import SetConfig, SetEnabled
 from engine.models.base import Usage
@@ -114,6 +115,9 @@ def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
     assert " · returned · " in result.iterations.lines[2]
     assert "Gave: iterations" not in texts(bench), "the list has them"
     assert texts(bench)["Gave: output"] == "three"
+    tip = result.iterations.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    first = bench.session.picture.loop("loop").iterations[0]
+    assert tip == plain_tool_tip(first_words(first.reason or first.result)), "what a model says is never markup"
     place = result.iterations.visualRect(result.iterations.model().index(1, 0)).center()
     QTest.mouseClick(result.iterations.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert bench.session.chosen == {"loop": 1}

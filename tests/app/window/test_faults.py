@@ -115,6 +115,13 @@ def test_unsaved_work_is_kept_at_once_when_something_goes_wrong(
 
     (dialog,) = window.findChildren(FaultDialog)
     assert dialog.isVisible()
+    other = raised(ZeroDivisionError("by zero"))
+    for fault in (error, other, error, other):
+        with qtbot.waitSignal(guard.told):
+            guard.catch(type(fault), fault, fault.__traceback__)
+    assert window.findChildren(FaultDialog) == [dialog], "one that comes again and again covers nothing"
+    assert dialog.details.toPlainText().count("ValueError: odd") == 1
+    assert dialog.details.toPlainText().count("ZeroDivisionError: by zero") == 1
     assert "new" in self_refine.session.workflow.description
     dialog.close()
     guard.uninstall()

@@ -140,6 +140,13 @@ def test_recent_files_are_offered_in_menu_and_start_page_and_forgotten_when_gone
     assert not window.menus.recent.isEnabled()
 
 
+def test_the_name_of_a_file_is_no_markup(window: MainWindow, tmp_path: Path) -> None:
+    open_file(window, saved(tmp_path, "<b>one<.loop.json"))
+
+    for tip in (window.tabs.tabToolTip(0), window.menus.recent.actions()[0].toolTip()):
+        assert "&lt;b&gt;one&lt;" in tip
+
+
 class SlowDisk:
     """Files are read only when it lets them be."""
 

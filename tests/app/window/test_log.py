@@ -202,6 +202,14 @@ def test_the_lines_of_one_node_can_be_shown_alone(make_session: MakeSession, qtb
     assert [line.partition("  ")[2] for line in shown] == ["line 1", "line 4", "line 7"]
 
 
+def test_what_a_model_says_is_no_markup_in_the_tool_tip_of_a_line(make_session: MakeSession, qtbot: QtBot) -> None:
+    log = panel(make_session, qtbot)
+    log.show_lines([LogLine(0.0, "draft", "info", "<b>bold</b> <img src='x'>")])
+
+    tip = log.shown.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    assert "&lt;b&gt;bold&lt;/b&gt; &lt;img src=" in tip
+
+
 def test_lines_are_copied_by_key_and_by_button(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
     log.show_lines(many(3))
