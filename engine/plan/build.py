@@ -65,11 +65,20 @@ def build(
 
 def _models(structure: Structure) -> Iterator[ModelChoice]:
     for node in structure.resolution.nodes.values():
-        choice = node.spec.model(node.config) if node.node.enabled else None
+        if not _may_run(structure, node.id):
+            continue
+        choice = node.spec.model(node.config)
         if choice is not None:
             yield choice
-        if node.id in structure.parts and node.node.enabled:
+        if node.id in structure.parts:
             yield from _models(structure.parts[node.id])
+
+
+def _may_run(structure: Structure, node: str | None) -> bool:
+    """Whether neither a node nor a loop or iterator around it is switched off."""
+    while node is not None and structure.workflow.node(node).enabled:
+        node = structure.parent.get(node)
+    return node is None
 
 
 def _parameters(structure: Structure) -> dict[str, InputConfig]:

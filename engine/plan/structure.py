@@ -203,22 +203,31 @@ def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     is_wired = any(link.target_port == "feedback" for link in structure.links_to.get(body.exit, ()))
     own = [node for node in structure.order if structure.parent.get(node) == body.loop]
     ends = [node for node in own if node in body.side_branches and node not in structure.links_from]
-    hanging: dict[str, None] = {}
+    ends_of: dict[tuple[str, str], list[str]] = {}
     for node in own:
         resolved = structure.resolution.nodes.get(node)
         branches = [] if resolved is None else [port.name for port in resolved.outputs.values() if port.branch]
         for branch in branches:
             starts = {link.target for link in structure.links_from.get(node, ()) if link.source_port == branch}
             reached = _reachable(starts, body.nodes, structure)
-            on_branch = [end for end in ends if end in reached]
-            hanging.update(dict.fromkeys(on_branch))
-            if len(on_branch) > 1 and not is_wired:
-                yield Problem(
-                    "two-feedback-ends",
-                    f'The branch "{branch}" of "{node}" ends in several nodes that lead nowhere: '
-                    f"{', '.join(on_branch)}; the next iteration can start from one.",
-                    f'Lead the right one to the port "feedback" of the exit "{body.exit}".',
-                    node=node,
-                    port=branch,
-                )
+            ends_of[node, branch] = [end for end in ends if end in reached]
+    for (node, branch), there in ends_of.items():
+        together = [end for end in there if any(end != other and not _apart(end, other, ends_of) for other in there)]
+        if together and not is_wired:
+            yield Problem(
+                "two-feedback-ends",
+                f'The branch "{branch}" of "{node}" ends in several nodes that lead nowhere: '
+                f"{', '.join(together)}; the next iteration can start from one.",
+                f'Lead the right one to the port "feedback" of the exit "{body.exit}".',
+                node=node,
+                port=branch,
+            )
+    hanging = {end for there in ends_of.values() for end in there}
     structure.feedback_ends[body.loop] = tuple(end for end in ends if end in hanging)
+
+
+def _apart(one: str, other: str, ends_of: dict[tuple[str, str], list[str]]) -> bool:
+    """Whether some node chooses between two ends: each lies on a branch of it that does not lead to the other."""
+    of_one = {place for place, there in ends_of.items() if one in there and other not in there}
+    of_other = {place for place, there in ends_of.items() if other in there and one not in there}
+    return any(node == chooser for node, _ in of_one for chooser, _ in of_other)

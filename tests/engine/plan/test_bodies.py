@@ -207,3 +207,19 @@ def test_two_ends_on_a_branch_are_no_problem_where_the_feedback_is_wired() -> No
 
     assert "two-feedback-ends" in codes(document(nodes, *JUDGED, *both))
     assert "two-feedback-ends" not in codes(document(nodes, *JUDGED, *both, "a.output -> exit.feedback"))
+
+
+def test_two_ends_between_which_a_further_router_chooses_are_no_problem() -> None:
+    nodes = looped(None, None, check=ROUTER, again=ROUTER, x=STEP, y=STEP, z=STEP)
+    edges = (*JUDGED, "check.continue -> again.input", "again.done -> x.input", "again.continue -> y.input")
+
+    structure = analyse(document(nodes, *edges))
+
+    assert [problem.code for problem in structure.problems if problem.node != "z"] == []
+    assert structure.feedback_ends == {"loop": ("x", "y")}
+    (problem,) = [
+        problem
+        for problem in validate(document(nodes, *edges, "again.continue -> z.input"))
+        if problem.code == "two-feedback-ends" and problem.node == "again"
+    ]
+    assert "nowhere: y, z;" in problem.message

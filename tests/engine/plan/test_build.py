@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine import Workflow
+from engine.document import SetEnabled
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.build import build
@@ -225,6 +226,16 @@ def test_models_and_parameters_are_listed_once() -> None:
     )
     assert list(plan.parameters) == ["topic", "other"]
     assert node(plan.graph, "out").result_name == "answer"
+
+
+def test_models_are_listed_of_what_may_run_alone() -> None:
+    nodes = looped({"judge": {"model": "openai/judge", "criteria": "?"}, "exit_condition": "judge"})
+    nodes |= {"a": ("llm", {"model": "openai/a"}), "b": ("llm", {"model": "openai/b"})}
+    workflow = document(nodes, *LOOPED, "exit.output -> b.input")
+
+    assert {choice.name for choice in build(workflow).models} == {"openai/judge", "openai/a", "openai/b"}
+    off, _ = SetEnabled("loop", False).apply(workflow)
+    assert [choice.name for choice in build(off).models] == ["openai/b"]
 
 
 def test_a_node_has_the_title_that_people_gave_it_else_its_id() -> None:
