@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -29,6 +29,9 @@ DRAIN_MS: Final = 16
 BATCH: Final = 500
 """The most events taken up at once, so that a flood of them never holds the window up."""
 
+ENDS_WITHIN_S: Final = 10.0
+"""How long the end of the program waits for what is under way, in seconds, before it gives it up."""
+
 
 class EngineThread(QObject):
     """The thread in which everything of the engine runs, from start-up to the end of the program.
@@ -43,6 +46,8 @@ class EngineThread(QObject):
         super().__init__(parent)
         self.models = Models()
         self._loop = asyncio.new_event_loop()
+        self._pool = ThreadPoolExecutor(thread_name_prefix="loopwright tool")
+        self._loop.set_default_executor(self._pool)
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopwright engine", daemon=True)
         self._thread.start()
         # Queued also where the work was done before anyone waited for it: nobody is called back before `ask` returns.
@@ -83,13 +88,21 @@ class EngineThread(QObject):
         self._loop.call_soon_threadsafe(work)
 
     def stop(self) -> None:
-        """Cancel what is under way, give models back and end the thread."""
+        """Cancel what is under way, give models back and end the thread.
+
+        What takes no notice, such as a tool that waits for a disk, is given up: the history is still to be closed.
+        """
         if self._loop.is_closed():
             return
-        self.submit(_wind_up(self.models)).result(timeout=10)
+        with contextlib.suppress(TimeoutError):
+            self.submit(_wind_up(self.models)).result(ENDS_WITHIN_S)
+        at_work = threading.Thread(target=self._pool.shutdown, name="loopwright tools end", daemon=True)
+        at_work.start()
+        at_work.join(ENDS_WITHIN_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=10)
-        self._loop.close()
+        self._thread.join(ENDS_WITHIN_S)
+        if not self._thread.is_alive():
+            self._loop.close()
 
 
 async def _wind_up(models: Models) -> None:
@@ -98,7 +111,6 @@ async def _wind_up(models: Models) -> None:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
     await models.close()
-    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 class LiveRun(QObject):
