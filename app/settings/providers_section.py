@@ -171,7 +171,11 @@ class ProvidersSection(QWidget):
         assert row is not None
         self.remove_key.setEnabled(False)
         removing = asyncio.to_thread(self._engine.models.keys.delete, row.name)
-        send(self, self._engine, removing, lambda _: self.refresh(), self._failed)
+        send(self, self._engine, removing, lambda _: self.refresh(), self._not_removed)
+
+    def _not_removed(self, error: EngineError) -> None:
+        self._show_chosen()
+        self._failed(error)
 
     def _model_edited(self) -> None:
         self.trial.forget()

@@ -18,6 +18,7 @@ from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
+from engine.models.catalogue import Models
 from engine.models.keys import Keys, KeyStoreError
 from engine.models.providers import origin_of
 
@@ -101,10 +102,15 @@ class ServerForm(QWidget):
         return None if server is None else self._try(server, self.key.text())
 
     async def _try(self, server: OwnServer, key: str) -> Trial:
-        models = self._engine.models
-        if key:
-            await asyncio.to_thread(models.keys.set, _place(server), key, session_only=True)
-        return await try_model(models, server.model, server.address)
+        if not key:
+            return await try_model(self._engine.models, server.model, server.address)
+        keys = Keys()  # of its own: one that is only tried must not come before one that is kept
+        keys.set(_place(server), key, session_only=True)
+        models = Models(keys)
+        try:
+            return await try_model(models, server.model, server.address)
+        finally:
+            await models.close()
 
     def _add(self) -> None:
         server = self._server()

@@ -193,6 +193,7 @@ def test_a_keyring_that_cannot_forget_is_said_in_a_sentence(
     qtbot.mouseClick(dialog.providers.remove_key, LEFT)
     qtbot.waitUntil(lambda: "no keyring that could delete" in dialog.providers.words.text())
 
+    assert dialog.providers.remove_key.isEnabled(), "it may be tried again"
     assert CANARY not in _shown(dialog)
 
 

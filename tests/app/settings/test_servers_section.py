@@ -15,6 +15,8 @@ from app.settings.choices import OwnServer
 from app.settings.dialog import SettingsDialog
 from app.settings.preferences import Preferences
 from app.settings.servers_section import ServersSection
+from app.settings.trial import Trial
+from engine.models.catalogue import Models
 from tests.app.settings.conftest import CANARY
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.server import WireServer
@@ -188,3 +190,24 @@ def test_a_kept_server_is_tried_at_its_address(
 
     assert section.trial.result.text().startswith("✗ ")
     assert "key" in section.trial.result.text()
+
+
+def test_a_key_that_was_only_tried_does_not_take_the_place_of_the_one_that_is_kept(
+    section: ServersSection, engine_thread: EngineThread, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = engine_thread.models.keys
+    kept.set("host:localhost:8080", "the-good-one")
+    tried: list[str | None] = []
+
+    async def watched(models: Models, _name: str, _address: str) -> Trial:
+        tried.append(models.keys.get_for_host("localhost:8080"))
+        return Trial(0.1, "ready")
+
+    monkeypatch.setattr("app.settings.server_form.try_model", watched)
+    for key, is_one in (("a-wrong-one", True), ("", False)):
+        _fill(section, "http://localhost:8080/v1", "mine", key)
+        section.form.trial.button.click()
+        qtbot.waitUntil(lambda: not section.form.trial.is_running)
+        assert section.form.trial.result.text() == "✓ Answered in 0.1 s: ready"
+        assert tried.pop() == (key if is_one else "the-good-one")
+    assert kept.get_for_host("localhost:8080") == "the-good-one"
