@@ -142,6 +142,9 @@ def _wire(edge: dict[str, Any]) -> _Wire:
 
 def _cards(nodes: Iterable[object], wires: Iterable[_Wire], report: Report) -> dict[str, Card]:
     cards: dict[str, Card] = {}
+    used: dict[str, list[str]] = {}
+    for wire in wires:
+        used.setdefault(wire.source, []).append(wire.source_handle)
     for number, entry in enumerate(nodes):
         node = as_object(entry)
         card_id = as_text(node.get("id"))
@@ -157,8 +160,7 @@ def _cards(nodes: Iterable[object], wires: Iterable[_Wire], report: Report) -> d
         title = as_text(fields.take("label", "title"))
         if title:
             report.carried(f"card {card_id}, label", "The title.")
-        used = tuple(wire.source_handle for wire in wires if wire.source == card_id)
-        cards[card_id] = Card(card_id, kind, title, fields, used)
+        cards[card_id] = Card(card_id, kind, title, fields, tuple(used.get(card_id, ())))
     return cards
 
 

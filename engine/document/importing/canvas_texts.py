@@ -49,10 +49,13 @@ def adapt_texts(
         for card_id, card in cards.items()
         if card.kind == "input"
     }
+    arriving: dict[str, list[tuple[str, str]]] = {}
+    for source, target, handle in wires:
+        arriving.setdefault(target, []).append((source, handle))
     for card_id, card in cards.items():
         node_type = CONVERTERS[card.kind][0] if card.kind in CONVERTERS else ""
-        sources = [source for source, target, _ in wires if target == card_id]
-        handles = {port_name(handle) for _, target, handle in wires if target == card_id and handle}
+        sources = [source for source, _ in arriving.get(card_id, ())]
+        handles = {port_name(handle) for _, handle in arriving.get(card_id, ()) if handle}
         names = _Names(card, ids, inputs, sources, handles | {"input"}, draft, report)
         for field in TEXTS.get(node_type, ()):
             config = draft.config(ids[card_id])

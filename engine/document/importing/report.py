@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +14,7 @@ from engine.document.model import Workflow
 from engine.document.wording import one_line, shown
 
 _WIDTH: Final = 400
+_PART: Final = re.compile(r" |, ")
 
 
 class Fate(StrEnum):
@@ -46,6 +48,10 @@ class Report:
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
+        self._told: dict[str, int] = {}
+        """Each place that a line is about, and the last such line."""
+        self._around: set[str] = set()
+        """What such a place lies in: `step a` of `step a, loop`."""
 
     def carried(self, place: str, message: str) -> None:
         """Something means the same here."""
@@ -72,8 +78,9 @@ class Report:
             fields: Its members.
             joint: What stands between the place and the name of a member.
         """
-        told = {entry.place: number for number, entry in enumerate(self._entries)}
+        told = self._told
         before = f"{place}{joint}" if place else ""
+        renamed: list[tuple[str, str]] = []
         for name, known_as in fields.used.items():
             here, as_known = (one_line(f"{before}{shown(key, 60)}", _WIDTH) for key in (name, known_as))
             if here not in told and as_known in told and known_as in fields.used:
@@ -81,8 +88,11 @@ class Report:
             elif here not in told and as_known in told:
                 at = told[as_known]
                 self._entries[at] = replace(self._entries[at], place=here)
-            elif not any(known == here or known.startswith((f"{here} ", f"{here}, ")) for known in told):
+                renamed.append((as_known, here))
+            elif here not in told and here not in self._around:
                 self.left(here, "Nothing was made of it.")
+        for as_known, here in renamed:
+            told[here] = told.pop(as_known) if as_known in told else told[here]
         for key in fields.rest:
             self.left(f"{before}{shown(key, 60)}", "Nothing here stands for it.")
 
@@ -97,7 +107,10 @@ class Report:
         return tuple(self._entries)
 
     def _add(self, fate: Fate, place: str, message: str) -> None:
-        self._entries.append(Entry(fate, one_line(place, _WIDTH), one_line(message, _WIDTH)))
+        entry = Entry(fate, one_line(place, _WIDTH), one_line(message, _WIDTH))
+        self._told[entry.place] = len(self._entries)
+        self._around.update(entry.place[: found.start()] for found in _PART.finditer(entry.place))
+        self._entries.append(entry)
 
 
 @dataclass(frozen=True, slots=True)

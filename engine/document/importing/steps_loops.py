@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from engine.document.importing.steps_agents import escaped
 from engine.document.importing.steps_expressions import CannotSayError, rewritten, steps_named
 from engine.document.importing.steps_model import Step, ends_of, in_order, read_steps
 from engine.document.importing.steps_nodes import Body, Made, NodeMaker, first_tested, output_word, port_word
@@ -51,7 +52,7 @@ class LoopMaker:
         self._judge(step, judge, config)
         delay = fields.take("delay")
         seconds = as_seconds(delay)
-        if seconds is not None:
+        if seconds is not None and seconds >= 0:
             config["delay_s"] = seconds
             self._report.carried(f"{step.place}, loop.delay", f"delay_s: {seconds:g}.")
         elif delay is not None:
@@ -126,7 +127,7 @@ class LoopMaker:
             self._draft.connect(gate if gate is not None and name == passed else made.port, f"{loop}.input")
         if not before:
             begin = self._draft.add(
-                "transform", f"{step.id}_start", "Start", {"mode": "template", "template": self._subject}
+                "transform", f"{step.id}_start", "Start", {"mode": "template", "template": escaped(self._subject)}
             )
             self._draft.connect(f"{begin}.output", f"{loop}.input")
             self._report.changed(f"{step.place}, loop", "It waits for no step; here a loop starts from a text.")
@@ -151,9 +152,12 @@ class LoopMaker:
     def _for_each(self, step: Step, fields: Fields, before: Mapping[str, Made]) -> Made:
         config: dict[str, Any] = {"on_empty": "fail"}
         at_once = fields.take("maxConcurrency")
-        if at_once is not None:
-            config["max_concurrency"] = min(max(as_whole(at_once) or 0, 0), 1000)
+        count = as_whole(at_once)
+        if count is not None and count >= 0:
+            config["max_concurrency"] = min(count, 1000)
             self._report.carried(f"{step.place}, loop.maxConcurrency", f"max_concurrency: {config['max_concurrency']}.")
+        elif at_once is not None:
+            self._report.left(f"{step.place}, loop.maxConcurrency", f"{shown(at_once, 40)} is no number of items.")
         for name in ("until", "untilAgent", "maxIterations", "delay"):
             if fields.take(name) is not None:
                 self._report.left(f"{step.place}, loop.{name}", "It does not go with forEach.")

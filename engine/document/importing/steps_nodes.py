@@ -140,7 +140,7 @@ class NodeMaker:
         """Take over the step's time limit and retries."""
         given = step.fields.take("timeout")
         seconds = as_seconds(given)
-        if seconds:
+        if seconds is not None and seconds > 0:
             config["timeout_s"] = seconds
             self.report.carried(f"{step.place}, timeout", f"timeout_s: {seconds:g}.")
         elif given is not None:

@@ -224,3 +224,23 @@ def test_an_expression_that_names_an_unknown_step_cannot_be_said(expression: str
 )
 def test_durations(text: Any, seconds: float | None) -> None:
     assert as_seconds(text) == seconds
+
+
+def test_braces_in_what_a_loop_begins_with_are_text() -> None:
+    text = (
+        'description: "For {{mustache}} files"\nsteps:\n- id: a\n  instructions: Write.\n  loop: {maxIterations: 2}\n'
+    )
+    workflow = read(text).workflow
+    assert validate(workflow) == []
+    start = next(node for node in workflow.nodes if node.type == "transform")
+    assert start.config["template"] == "For \\{{mustache}} files"
+
+
+def test_a_time_or_a_count_that_cannot_be_is_left_out_and_told() -> None:
+    imported = read(
+        "steps:\n- id: a\n  instructions: x\n  timeout: -5\n  loop: {forEach: [1, 2], maxConcurrency: many}\n"
+        "- id: b\n  instructions: x\n  loop: {maxIterations: 2, delay: -1}\n"
+    )
+    assert validate(imported.workflow) == []
+    left = [entry.place for entry in imported.entries if entry.fate is Fate.LEFT]
+    assert left == ["step a, loop.maxConcurrency", "step a, timeout", "step b, loop.delay"]
