@@ -114,6 +114,7 @@ class Inspector(QWidget):
         session.selection_changed.connect(self._show_selection)
         session.run_started.connect(self._run_timer.start)
         session.run_ended.connect(self._run_timer.start)
+        session.run_ended.connect(self._page_timer.start)
         session.run_updated.connect(self._run_updated)
         session.view_changed.connect(self._show_run)
         if session.is_past:  # nothing that is typed counts there: the fields show again what does
@@ -150,8 +151,11 @@ class Inspector(QWidget):
     def _prepare_page(self) -> None:
         """In a quiet moment, make the page of one type that the document has, or fill one in: a step at a time.
 
-        A selection then finds all widgets made, and only has other values put into them.
+        A selection then finds all widgets made, and only has other values put into them. A run is no quiet moment: what
+        it streams would wait for a form to be made.
         """
+        if self._session.run is not None:
+            return
         for node in self._session.workflow.nodes:
             page = self._pages.get(node.type)
             if page is None:

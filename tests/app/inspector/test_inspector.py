@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
@@ -32,6 +33,7 @@ from engine.document.node_operations import AddNode, RemoveNode, RenameNode, Set
 from engine.document.operation import Batch
 from engine.document.operations import SetLayout, SetSettings
 from engine.nodes.registry import builtin_registry
+from engine.runner.options import RunOptions
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
 Key = Qt.Key
@@ -95,6 +97,21 @@ def test_pages_are_made_in_quiet_moments_before_they_are_wanted(open_inspector: 
     types = {node.type for node in bench.session.workflow.nodes}
     bench.qtbot.waitUntil(lambda: set(bench.inspector._pages) == types)
     assert isinstance(bench.inspector.page, WorkflowPage)
+
+
+def test_a_run_is_no_quiet_moment(open_inspector: OpenInspector, write_script: Callable[..., Path]) -> None:
+    bench = open_inspector(refine())
+    slow = {"text": "slowly it comes", "stream": 3, "chunk_delay_s": 30}
+    bench.session.start_run({"task": "a note"}, RunOptions(model=f"scripted:{write_script(draft=slow)}"))
+    before = set(bench.inspector._pages)
+    for _ in range(3):
+        bench.inspector._page_timer.timeout.emit()
+    assert set(bench.inspector._pages) == before
+
+    bench.session.run.cancel()
+    bench.qtbot.waitUntil(lambda: bench.session.run is None)
+
+    bench.qtbot.waitUntil(lambda: set(bench.inspector._pages) == {node.type for node in bench.session.workflow.nodes})
 
 
 def test_pages_are_filled_in_before_they_are_wanted(open_inspector: OpenInspector) -> None:
