@@ -194,7 +194,7 @@ class _Call:
             messages = with_instruction(messages, request.schema)
         arguments: dict[str, Any] = {
             "model": self._name,
-            "messages": [call_message(message) for message in messages],
+            "messages": [call_message(message, request.tools) for message in messages],
             "timeout": httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
             "max_retries": 0,
             "api_key": self._place.api_key,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final, cast
@@ -135,39 +136,53 @@ def _can_be_kept(value: Any) -> bool:
     return True
 
 
-def call_message(message: Message) -> dict[str, Any]:
-    """A message as servers of the OpenAI kind read it."""
+def call_message(message: Message, tools: tuple[ToolDefinition, ...] = ()) -> dict[str, Any]:
+    """A message of a request with these tools, as servers of the OpenAI kind read it."""
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
     plain: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.tool_calls:
         plain["content"] = message.text or None
-        plain["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+        names = wire_names(tools)
+        plain["tool_calls"] = [_sent_call(call, names) for call in message.tool_calls]
     return plain
 
 
-def _sent_call(call: ToolCall) -> dict[str, Any]:
+def _sent_call(call: ToolCall, names: Mapping[str, str]) -> dict[str, Any]:
     # What could not be read is sent back as an object: some servers refuse a conversation with anything else in it.
     arguments: dict[str, Value] = call.arguments if isinstance(call.arguments, dict) else {"unreadable": call.arguments}
     return {
         "id": call.id,
         "type": "function",
-        "function": {"name": wire_name(call.name), "arguments": compact_json(arguments)},
+        "function": {
+            "name": names.get(call.name) or wire_name(call.name),
+            "arguments": compact_json(arguments),
+        },
     }
 
 
 def wire_name(name: str) -> str:
     """A tool's name as such servers take it: at most 64 letters, digits, underscores and hyphens."""
     plain = _NOT_ON_THE_WIRE.sub("_", name)
-    if len(plain) <= _LONGEST_ON_THE_WIRE:
-        return plain
-    return f"{plain[:55]}_{sha256(name.encode()).hexdigest()[:8]}"
+    return plain if len(plain) <= _LONGEST_ON_THE_WIRE else _unmistakable(name)
+
+
+def _unmistakable(name: str) -> str:
+    return f"{_NOT_ON_THE_WIRE.sub('_', name)[:55]}_{sha256(name.encode()).hexdigest()[:8]}"
+
+
+def wire_names(tools: tuple[ToolDefinition, ...]) -> dict[str, str]:
+    """What each tool of a request is called on the wire: no two alike, as `web/search` and `web_search` would be."""
+    plain = {tool.name: wire_name(tool.name) for tool in tools}
+    times = Counter(plain.values())
+    return {name: sent if times[sent] == 1 or sent == name else _unmistakable(name) for name, sent in plain.items()}
 
 
 def offered(tools: tuple[ToolDefinition, ...]) -> list[dict[str, Any]] | None:
     """Tools as such servers read them; None for none."""
+    names = wire_names(tools)
     functions = [
-        {"name": wire_name(tool.name), "description": tool.description, "parameters": tool.parameters} for tool in tools
+        {"name": names[tool.name], "description": tool.description, "parameters": tool.parameters} for tool in tools
     ]
     return [{"type": "function", "function": function} for function in functions] or None
 
@@ -191,7 +206,7 @@ class PartialCalls:
 
     def whole(self, tools: tuple[ToolDefinition, ...]) -> tuple[ToolCall, ...]:
         """All of them, each with an id, called as the request calls its tools."""
-        names = {wire_name(tool.name): tool.name for tool in tools}
+        names = {sent: name for name, sent in wire_names(tools).items()}
         return tuple(
             ToolCall(call_id or f"call_{number}", names.get(name, name), read_arguments(arguments))
             for number, (_, (call_id, name, arguments)) in enumerate(sorted(self._parts.items()), 1)

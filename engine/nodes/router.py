@@ -267,7 +267,7 @@ def read_verdict(text: str, names: Sequence[str]) -> tuple[str, str]:
     assert isinstance(verdict, dict)
     branch = _named(str(verdict["branch"]), names)
     if branch is None:
-        raise UnreadableReplyError(f"{json.dumps(verdict['branch'])} is none of {', '.join(names)}.")
+        raise UnreadableReplyError(f"{quoted(verdict['branch'])} is none of {', '.join(names)}.")
     reason = verdict.get("reason")
     return branch, reason if isinstance(reason, str) else to_text(reason)
 

@@ -25,6 +25,25 @@ def test_a_name_is_sent_as_servers_take_it_and_read_as_it_was(name: str, sent: s
     assert again["tool_calls"][0]["function"]["name"] == sent
 
 
+def test_names_that_would_be_sent_alike_stay_apart() -> None:
+    names = ("web/search", "web_search", "web.search")
+    tools = tuple(ToolDefinition(name, "Searches.", {"type": "object"}) for name in names)
+
+    sent = [told["function"]["name"] for told in offered(tools) or ()]
+
+    assert len(set(sent)) == 3
+    assert sent[1] == "web_search"
+    calls = PartialCalls()
+    wanted = [
+        SimpleNamespace(index=index, id=str(index), function=SimpleNamespace(name=name, arguments="{}"))
+        for index, name in enumerate(sent)
+    ]
+    calls.take(wanted)
+    assert [call.name for call in calls.whole(tools)] == list(names)
+    again = call_message(Message("assistant", "", tool_calls=calls.whole(tools)), tools)
+    assert [call["function"]["name"] for call in again["tool_calls"]] == sent
+
+
 def test_long_names_stay_apart() -> None:
     one, other = (wire_name("server/" + "x" * 100 + end) for end in "ab")
     assert one != other

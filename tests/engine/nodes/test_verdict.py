@@ -37,6 +37,15 @@ def test_a_clear_verdict_is_read(text: str, verdict: tuple[str, str]) -> None:
     assert read_verdict(text, BRANCHES) == verdict
 
 
+def test_a_verdict_of_any_length_is_quoted_in_a_line() -> None:
+    with pytest.raises(UnreadableReplyError) as caught:
+        read_verdict(json.dumps({"branch": "done and " * 100_000}), BRANCHES)
+
+    assert str(caught.value).startswith('"done and done')
+    assert str(caught.value).endswith(" is none of done, continue.")
+    assert len(str(caught.value)) < 200
+
+
 @pytest.mark.parametrize(
     "text",
     [
