@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.history.iterations_panel import IterationsPanel
 from app.runs.executions import node_of
@@ -42,6 +42,7 @@ class Document(QWidget):
         uses_remains: Whether a person took that work up.
         may_use_folder: Whether its runs may use its folder, as answered last.
         may_run_code: Whether its runs may run code, as answered last.
+        is_closed: Whether it is taken apart; nothing of it may be used any more.
     """
 
     fresh_run_wanted = Signal()
@@ -63,6 +64,7 @@ class Document(QWidget):
         self.uses_remains = False
         self.may_use_folder = False
         self.may_run_code = False
+        self.is_closed = False
         self.bars = Bars(self)
         # The canvas is a part of its own with its own methods; see its module.
         self.canvas: Any = parts.canvas(session)
@@ -178,8 +180,9 @@ class Document(QWidget):
         self.bars.say("save", text, "bad", ways)
 
     def _show_result(self) -> None:
-        """Show the first output, unless the person looks at something."""
-        if self.session.selection:
+        """Show the first output, unless the person looks at something, or writes in the workflow's own fields."""
+        focus = QApplication.focusWidget()
+        if self.session.selection or (focus is not None and self.inspector.isAncestorOf(focus)):
             return
         outputs = [node.id for node in self.session.workflow.nodes if node.type == "output"]
         if outputs:
@@ -198,6 +201,7 @@ class Document(QWidget):
 
     def dispose(self) -> None:
         """Let go of everything that is not a child of the page."""
+        self.is_closed = True
         for widget in (self.inspector, *self.panels.values()):
             widget.setParent(None)
             widget.deleteLater()

@@ -182,6 +182,8 @@ class Runs(QObject):
         folder = session.path.parent if session.path is not None and document.may_use_folder else None
 
         def start() -> None:
+            if document.is_closed:
+                return
             source = str(session.path) if session.path is not None else ""
             store = self._history.store
             options = run_options(session.workflow, self._engine, self._preferences, folder, store, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +59,7 @@ class Editor(QWidget):
 
     def show_value(self, value: Any) -> None:
         """Show a value; the one that is shown already is left as it was typed."""
-        if type(value) is type(self._value) and value == self._value:
+        if is_same(value, self._value):
             return
         self._value = value
         self._put(value)
@@ -92,10 +93,17 @@ class Editor(QWidget):
 
     def _tell(self, value: Any) -> None:
         """Tell a value that a person has made."""
-        if type(value) is type(self._value) and value == self._value:
+        if is_same(value, self._value):
             return
         self._value = value
         self.edited.emit(value)
+
+
+def is_same(first: Any, second: Any) -> bool:
+    """Whether two values stand for the same JSON: unlike for Python, 1, 1.0 and true differ, and so does an order."""
+    if type(first) is not type(second) or first != second:
+        return False
+    return not isinstance(first, dict | list) or json.dumps(first) == json.dumps(second)
 
 
 def set_invalid(widget: QWidget, *, invalid: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -252,6 +253,29 @@ def test_json_is_checked_while_it_is_typed(one_node: OneNode) -> None:
     assert not editor.said.isVisible()
     bench.qtbot.waitUntil(lambda: "schema" in " ".join(bench.problems("json_schema")).lower())
     assert editor.edit.text() == '{"type": "text"}', "what was typed is not written anew"
+
+
+@pytest.mark.parametrize(
+    ("before", "typed", "after"),
+    [
+        ({"strict": 1}, '{"strict": true}', {"strict": True}),
+        ({"at_most": 1}, '{"at_most": 1.0}', {"at_most": 1.0}),
+        ({"first": 1, "second": 2}, '{"second": 2, "first": 1}', {"second": 2, "first": 1}),
+    ],
+)
+def test_json_that_python_calls_equal_is_written_and_taken_back(
+    one_node: OneNode, before: object, typed: str, after: object
+) -> None:
+    bench = one_node("validator", json_schema=before)
+    editor = bench.editor("json_schema")
+    shown = editor.edit.text()
+
+    editor.edit.setPlainText(typed)
+    assert json.dumps(bench.config("it")) == json.dumps({"json_schema": after})
+
+    bench.session.undo()
+    assert json.dumps(bench.config("it")) == json.dumps({"json_schema": before})
+    assert editor.edit.text() == shown
 
 
 def test_an_emptied_optional_json_is_none(one_node: OneNode) -> None:

@@ -24,7 +24,7 @@ from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.node_operations import RemoveNode, SetConfig
 from engine.document.operations import SetSettings
-from engine.store import open_store
+from engine.store import Store, open_store
 from tests.app.window.conftest import Answers, Script, ended, open_file, press, saved, small
 from tests.engine.store.told import head, one_of_each
 
@@ -520,6 +520,43 @@ def test_nothing_runs_while_a_file_is_still_being_read_for_it(
     qtbot.waitUntil(lambda: document.session.picture is not None)
     ended(document, qtbot)
     assert document.session.picture.outputs == {"out": "from the file"}
+
+
+def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    may_go_on = threading.Event()
+
+    def open_slowly(_path: Path | None) -> Store:
+        assert may_go_on.wait(5)
+        return open_store(tmp_path / "history.sqlite3")
+
+    access = window.history.access
+    access._make = open_slowly
+    access.open()
+    document = open_flow(window, tmp_path)
+    session = document.session
+    window.runs.run(document)
+    window.closing.close_document(document)
+    with qtbot.waitSignal(access.opened):
+        may_go_on.set()
+
+    assert session.run is None
+    assert session.picture is None
+    access.close()
+
+
+def test_the_end_of_a_run_takes_nobodys_keyboard_away(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    self_refine.session.select(())
+    name = self_refine.inspector.workflow_page.name
+    name.setFocus()
+    qtbot.waitUntil(name.hasFocus)
+
+    window.runs.run(self_refine)
+    ended(self_refine, qtbot)
+    assert name.hasFocus()
+    assert name.isVisible()
+    assert self_refine.session.selection == ()
 
 
 def test_a_last_value_that_no_longer_fits_is_asked_for_again(window: MainWindow, tmp_path: Path) -> None:
