@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.facts import CardFacts
 from app.canvas.look import fonts, growth
-from app.theme.lines import elided, two_lines
+from app.theme.lines import elided, first_line, two_lines
 from app.theme.tokens import FONT_SIZE_TITLE
 
 RADIUS: Final = 8.0
@@ -125,8 +125,8 @@ def shape_of(facts: CardFacts) -> CardShape:
     used = fonts()
     rows = max(len(facts.inputs), len(facts.outputs))
     width = max(
-        used.title_metrics.horizontalAdvance(facts.title) + TITLE_LEFT + SIDE,
-        used.small_metrics.horizontalAdvance(facts.summary) + TITLE_LEFT + SIDE,
+        used.title_metrics.horizontalAdvance(first_line(facts.title)) + TITLE_LEFT + SIDE,
+        used.small_metrics.horizontalAdvance(first_line(facts.summary)) + TITLE_LEFT + SIDE,
         _rows_width(facts, rows),
         MIN_WIDTH,
     )

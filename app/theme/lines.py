@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
+
+LONGEST: Final = 400
+
+
+def first_line(text: str) -> str:
+    """The first line of a text, as much of it as any place on the screen has room for: to measure more takes long."""
+    return text.partition("\n")[0][:LONGEST]
 
 
 def elided(metrics: QFontMetricsF, text: str, width: float) -> str:
     """The first line of a text, cut with an ellipsis where it is too long."""
-    line = text.partition("\n")[0]
-    return metrics.elidedText(line[:400], Qt.TextElideMode.ElideRight, width)
+    return metrics.elidedText(first_line(text), Qt.TextElideMode.ElideRight, width)
 
 
 def two_lines(metrics: QFontMetricsF, text: str, width: float) -> list[str]:

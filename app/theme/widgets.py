@@ -37,13 +37,21 @@ HINT_ICONS: Final = {
 }
 
 
+LONGEST_TIP: Final = 2_000
+"""The most characters of a tool tip: nobody reads more in passing, and Qt takes seconds for a hundred thousand."""
+
+LONGEST_LINE: Final = 2_000
+"""The most characters of a label's line that are measured; no screen has room for them."""
+
+
 def inset_number(box: QAbstractSpinBox) -> None:
     """Give the number in a spin box its distance from the edge: style sheets do not reach it."""
     box.lineEdit().setTextMargins(2 * UNIT - 2, 0, 0, 0)
 
 
 def plain_tool_tip(text: str) -> str:
-    """A text as a tool tip that shows it as it stands, whatever is in it."""
+    """A text as a tool tip that shows it as it stands, whatever is in it; of a long one, the beginning."""
+    text = text if len(text) <= LONGEST_TIP else f"{text[:LONGEST_TIP].rstrip()}…"
     return f'<p style="white-space: pre-wrap">{escape(text)}</p>' if text else ""
 
 
@@ -106,7 +114,9 @@ class ElidedLabel(PlainLabel):
 
     def sizeHint(self) -> QSize:
         """Wide enough for all of the text."""
-        return QSize(self.fontMetrics().horizontalAdvance(self._full) + UNIT, super().sizeHint().height())
+        return QSize(
+            self.fontMetrics().horizontalAdvance(self._full[:LONGEST_LINE]) + UNIT, super().sizeHint().height()
+        )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Cut anew."""
@@ -120,8 +130,9 @@ class ElidedLabel(PlainLabel):
             self._cut()
 
     def _cut(self) -> None:
-        line = self._full.replace("\n", " ")
-        shown = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, max(self.contentsRect().width(), 0))
+        line = self._full[:LONGEST_LINE].replace("\n", " ")
+        width = max(self.contentsRect().width(), 0)
+        shown = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, width)
         if shown != self.text():
             self.setText(shown)
         self.setToolTip(plain_tool_tip(self._full) if shown != self._full else "")

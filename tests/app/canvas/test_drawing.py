@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from PySide6.QtCore import QPointF
 from pytestqt.qtbot import QtBot
 
 from app.canvas.card import shape_of
-from app.canvas.facts import facts_of
+from app.canvas.facts import CardFacts, facts_of
 from app.canvas.look import fonts
 from app.theme.lines import two_lines
 from engine.document.model import Edge, Workflow
@@ -155,3 +157,18 @@ def test_frames_and_notes_are_drawn_as_the_layout_has_them(hand: Hand) -> None:
     assert ("notes", "n") not in hand.canvas.view.remarks.items
     hand.canvas.editing.change_remark(frame, frame.remark.moved(20, 300), "Move")
     assert hand.session.workflow.layout["frames"]["f"]["own"] == 1
+
+
+def test_of_a_title_of_any_length_only_what_fits_is_measured(qapp: object) -> None:
+    long, longest = (shape_of(_named("word " * count)) for count in (100, 1_000_000))
+    assert (longest.width, longest.title) == (long.width, long.title)
+
+
+def test_to_measure_the_longest_title_takes_no_time(qapp: object) -> None:
+    started = time.perf_counter()
+    shape_of(_named("a word " * 1_000_000))
+    assert time.perf_counter() - started < 0.2
+
+
+def _named(title: str) -> CardFacts:
+    return CardFacts("task", "input", title, title, "mdi6.login", None, (), ())

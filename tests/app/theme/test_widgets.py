@@ -10,7 +10,17 @@ from pytestqt.qtbot import QtBot
 from app.theme.side_by_side import SideBySide
 from app.theme.style import Style
 from app.theme.tokens import DARK, LIGHT
-from app.theme.widgets import Badge, ElidedLabel, Fold, HintBar, PlainLabel, Switch, inset_number, plain_tool_tip
+from app.theme.widgets import (
+    LONGEST_TIP,
+    Badge,
+    ElidedLabel,
+    Fold,
+    HintBar,
+    PlainLabel,
+    Switch,
+    inset_number,
+    plain_tool_tip,
+)
 
 MARKUP = "<b>bold</b> & {{name}}"
 
@@ -214,3 +224,22 @@ def test_groups_that_have_no_room_beside_each_other_stand_below_each_other(qtbot
     assert all(groups.rect().contains(button.geometry()) for button in buttons)
     around.resize(600, 100)
     assert not groups.is_folded
+
+
+def test_of_a_long_text_a_tool_tip_shows_the_beginning() -> None:
+    """Qt takes half a minute to lay out a million characters."""
+    tip = plain_tool_tip("<word> " * 200_000)
+    assert tip.count("&lt;word&gt;") == LONGEST_TIP // len("<word> ")
+    assert tip.endswith("…</p>")
+    assert plain_tool_tip("word") == '<p style="white-space: pre-wrap">word</p>'
+
+
+def test_a_cut_label_measures_no_more_of_a_long_text_than_a_screen_has_room_for(qtbot: QtBot) -> None:
+    text = "word " * 200_000
+    label = ElidedLabel(text)
+    qtbot.addWidget(label)
+    label.resize(300, 20)
+    assert label.sizeHint().width() < 20_000
+    assert label.text().startswith("word word")
+    assert label.text().endswith("…")
+    assert label.full_text == label.accessibleName() == text
