@@ -159,6 +159,9 @@ async def _body(response: httpx.Response, where: str, max_bytes: int) -> tuple[b
             raise ToolError(f"{where} sends damaged data.", "Try again later.", retryable=True) from error
         if len(body) > max_bytes:
             return bytes(body[:max_bytes]), True
+    # What is compressed says where it ends. The connection may say nothing of its having broken off before.
+    if inflater is not None and body and not inflater.eof:
+        raise ToolError(f"{where} broke off in the middle of the page.", "Try again later.", retryable=True)
     return bytes(body), False
 
 

@@ -136,6 +136,13 @@ async def test_an_answer_that_is_no_http_is_a_sentence(web: WebServer, path: str
     assert "secret" not in str(error)
 
 
+async def test_a_compressed_page_that_broke_off_is_not_taken_for_the_whole(web: WebServer) -> None:
+    error = await failure(web.url("/half_gzip"))
+
+    assert "broke off in the middle of the page" in error.message
+    assert error.retryable
+
+
 async def test_damaged_compression_is_a_sentence(web: WebServer) -> None:
     assert "damaged data" in (await failure(web.url("/damaged"))).message
 

@@ -118,6 +118,11 @@ class _Handler(BaseHTTPRequestHandler):
     def on_damaged(self) -> None:
         self._send(b"this is not gzip", Content_Encoding="gzip")
 
+    def on_half_gzip(self) -> None:
+        """Compressed, without a length, and cut off: only the compression tells that something is missing."""
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n"
+        self.wfile.write(head + gzip.compress(b"first half, second half", 0)[:-20])
+
     def on_endless(self) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
