@@ -23,6 +23,8 @@ from engine.nodes.spec import AnySpec, NodeConfig
 
 WIDTH: Final = 280
 HEIGHT: Final = 320
+MOST_ROWS: Final = 200
+"""The most entries that are listed at once: more are found by typing sooner than by scrolling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,18 +190,22 @@ class PickList(QFrame):
     def _refill(self) -> None:
         self.list.clear()
         words = self.filter.text().casefold().split()
-        for entry in self._entries:
-            if entry.fits(words):
-                item = QListWidgetItem(icon(entry.icon, entry.colour), entry.title)
-                item.setToolTip(plain_tool_tip(entry.help))
-                item.setData(Qt.ItemDataRole.AccessibleDescriptionRole, entry.help)
-                item.setData(Qt.ItemDataRole.UserRole, entry)
-                self.list.addItem(item)
+        fitting = [entry for entry in self._entries if entry.fits(words)]
+        for entry in fitting[:MOST_ROWS]:
+            item = QListWidgetItem(icon(entry.icon, entry.colour), entry.title)
+            item.setToolTip(plain_tool_tip(entry.help))
+            item.setData(Qt.ItemDataRole.AccessibleDescriptionRole, entry.help)
+            item.setData(Qt.ItemDataRole.UserRole, entry)
+            self.list.addItem(item)
+        if len(fitting) > MOST_ROWS:
+            rest = QListWidgetItem(f"{len(fitting) - MOST_ROWS} more: type a few letters")
+            rest.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(rest)
         self.list.setCurrentRow(0)
 
     def _take(self, item: QListWidgetItem | None) -> None:
-        if item is None:
+        entry: Entry | None = item.data(Qt.ItemDataRole.UserRole) if item is not None else None
+        if entry is None:
             return
-        entry: Entry = item.data(Qt.ItemDataRole.UserRole)
         self.close_list()
         self._chosen(entry.value)

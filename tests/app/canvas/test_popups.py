@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from app.canvas.quick_add import MOST_ROWS, Entry
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import workflow
 
@@ -251,3 +252,18 @@ def test_a_list_in_a_body_offers_nothing_that_may_not_stand_there(hand: Hand) ->
     titles = [pick.list.item(row).text() for row in range(pick.list.count())]
     assert "Transform" in titles
     assert "Output" not in titles
+
+
+def test_of_very_many_entries_some_are_listed_and_the_others_found_by_typing(hand: Hand) -> None:
+    entries = [Entry(f"Entry {number}", "", "mdi6.login", "#888888", number) for number in range(10_000)]
+    chosen: list[int] = []
+    pick_list = hand.canvas.popups.list
+    pick_list.open(QPoint(100, 100), "Choose", entries, chosen.append)
+    assert pick_list.list.count() == MOST_ROWS + 1
+    assert pick_list.list.item(MOST_ROWS).text() == "9800 more: type a few letters"
+    pick_list.list.setCurrentRow(MOST_ROWS)
+    QTest.keyClick(pick_list.filter, Qt.Key.Key_Return)
+    assert chosen == []
+    QTest.keyClicks(pick_list.filter, "9876")
+    QTest.keyClick(pick_list.filter, Qt.Key.Key_Return)
+    assert chosen == [9876]
