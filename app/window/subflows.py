@@ -34,6 +34,7 @@ class Subflows(QObject):
         self._bars = bars
         self._worker = Worker(self)
         self._seen: set[tuple[str, str]] = set()
+        self._is_behind = False
         # A name is read when it has been typed to its end.
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -41,6 +42,7 @@ class Subflows(QObject):
         self._timer.timeout.connect(self._look_for_new)
         session.changed.connect(lambda *_: self._timer.start())
         session.saved.connect(lambda _path: self.look())
+        session.run_ended.connect(self._catch_up)
         self.look()
 
     def look(self) -> None:
@@ -61,6 +63,11 @@ class Subflows(QObject):
         if not _files(self._session.workflow) <= self._seen:
             self.look()
 
+    def _catch_up(self) -> None:
+        """While a run went on, the document stayed as it ran."""
+        if self._is_behind:
+            self.look()
+
     def _take(self, asked: Workflow, now: Workflow, problems: list[Problem]) -> None:
         current = self._session.workflow
         if _files(current) != _files(asked):
@@ -75,7 +82,8 @@ class Subflows(QObject):
             and "workflow" in nodes[node.id].config
             and nodes[node.id].config["workflow"] != node.config.get("workflow")
         )
-        if changes and self._session.run is None:
+        self._is_behind = bool(changes) and self._session.run is not None
+        if changes and not self._is_behind:
             self._session.do(Batch("Read the subflow's file", changes))
         if problems:
             self._bars.say(_MATTER, f"{problems[0].message} {problems[0].remedy}".strip(), "warning")

@@ -74,6 +74,29 @@ def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_t
     assert document.session.workflow == load(tmp_path / "outer.loop.json")
 
 
+def test_a_change_of_the_file_while_a_run_goes_on_is_taken_up_when_it_is_over(
+    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+) -> None:
+    script({"text": "words", "delay_s": 600})
+    inner_path = saved(tmp_path, "inner.loop.json")
+    document = open_file(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
+    document.session.is_trusted = True
+    window.runs.run(document)
+    assert document.session.run is not None
+    inner = open_file(window, inner_path)
+    inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
+    window.documents.save(inner)
+    qtbot.waitUntil(lambda: not inner.session.is_saving)
+    subflows = window.documents._subflows[document]
+    qtbot.waitUntil(lambda: not subflows._worker.is_busy)
+    assert copy_of(document)["nodes"][1]["config"]["prompt"] == "Write about {{input}}."
+
+    window.runs.stop(document)
+    ended(document, qtbot)
+    qtbot.waitUntil(lambda: copy_of(document)["nodes"][1]["config"]["prompt"] == "Other {{input}}.")
+
+
 def test_a_file_that_is_not_there_is_told(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_file(window, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
     qtbot.waitUntil(lambda: "gone.loop.json: The file cannot be opened" in document.bars.text("subflow"))
