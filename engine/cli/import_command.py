@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -39,9 +40,9 @@ def import_command(
     from engine.document.problems import DocumentError
     from engine.document.wording import shown
 
-    target = output if output is not None else file.with_name(f"{file.stem}{FILE_SUFFIX}")
     imported = import_file(file)
-    if not force and target.exists():
+    target = output if output is not None else file.with_name(f"{file.stem}{FILE_SUFFIX}")
+    if not force and os.path.lexists(target):  # which does not mind a name that cannot be
         raise DocumentError(f"{shown(target)}: There is such a file.", "Choose another with -o, or give --force.")
     save(imported.workflow, target)
     problems = validate(imported.workflow)

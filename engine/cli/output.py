@@ -110,7 +110,9 @@ def write_json(value: Any) -> None:
 
 
 def prepare_streams() -> None:
-    """Make both streams take every character, and exist even where the caller has closed them."""
+    """Make both streams take every character, and all three exist even where the caller has closed them."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - so it is where the caller has closed it
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - for the whole process
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,25 +81,18 @@ def _pieces(store: Store, run_id: str, kind: str) -> Iterator[str]:
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:
-    """Put a text into a file, whole or not at all.
+    """Put a text into a file, whole or not at all; a symbolic link stays, and the file that it leads to is replaced.
 
     Raises:
         EngineError: It cannot be written; what was there before is unchanged.
     """
+    from engine.document.files import replace_file
     from engine.document.wording import shown
 
-    temporary = file.parent / f".{secrets.token_hex(8)}.tmp"
     try:
-        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
-            stream.writelines(pieces)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
+        replace_file(Path(os.path.realpath(file)), (piece.encode("utf-8", "backslashreplace") for piece in pieces))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise EngineError(
             f"{shown(file)}: The file cannot be written: {shown(reason)}.", "Check the folder, or choose another one."
         ) from error
-    finally:
-        with suppress(OSError, ValueError):
-            temporary.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -117,8 +118,12 @@ def _read(path: Path, name: str) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def replace_file(target: Path, content: bytes) -> None:
+def replace_file(target: Path, content: bytes | Iterable[bytes]) -> None:
     """Put a whole new file in a file's place, or leave it as it was.
+
+    Args:
+        target: The file.
+        content: What it is to hold, whole or in pieces.
 
     Raises:
         OSError, ValueError: It cannot be written.
@@ -129,7 +134,7 @@ def replace_file(target: Path, content: bytes) -> None:
     descriptor = os.open(temporary, flags, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine import load
 from engine.export.langgraph_module import export_langgraph
 from tests.architecture.project import ROOT
-from tests.engine.cli.kit import Program, process, refine, write
+from tests.engine.cli.kit import Program, document, process, refine, write
 
 
 @pytest.mark.parametrize("to", ["python", "langgraph"])
@@ -43,22 +47,37 @@ def test_a_document_with_errors_and_a_place_that_cannot_be_written_are_told(prog
 
 
 def test_the_exported_script_runs_the_workflow(program: Program, tmp_path: Path):
-    import os
-    import subprocess
-    import sys
-
-    script = write(tmp_path, {"default": "Good."}, "script.json")
     out = tmp_path / "exported.py"
     assert program("export", write(tmp_path, refine(2)), "--to", "python", "-o", out).code == 0
-    done = subprocess.run(
-        [sys.executable, str(out), '{"task": "Rain"}'],
-        env={**os.environ, "LOOPWRIGHT_MODEL": f"scripted:{script}"},
+    done = exported(out, {"default": "Good."})
+    assert (done.returncode, done.stdout) == (0, "answer: Good.\n"), done.stderr
+    refused: Any = {"error": {"kind": "authentication", "message": "The key is wrong."}}
+    done = exported(out, {"default": refused})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "The key is wrong." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def exported(file: Path, script: Any) -> subprocess.CompletedProcess[str]:
+    """The script in a process of its own, with a model that replies as that says."""
+    replies = write(file.parent, script, "script.json")
+    return subprocess.run(
+        [sys.executable, str(file), '{"task": "Rain"}'],
+        env={**os.environ, "LOOPWRIGHT_MODEL": f"scripted:{replies}"},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "answer: Good.\n"), done.stderr
+
+
+def test_a_workflow_that_asks_a_person_says_that_its_script_cannot(program: Program, tmp_path: Path):
+    asks = document(
+        [{"id": "task", "type": "input"}, {"id": "check", "type": "approval"}, {"id": "answer", "type": "output"}],
+        ["task.value > check.input", "check.approved > answer.value"],
+    )
+    (sentence, *_) = program("export", write(tmp_path, asks), "--to", "python", "--json").json["left_out"]
+    assert sentence.startswith('Nobody is asked: at "check" the script waits for an answer that nobody can give.')
 
 
 def test_a_target_that_is_none_is_told():

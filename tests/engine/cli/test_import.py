@@ -80,3 +80,16 @@ def test_the_problems_of_the_new_workflow_are_told(program: Program, tmp_path: P
     assert ended.code == 0
     assert 'left out: card x: There is no node type "quantum" here' in ended.out
     assert "1 error" in ended.err
+
+
+@pytest.mark.parametrize("file", [".", "/", ""])
+def test_a_folder_is_no_file_to_import(program: Program, file: str) -> None:
+    ended = program("import", file)
+    assert ended.code == 2
+    assert "This is a folder" in ended.err
+
+
+def test_a_name_that_no_file_can_have_is_a_sentence(program: Program, canvas_file: Path, tmp_path: Path) -> None:
+    ended = program("import", canvas_file, "-o", tmp_path / ("n" * 300))
+    assert ended.code == 2
+    assert "The file cannot be saved: file name too long." in ended.err

@@ -145,6 +145,16 @@ def test_closed_streams_are_no_error():
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+def test_a_run_with_closed_standard_input_comes_to_its_end(tmp_path: Path):
+    script = write(tmp_path, {"default": "Good."}, "script.json")
+    arguments = ("run", str(write(tmp_path, refine(1))), "-m", f"scripted:{script}", "--no-store")
+    command = ["/bin/sh", "-c", '"$0" "$@" <&-', *PROGRAM, *arguments]
+    done = subprocess.run(command, env=environment(), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Good." in done.stdout
+
+
 @pytest.mark.parametrize(
     "locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, {"LC_ALL": "POSIX"}]
 )

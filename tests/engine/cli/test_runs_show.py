@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,18 @@ def test_a_file_that_cannot_be_written_or_read(program: Program, tmp_path: Path)
     imported = program("runs", "import", tmp_path / "bad.json")
     assert (imported.code, imported.err.count("\n")) == (2, 1)
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".tmp")] == []
+
+
+def test_a_run_that_goes_to_a_link_leaves_the_link_and_to_a_pipe_is_refused(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path)
+    real, link, pipe = tmp_path / "real.csv", tmp_path / "link.csv", tmp_path / "pipe"
+    real.touch(mode=0o600)
+    link.symlink_to(real)
+    os.mkfifo(pipe)
+    assert program("runs", "export", run_id, "--to", "csv", "-o", link).code == 0
+    assert link.is_symlink()
+    assert len(real.read_text().splitlines()) > 2
+    assert real.stat().st_mode & 0o777 == 0o600
+    ended = program("runs", "export", run_id, "--to", "csv", "-o", pipe)
+    assert (ended.code, "something that is no ordinary file has this name" in ended.err) == (2, True)
+    assert pipe.is_fifo()
