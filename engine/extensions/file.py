@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import secrets
@@ -94,4 +95,5 @@ def write_extensions(path: Path, extensions: Extensions) -> None:
         reason = error.strerror or type(error).__name__
         raise ExtensionsError(f"{path} cannot be written: {reason}.", "Look at the folder.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where it could not even be made, the error above says so
+            temporary.unlink()

@@ -191,23 +191,35 @@ def offered(tools: tuple[ToolDefinition, ...]) -> list[dict[str, Any]] | None:
 class PartialCalls:
     """The tool calls of a reply that such a server sends whole or piece by piece; nothing in it is trusted."""
 
-    _parts: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+    _calls: list[list[str]] = field(default_factory=list[list[str]])
+    _places: dict[int, int] = field(default_factory=dict[int, int])
 
     def take(self, sent: Any) -> None:
         """Take up the `tool_calls` of a message or of a piece of one."""
         for place, call in enumerate(sent or ()):
             index = getattr(call, "index", None)
             function: Any = getattr(call, "function", None)
-            parts = self._parts.setdefault(index if isinstance(index, int) else place, ["", "", ""])
+            call_id, name = str(getattr(call, "id", None) or ""), str(getattr(function, "name", None) or "")
+            parts = self._parts(index if isinstance(index, int) else place, call_id, name)
             # Id and name come once, whole; the arguments come in pieces.
-            parts[0] = parts[0] or str(getattr(call, "id", None) or "")
-            parts[1] = parts[1] or str(getattr(function, "name", None) or "")
+            parts[0] = parts[0] or call_id
+            parts[1] = parts[1] or name
             parts[2] += str(getattr(function, "arguments", None) or "")
+
+    def _parts(self, index: int, call_id: str, name: str) -> list[str]:
+        """What has come of the call with that index; some servers give all calls the same one, and other ids."""
+        place = self._places.get(index)
+        known = None if place is None else self._calls[place]
+        if known is None or (call_id and name and known[0] not in {"", call_id}):
+            self._places[index] = len(self._calls)
+            known = ["", "", ""]
+            self._calls.append(known)
+        return known
 
     def whole(self, tools: tuple[ToolDefinition, ...]) -> tuple[ToolCall, ...]:
         """All of them, each with an id, called as the request calls its tools."""
         names = {sent: name for name, sent in wire_names(tools).items()}
         return tuple(
             ToolCall(call_id or f"call_{number}", names.get(name, name), read_arguments(arguments))
-            for number, (_, (call_id, name, arguments)) in enumerate(sorted(self._parts.items()), 1)
+            for number, (call_id, name, arguments) in enumerate(self._calls, 1)
         )

@@ -71,6 +71,13 @@ def test_what_is_wrong_with_it_is_a_sentence(file: Path, content: str, sentence:
     assert "1234" not in str(caught.value)
 
 
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "settings").write_text("no folder")
+    with pytest.raises(ExtensionsError, match="cannot be written") as caught:
+        write_extensions(tmp_path / "settings" / "extensions.json", Extensions())
+    assert caught.value.remedy == "Look at the folder."
+
+
 def test_tools_of_a_server_are_offered_once_it_has_been_asked_and_while_its_settings_stay(file: Path) -> None:
     extensions = Extensions(servers={"sample": SERVER})
     (remark,) = set_up(extensions, file)

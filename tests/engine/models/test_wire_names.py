@@ -50,6 +50,26 @@ def test_long_names_stay_apart() -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{64}", one)
 
 
+def piece(index: int | None, call_id: str | None, name: str | None, arguments: str) -> SimpleNamespace:
+    """A piece of a call as a server sends it."""
+    return SimpleNamespace(index=index, id=call_id, function=SimpleNamespace(name=name, arguments=arguments))
+
+
+def test_calls_that_a_server_sends_under_one_index_stay_apart() -> None:
+    calls = PartialCalls()
+    calls.take([piece(0, "a", "add", '{"a"')])
+    calls.take([piece(0, None, None, ": 1}")])
+    calls.take([piece(0, "b", "look", "{}")])
+    assert calls.whole(()) == (ToolCall("a", "add", {"a": 1}), ToolCall("b", "look", {}))
+
+
+def test_pieces_that_repeat_their_id_or_have_a_new_one_each_are_one_call() -> None:
+    calls = PartialCalls()
+    for call_id, name, arguments in [("a", "add", '{"a"'), ("a", "add", ": "), ("b", None, "1}")]:
+        calls.take([piece(0, call_id, name, arguments)])
+    assert calls.whole(()) == (ToolCall("a", "add", {"a": 1}),)
+
+
 def test_a_call_of_a_tool_that_nobody_offered_keeps_its_name() -> None:
     calls = PartialCalls()
     calls.take([SimpleNamespace(index=0, id="1", function=SimpleNamespace(name="files_read", arguments="{}"))])
