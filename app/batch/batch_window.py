@@ -6,18 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QDialog,
     QFormLayout,
+    QFrame,
     QHBoxLayout,
-    QHeaderView,
     QProgressBar,
     QPushButton,
+    QScrollArea,
+    QSizePolicy,
     QSpinBox,
-    QTableView,
     QVBoxLayout,
     QWidget,
 )
@@ -25,10 +25,13 @@ from PySide6.QtWidgets import (
 from app.batch.budget_field import BudgetField
 from app.batch.columns_form import ColumnsForm
 from app.batch.live_batch import LiveBatch
-from app.batch.results_model import COLUMNS, ResultsModel
+from app.batch.results_model import ResultsModel
+from app.batch.results_view import ResultsView
 from app.batch.summary_words import counted, summary_words
 from app.bridge import EngineThread
+from app.theme.style import style
 from app.theme.tokens import UNIT
+from app.theme.wheel import scroll_past_fields
 from app.theme.widgets import ElidedLabel, HintBar, PlainLabel, inset_number
 from app.window.choosers import Asker
 from app.worker import Worker
@@ -42,9 +45,8 @@ from engine.runner.declared import declared_inputs
 from engine.values import Value
 
 FILTER: Final = "CSV (*.csv);;JSON lines (*.jsonl);;All files (*)"
+SIZE: Final = QSize(1120, 720)
 _MOST_AT_ONCE: Final = 64
-_SHARING: Final = frozenset({1, 3, 6})
-"""The columns that share what is left: inputs, result and reason. The others are as wide as what they say."""
 
 
 class BatchWindow(QDialog):
@@ -104,7 +106,9 @@ class BatchWindow(QDialog):
         self.bar.setAccessibleName("Rows that have ended")
         self.progress = PlainLabel("", self, look="dim small")
         self.model = ResultsModel(self)
-        self.view = self._make_view()
+        self.view = ResultsView(self.model, self)
+        self.view.activated.connect(self._open)
+        self.view.selectionModel().currentChanged.connect(lambda _now, _before: self._show_possible())
         self.summary = PlainLabel("", self, wrap=True, selectable=True)
         self.start = self._button("Run", self.run_batch)
         self.start.setProperty("primary", True)
@@ -159,36 +163,13 @@ class BatchWindow(QDialog):
         button.clicked.connect(lambda _checked=False: pressed())
         return button
 
-    def _make_view(self) -> QTableView:
-        view = QTableView(self)
-        view.setModel(self.model)
-        view.setAccessibleName("Rows")
-        view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        view.setTabKeyNavigation(False)
-        view.setShowGrid(False)
-        view.setWordWrap(False)
-        view.verticalHeader().hide()
-        view.verticalHeader().setDefaultSectionSize(7 * UNIT)
-        header = view.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setTextElideMode(Qt.TextElideMode.ElideRight)
-        header.setResizeContentsPrecision(0)  # by the rows in sight: a table may have a hundred thousand
-        modes = QHeaderView.ResizeMode
-        for column in range(len(COLUMNS)):
-            header.setSectionResizeMode(column, modes.Stretch if column in _SHARING else modes.ResizeToContents)
-        view.activated.connect(self._open)
-        view.selectionModel().currentChanged.connect(lambda _now, _before: self._show_possible())
-        return view
-
     def _arrange(self) -> None:
         form = QFormLayout()
         form.setHorizontalSpacing(4 * UNIT)
         form.setVerticalSpacing(3 * UNIT)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
         form.addRow(PlainLabel("Table", self), _beside(self.source, self.choose))
-        form.addRow(PlainLabel("Inputs", self), self.form)
+        form.addRow(PlainLabel("Inputs", self), self._scrolled_inputs())
         form.addRow(PlainLabel("Results", self), _beside(self.target, self.choose_target))
         limits = QHBoxLayout()
         limits.setSpacing(4 * UNIT)
@@ -214,7 +195,19 @@ class BatchWindow(QDialog):
         column.addWidget(self.view, 1)
         column.addWidget(self.summary)
         column.addLayout(buttons)
-        self.resize(280 * UNIT, 180 * UNIT)
+        self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
+
+    def _scrolled_inputs(self) -> QScrollArea:
+        """The form for the inputs: as high as it is, and scrolled where a workflow has many."""
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        area.setWidget(self.form)
+        scroll_past_fields(area)
+        return area
 
     # What happens
 

@@ -75,7 +75,7 @@ class CompareWindow(QDialog):
             ComparePane("Left text", is_left=True),
             ComparePane("Right text", is_left=False),
         )
-        self.line = PlainLabel("", look="dim")
+        self.line = PlainLabel("", look="dim", wrap=True)
         self.previous = self._step_button("Previous change", "mdi6.arrow-up", "Shift+F7", -1)
         self.next = self._step_button("Next change", "mdi6.arrow-down", "F7", 1)
         self.swap = QPushButton("Swap")

@@ -14,6 +14,7 @@ from app.history.store_access import StoreAccess
 from app.history.store_run import read_level, read_outline
 from app.theme.style import style
 from app.theme.tokens import UNIT
+from app.theme.wheel import scroll_past_fields
 from app.theme.widgets import HintBar, PlainLabel
 from app.worker import Worker
 from engine.errors import EngineError
@@ -100,6 +101,7 @@ class ForkDialog(QDialog):
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(self.form)
+        scroll_past_fields(area)
         columns = QHBoxLayout()
         columns.setSpacing(4 * UNIT)
         columns.addWidget(area, 3)

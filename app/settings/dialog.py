@@ -31,6 +31,7 @@ from app.settings.providers_section import ProvidersSection
 from app.settings.servers_section import ServersSection
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
+from app.theme.wheel import scroll_past_fields
 from app.theme.widgets import HintBar, PlainLabel
 
 SIZE: Final = QSize(840, 720)
@@ -223,4 +224,5 @@ def _page(title: str, *parts: QWidget) -> QScrollArea:
     area.setWidgetResizable(True)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidget(inner)
+    scroll_past_fields(area)
     return area

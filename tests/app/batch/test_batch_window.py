@@ -16,10 +16,12 @@ from app.batch.budget_field import BudgetField
 from app.batch.live_batch import LiveBatch
 from app.batch.results_model import STATE, ResultsModel
 from app.bridge import EngineThread
+from app.theme.style import style
 from app.window.main_window import MainWindow
 from engine import RunOptions, Store, Workflow
 from engine.batch.batch import BatchOptions
 from engine.batch.result import RowResult
+from engine.document.builder import Builder
 from engine.models.catalogue import Models
 from engine.store.memory import MemoryStore
 from engine.values import Value
@@ -330,3 +332,18 @@ def test_a_result_is_written_out_once_however_often_it_is_drawn(qapp: QApplicati
     assert written == [{"large": [1]}]
     model.take([RowResult(1, "key", "run", "failed", error="It broke.")])
     assert model.index(0, 3).data() == "It broke."
+
+
+def test_many_inputs_and_large_letters_leave_the_buttons_on_the_screen(
+    open_batch: Any, tmp_path: Path, qtbot: QtBot, request: pytest.FixtureRequest
+):
+    flow = Builder("Many")
+    for number in range(30):
+        flow.add("input", id=f"input_{number}", name=f"input {number}")
+    window = open_batch({"default": "Fine."}, flow.build())
+    available = window.screen().availableSize()
+    assert window.minimumSizeHint().height() <= 640
+    assert (window.width() <= available.width(), window.height() <= available.height()) == (True, True)
+    request.addfinalizer(lambda: style().choose("dark", 1.0))
+    style().choose("dark", 2.0)
+    assert window.view.verticalHeader().defaultSectionSize() >= window.view.fontMetrics().height()

@@ -331,3 +331,11 @@ def test_a_run_that_has_gone_on_since_is_read_anew(store: Store, compared: Compa
         assert compared.right.chosen_place == "loop[2]"
     finally:
         journal.close()
+
+
+def test_a_long_sentence_makes_the_window_no_wider(compared: CompareWindow, qtbot: QtBot) -> None:
+    compared.show()
+    compared._fail(EngineError("The history cannot be read. " * 10, "Look whether its disk is there."))
+    compared.layout().activate()
+    assert compared.minimumSizeHint().width() <= 640
+    assert compared.width() == 900

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QTextCursor
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QTextCursor, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkForm, ForkPlace
 from app.history.fork_loop import ForkLoop
+from app.history.store_access import StoreAccess
 from app.theme.widgets import PlainLabel
 from app.window.document import Document
 from app.window.main_window import MainWindow
@@ -314,3 +315,30 @@ def test_json_that_no_run_could_hold_is_refused_in_a_sentence(text: str, qtbot: 
     form.value.setPlainText(text)
     with pytest.raises(ValueError, match="cannot be read as JSON any more"):
         form.changes()
+
+
+def test_the_wheel_scrolls_the_form_and_changes_nothing_on_the_way(
+    access: StoreAccess, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    place = read_place(store, run_id, "loop[1]")
+    dialog = ForkDialog(access, run_id, place, lambda: ["embedded", "openai/x"], QWidget())
+    qtbot.addWidget(dialog)
+    with qtbot.waitSignal(dialog.planned):
+        dialog.show()
+    for kind in (QComboBox, QAbstractSpinBox):
+        for widget in dialog.form.findChildren(kind):
+            centre = QPointF(widget.rect().center())
+            for turn in (QPoint(0, -120), QPoint(0, 120), QPoint(0, 120)):
+                turned = QWheelEvent(
+                    centre,
+                    widget.mapToGlobal(centre),
+                    QPoint(),
+                    turn,
+                    Qt.MouseButton.NoButton,
+                    Qt.KeyboardModifier.NoModifier,
+                    Qt.ScrollPhase.NoScrollPhase,
+                    False,
+                )
+                QApplication.sendEvent(widget, turned)
+    assert dialog.form.changes() == Changes()

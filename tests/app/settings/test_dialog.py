@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QLineEdit, QSlider, QWidget
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QComboBox, QLineEdit, QSlider, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
@@ -312,3 +313,38 @@ def test_the_model_that_is_completed_is_the_one_that_counts(dialog: SettingsDial
     _retype(box.lineEdit(), "ollama_chat/ll")
     QTest.keyClick(box.lineEdit(), Key.Key_Tab)
     assert preferences.default_model == box.currentText()
+
+
+@pytest.mark.parametrize("page", ["models", "looks"])
+def test_the_wheel_scrolls_a_page_and_changes_nothing_on_the_way(
+    dialog: SettingsDialog, preferences: Preferences, page: str
+) -> None:
+    preferences.set(default_model="openai/gpt-4o", recent_models=("openai/a", "openai/gpt-4o", "openai/b"))
+    dialog.default_model.box.showPopup()
+    dialog.default_model.box.hidePopup()
+    dialog.show_page(page)
+    dialog.navigation.setFocus()
+    before = preferences.choices
+    looked_at = [*dialog.pages.currentWidget().findChildren(QComboBox)]
+    looked_at += dialog.pages.currentWidget().findChildren(QSlider)
+    assert looked_at
+    for widget in looked_at:
+        for turn in (-120, 120):
+            _turn_wheel(widget, turn)
+    assert preferences.choices == before
+
+
+def _turn_wheel(widget: QWidget, angle: int) -> None:
+    centre = QPointF(widget.rect().center())
+    buttons, keys = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
+    turned = QWheelEvent(
+        centre,
+        widget.mapToGlobal(centre),
+        QPoint(),
+        QPoint(0, angle),
+        buttons,
+        keys,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(widget, turned)
