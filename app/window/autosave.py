@@ -77,12 +77,14 @@ class Autosave(QObject):
         self._settled = 0
         self._has_failed = False
         self._avoided: Path | None = None
+        self._path = session.path
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(AFTER_MS)
         self._timer.timeout.connect(self._keep)
         session.changed.connect(self._note_change)
         session.saved_state_changed.connect(self._note_saved)
+        session.saved.connect(self._follow_file)
 
     @property
     def file(self) -> Path | None:
@@ -116,6 +118,13 @@ class Autosave(QObject):
             self._note_change()  # its file may be gone
         else:
             self.settle()
+
+    def _follow_file(self, path: Path) -> None:
+        """What was typed while it was saved elsewhere is kept beside that file from now on."""
+        if path != self._path and self._session.is_modified:
+            self.settle()
+            self._timer.start()
+        self._path = path
 
     def _keep(self) -> None:
         workflow = self._session.workflow

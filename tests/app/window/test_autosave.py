@@ -89,6 +89,35 @@ def test_saving_and_taking_back_remove_it(
     qtbot.waitUntil(lambda: list(tmp_path.glob(".*")) == [])
 
 
+def test_what_is_typed_while_it_is_saved_elsewhere_is_kept_beside_the_new_file(
+    make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = threading.Event()
+
+    def save_slowly(workflow: Workflow, path: Path) -> None:
+        assert may_go_on.wait(5)
+        save(workflow, path)
+
+    monkeypatch.setattr("app.saving.save", save_slowly)
+    session = make_session(small(), saved(tmp_path))
+    autosave = Autosave(session, folder, session)
+
+    def change(text: str) -> None:
+        session.do(SetDescription(text))
+        autosave.keep_now()
+
+    kept(autosave, qtbot, lambda: change("first"))
+    session.save(tmp_path / "two.loop.json")
+    kept(autosave, qtbot, lambda: change("second"))
+    may_go_on.set()
+
+    beside = tmp_path / ".two.loop.json.autosave"
+    qtbot.waitUntil(beside.exists)
+    assert load(beside).description == "second"
+    assert not (tmp_path / ".one.loop.json.autosave").exists()
+    autosave.settle()
+
+
 def test_a_document_without_a_file_is_kept_in_the_data_folder(
     make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
