@@ -149,7 +149,7 @@ def _int(_frame: Frame, position: int | None, value: Value) -> Value:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return checked(int(value), position)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return math.trunc(checked(value, position))
+        return checked(math.trunc(checked(value, position)), position)
     return _not_converted("a whole number", value, position)
 
 

@@ -62,7 +62,7 @@ def _document_problems(workflow: Workflow) -> Iterator[Problem]:
     if workflow.version > VERSION:
         yield Problem(
             "newer-version",
-            f"The file has version {workflow.version}; this program knows {VERSION} and may misread it.",
+            f"The file has version {shown(workflow.version, 40)}; this program knows {VERSION} and may misread it.",
             "Update the program.",
             Severity.WARNING,
             field="version",

@@ -85,6 +85,7 @@ def test_a_function_gives_its_value(text: str, value: Value) -> None:
         ("int('9999999999999999999')", "The number is too large"),
         ("int(true)", "Cannot turn true into a whole number."),
         ("int(big)", "The number is too large"),
+        ("int(1e300)", "The number is too large"),
         ("double('nan')", "Cannot turn the text `nan` into a number."),
         ("double('1e9999')", "The number is too large"),
         ("double([])", "Cannot turn a list into a number."),

@@ -70,6 +70,30 @@ async def test_a_condition_that_fails_ends_the_loop_as_an_error_that_says_whose(
     assert "secret" not in str(played.result.error)
 
 
+class Says(ExitCondition):
+    """Gives whatever it is told to, as a plugin may by mistake."""
+
+    name = "says"
+
+    def __init__(self, reason: Any, tested: Any) -> None:
+        self._reason, self._tested = reason, tested
+
+    def reason(self, iteration: EndedIteration) -> str | None:
+        return self._reason  # type: ignore[no-any-return]
+
+    def tested(self, iteration: EndedIteration) -> Value:
+        return self._tested  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(("reason", "tested"), [(False, 1), (True, 1), (3, 1), (None, {1, 2}), (None, float("nan"))])
+async def test_a_condition_that_gives_no_reason_or_no_json_value_ends_the_loop_as_an_error(
+    reason: Any, tested: Any
+) -> None:
+    add_condition(AddedCondition("says", "Says", "", lambda _settings: Says(reason, tested)))
+    played = await play(looping("says"), "", ends="failed")
+    assert 'The plugin\'s exit condition "says" gave' in str(played.result.error)
+
+
 @pytest.mark.parametrize("made", [3, ZeroDivisionError()])
 def test_what_makes_no_condition_is_told(made: Any) -> None:
     def make(_settings: Mapping[str, Value]) -> Any:
