@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 from PySide6.QtWidgets import QAbstractScrollArea, QStyle, QStyledItemDelegate, QStyleOptionViewItem
@@ -22,14 +24,12 @@ class RowDelegate(QStyledItemDelegate):
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         """One line for a header; for the rest, the name and as many lines as the help takes."""
         row = _row(index)
-        name, small = QFontMetrics(style().font()), QFontMetrics(_small())
         if row.kind is RowKind.HEADER:
-            return QSize(0, small.height() + 4 * UNIT)
+            return QSize(0, QFontMetrics(_small()).height() + 4 * UNIT)
         room = (
             option.widget.viewport().width() if isinstance(option.widget, QAbstractScrollArea) else option.rect.width()
         )
-        lines = len(help_lines(row, _words_width(room)))
-        return QSize(0, name.height() + lines * small.height() + 2 * UNIT + UNIT)
+        return QSize(0, _height(row.help, room, style().scale))
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -47,7 +47,19 @@ class RowDelegate(QStyledItemDelegate):
 
 def help_lines(row: Row, width: int) -> list[str]:
     """The help of a row as it fits a width: on one line or two, the second cut where it is too long."""
-    return two_lines(QFontMetricsF(_small()), row.help, width) if row.help else []
+    return list(_lines(row.help, width, style().scale))
+
+
+# Measured once: at each letter that is typed into the filter all rows are laid out anew, and servers may have hundreds.
+@lru_cache(maxsize=8_192)
+def _lines(text: str, width: int, _scale: float) -> tuple[str, ...]:
+    return tuple(two_lines(QFontMetricsF(_small()), text, width)) if text else ()
+
+
+@lru_cache(maxsize=8_192)
+def _height(text: str, room: int, scale: float) -> int:
+    lines = len(_lines(text, _words_width(room), scale))
+    return QFontMetrics(style().font()).height() + lines * QFontMetrics(_small()).height() + 2 * UNIT + UNIT
 
 
 def drag_picture(row: Row, ratio: float) -> QPixmap:

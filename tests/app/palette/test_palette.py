@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.palette import drawing
 from app.palette.drawing import drag_picture, help_lines
 from app.palette.model import NODE_MIME, TEMPLATE_MIME
 from app.palette.palette import Palette
@@ -227,3 +228,21 @@ def test_rows_follow_the_theme_and_the_size_of_texts(palette: Palette) -> None:
     style().choose("light", 1.5)
     assert LIGHT.category[Category.AI] in colours()
     assert palette.list.visualRect(index).height() > before
+
+
+def test_a_row_is_measured_once_however_often_somebody_types(palette: Palette, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    real = drawing.two_lines
+    monkeypatch.setattr(drawing, "two_lines", lambda *args: measured.append(args[1]) or real(*args))
+    style().choose("dark", 1.37)
+
+    def type_some() -> int:
+        measured.clear()
+        for text in ("t", "e", ""):
+            palette.filter.setText(text)
+            QApplication.processEvents()
+            palette.grab()
+        return len(measured)
+
+    assert type_some() > 10
+    assert type_some() == 0
