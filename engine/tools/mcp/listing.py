@@ -71,7 +71,7 @@ async def ask_server(name: str, server: McpServer) -> Listing:
     left_out: list[str] = []
     for one in offered:
         try:
-            if len(json.dumps(one.input_schema)) > _MAX_SCHEMA_BYTES:
+            if len(json.dumps(one.input_schema, allow_nan=False)) > _MAX_SCHEMA_BYTES:
                 raise UnusableSchemaError("the schema of its parameters is too long")
             parameters_of(one.input_schema)
             title, text = (one.title or "")[:200], (one.description or "")[:8000]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, cast
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from engine.tools.parameters import Text, whole_characters
+from engine.values import nesting
 
 _TYPES: Final[Mapping[str, Any]] = {
     "string": Text,
@@ -27,6 +28,7 @@ _CAN_BE_A_PORT: Final = re.compile(r"[A-Za-z_$@-][A-Za-z0-9_$@-]{0,59}")
 _MOST_PARAMETERS: Final = 100
 _LONGEST_HELP: Final = 500
 _DEEPEST_REFERENCE: Final = 10
+_DEEPEST_SCHEMA: Final = 100
 
 
 class UnusableSchemaError(Exception):
@@ -62,6 +64,8 @@ def parameters_of(schema: Mapping[str, Any]) -> type[ServedParameters]:
     Raises:
         UnusableSchemaError: No parameters can be made of it.
     """
+    if nesting(dict(schema)) > _DEEPEST_SCHEMA:
+        raise UnusableSchemaError("the schema of its parameters is nested too deeply")
     given: Any = schema.get("properties") or {}
     if not isinstance(given, dict):
         raise UnusableSchemaError("its parameters are no object")

@@ -9,6 +9,9 @@ from pathlib import Path
 BEHAVIOUR = sys.argv[1]
 TOOL = {"name": "work", "description": "Works.", "inputSchema": {"type": "object", "properties": {}}}
 
+if BEHAVIOUR == "odd":
+    TOOL["inputSchema"]["properties"]["mean"] = {"type": "number", "default": float("nan")}
+
 
 def say(text):
     sys.stdout.write(text + "\n")

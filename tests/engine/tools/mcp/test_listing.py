@@ -54,6 +54,14 @@ def test_a_parameter_without_a_usable_name_is_left_out_or_makes_the_tool_unusabl
         of({"a.b": {}}, "a.b")
 
 
+def test_a_schema_too_deep_to_be_gone_through_makes_the_tool_unusable() -> None:
+    deep: Any = {}
+    for _ in range(495):
+        deep = {"items": deep}
+    with pytest.raises(UnusableSchemaError, match="nested too deeply"):
+        parameters_of({"properties": {"a": {"type": "string"}}, "$defs": {"A": deep}}).model_json_schema()
+
+
 @pytest.mark.parametrize(
     "schema",
     [

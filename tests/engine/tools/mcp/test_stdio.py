@@ -142,6 +142,12 @@ async def test_a_server_that_misbehaves_is_an_error_that_says_how(
         assert str(caught.value).startswith(message)
 
 
+async def test_a_schema_that_no_json_can_hold_leaves_its_tool_out() -> None:
+    listing = await ask_server("sample", raw("odd"))
+    assert listing.tools == ()
+    assert listing.left_out == ('The tool "work" cannot be used: its description cannot be read.',)
+
+
 async def test_what_strays_into_its_output_and_what_is_no_text_do_no_harm() -> None:
     (tool,) = (await tools_of(raw("chatty"))).values()
     async with context() as given:
