@@ -80,6 +80,7 @@ class ComparePane(QPlainTextEdit):
         self._pending = ""
         self._is_following = False
         self._current: Range | None = None
+        self._is_awaited = False  # the change that was gone to is not put in yet
         self._filling = QTimer(self)
         self._filling.setInterval(0)
         self._filling.timeout.connect(self._put_in)
@@ -97,13 +98,18 @@ class ComparePane(QPlainTextEdit):
         self._shown = (text, ranges)
         self.clear()
         self._show_current(None)
+        self._is_awaited = False
         self._marks.mark(ranges)
         self._pending = text
         self._put_in()
         self._is_following = False
 
     def go_to(self, place: Range) -> None:
-        """Show a change in the middle, and put the cursor at its start."""
+        """Show a change in the middle, and put the cursor at its start, as soon as it is put in."""
+        self._is_awaited = bool(self._pending) and place[1] >= self.document().characterCount()
+        if self._is_awaited:
+            self._current = place
+            return
         cursor = QTextCursor(self.document())
         cursor.setPosition(min(place[0], self.document().characterCount() - 1))
         self._is_following = True
@@ -128,6 +134,8 @@ class ComparePane(QPlainTextEdit):
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         cursor.insertText(piece)
+        if self._is_awaited and self._current is not None:
+            self.go_to(self._current)
         if self._pending:
             self._filling.start()
         else:
@@ -159,7 +167,10 @@ class ComparePane(QPlainTextEdit):
     def _dress(self) -> None:
         self._marks.dress()
         if len(self._shown[0]) > PIECE:  # all at once would take too long
+            current = self._current
             self.show_text(*self._shown)
+            if current is not None:
+                self.go_to(current)
             return
         self._show_current(self._current)
         self._marks.rehighlight()

@@ -339,3 +339,24 @@ def test_a_long_sentence_makes_the_window_no_wider(compared: CompareWindow, qtbo
     compared.layout().activate()
     assert compared.minimumSizeHint().width() <= 640
     assert compared.width() == 900
+
+
+def test_a_change_far_down_is_gone_to_while_the_text_is_put_in_and_kept_with_another_theme(
+    compared: CompareWindow, qtbot: QtBot, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(lambda: style().choose("dark"))
+    lines = [f"line {number} of it\n" for number in range(3000)]
+    comparison = compare("".join(lines), "".join([*lines[:2900], "a new one\n", *lines[2901:]]))
+    compared.show()
+    compared._show(comparison)
+    compared.step(1)
+
+    def stand_there() -> bool:
+        chosen = [[mark.cursor.selectedText() for mark in pane.extraSelections()] for pane in compared.panes]
+        first, second = (pane.firstVisibleBlock().blockNumber() for pane in compared.panes)
+        return chosen == [["line 2900 of it"], ["a new one"]] and 2800 < first <= 2900 and 2800 < second <= 2900
+
+    qtbot.waitUntil(stand_there, timeout=10_000)
+    style().choose("light")
+    qtbot.waitUntil(lambda: all(pane.is_filled for pane in compared.panes), timeout=10_000)
+    assert stand_there()
