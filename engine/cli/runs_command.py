@@ -51,7 +51,9 @@ def runs_command(
     strategy: Annotated[
         str, typer.Option(metavar="NAME", help="Only those with an agent of that turn strategy, such as tool_calling.")
     ] = "",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="The most runs to list.")] = 30,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=1_000_000, metavar="N", help="The most runs to list.")
+    ] = 30,
     tree: Annotated[bool, typer.Option("--tree", help="Show forks below the runs that they were forked from.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
     store: StorePath = None,

@@ -61,7 +61,8 @@ def runs_vacuum(
     context: typer.Context,
     keep: Annotated[int | None, typer.Option(min=0, metavar="N", help="Delete the oldest runs but so many.")] = None,
     keep_mb: Annotated[
-        float | None, typer.Option(min=0, metavar="N", help="Delete the oldest runs until so many megabytes are left.")
+        float | None,
+        typer.Option(min=0, max=1e9, metavar="N", help="Delete the oldest runs until so many megabytes are left."),
     ] = None,
     store: StorePath = None,
 ) -> int:

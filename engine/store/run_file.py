@@ -28,6 +28,8 @@ MAX_BYTES: Final = 1_000_000_000
 
 _AROUND_A_VALUE: Final = 10
 """How many objects and lists of our own stand around a value, at the most."""
+_LATEST: Final = 250_000_000_000.0
+"""Seconds since the epoch up to which every system and time zone has a date: the year 9892."""
 _HEAD_TEXTS: Final = ("run_id", "document", "source", "parent", "forked_at")
 _REMEDY: Final = "Export the run once more, or choose another file."
 
@@ -128,6 +130,8 @@ def _events(data: object, head: RunHead, source: str) -> list[AnyEvent]:
             event = event_from_json(item)
         except StoreError as error:
             raise StoreError(f"{source}: Event {number} cannot be read: {error.message}", _REMEDY) from None
+        if not 0 <= event.time < _LATEST:
+            raise StoreError(f"{source}: Event {number} has a time that no calendar has.", _REMEDY)
         if event.run_id != head.run_id or (events and event.seq <= events[-1].seq):
             raise StoreError(f"{source}: Event {number} is not of this run, or not in its order.", _REMEDY)
         events.append(event)

@@ -59,8 +59,10 @@ def test_a_workflow_that_only_calls_models_is_run_at_once(program: Program, tmp_
 
 def test_a_template_is_run_at_once_although_it_has_tools(program: Program, tmp_path: Path):
     script = write(tmp_path, {"rules": [{"reply": "done"}]}, "script.json")
-    ended = program("run", "agentic-search", "-m", f"scripted:{script}")
+    ended = program("run", "agentic-search", "-m", f"scripted:{script}", "--json")
     assert "has not been run here before" not in ended.err
+    on = program("runs", "fork", ended.json["run_id"], "--at", "answer", "--yes", "-m", f"scripted:{script}")
+    assert on.code == 0, "a run of a template goes on unasked, too"
 
 
 def test_hosts_commands_and_what_lies_in_subflows_are_told(program: Program, tmp_path: Path):

@@ -175,3 +175,12 @@ def test_a_limit_deletes_the_oldest_but_what_is_pinned(program: Program):
     assert program("runs", "vacuum").out.endswith(" MB.\n")
     assert program("runs", "vacuum", "--keep-mb", 0).out.startswith("1 run was deleted. ")
     assert ids(program) == ["aaaa"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--limit", "99999999999999999999"), ("vacuum", "--keep-mb", "inf"), ("vacuum", "--keep-mb", "nan")]
+)
+def test_a_number_that_nothing_can_have_is_a_sentence(program: Program, arguments: tuple[str, ...]):
+    ended = program("runs", *arguments)
+    assert ended.code == 2
+    assert f"Invalid value for '{arguments[-2]}'" in ended.err

@@ -96,6 +96,8 @@ def test_an_event_of_an_older_program_has_the_usual_values_in_new_fields():
             event_with(1, time="now"),
             "Event 2 cannot be read: The field “time” of an event “node.started” takes a number.",
         ),
+        (event_with(1, time=1e18), "Event 2 has a time that no calendar has."),
+        (event_with(1, time=-1), "Event 2 has a time that no calendar has."),
         (event_with(1, inputs=[]), "The field “inputs” of an event “node.started” takes an object."),
         (event_with(4, call={}), "The field “call.model” of an event “node.called” takes a value, and has none."),
         (event_with(5, kind="x"), "The field “kind” of an event “node.waiting” takes one of approval, question."),
