@@ -45,7 +45,7 @@ def restore(window: MainWindow) -> None:
     window.drawer_room.restore(stored.get("drawer_heights"))
     layout = stored.get("iterations")
     window.iterations_layout = layout if isinstance(layout, dict) else {}
-    if stored.get("drawer") in window.drawer.buttons:
+    if stored.get("drawer") in list(window.drawer.buttons):  # whatever stands there, also what has no hash
         window.drawer.unfold(stored["drawer"])
 
 

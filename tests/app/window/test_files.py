@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
 from pathlib import Path
@@ -424,6 +425,17 @@ def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, 
     assert not second.palette_panel.isVisible()
     assert second.drawer.open_panel == "log"
     assert (second.width(), second.height()) == (700, 600)
+
+
+def test_a_layout_that_cannot_be_understood_is_left_out(make_window: MakeWindow, preferences: Preferences) -> None:
+    state = {"drawer": ["log"], "open": {"a": 1}, "sides": 3, "drawer_heights": [], "iterations": {"columns": 3}}
+    preferences.set(window_state=json.dumps(state))
+
+    window = make_window()
+    window.reopen()
+
+    assert window.drawer.open_panel == ""
+    assert titles(window) == ["Start"]
 
 
 def drop(window: MainWindow, *paths: Path) -> None:
