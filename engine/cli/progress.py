@@ -124,7 +124,9 @@ class Progress:
                 ended = self.iterations.setdefault(event.path, [])
                 ended.append(event)
                 loop.completed = len(ended)
-                loop.before = loop.result if event.index and event.path not in self.iterators else ""
+                # Not what was shown last: the same loop may be at work in several items at once.
+                has_before = len(ended) > 1 and event.path not in self.iterators
+                loop.before = to_text(ended[-2].result) if has_before else ""
                 loop.result = to_text(event.result)
             case LoopCompleted():
                 loop.ended = True

@@ -56,3 +56,13 @@ def test_what_was_stopped_with_a_loop_is_no_longer_at_work_and_asks_no_more(end:
 
     assert not progress.at_work
     assert not progress.questions
+
+
+def test_a_result_is_compared_with_the_one_before_it_in_the_same_loop() -> None:
+    progress, event = Progress(), Events()
+    for index in range(2):
+        for item in range(2):
+            progress.take(event("LoopIterationStarted", f"each[{item}].loop", index=index, total=2, input_preview=""))
+            progress.take(event.iteration(f"each[{item}].loop", index, f"item {item}, draft {index}"))
+    loop = progress.loops["each.loop"]
+    assert (loop.before, loop.result) == ("item 1, draft 0", "item 1, draft 1")
