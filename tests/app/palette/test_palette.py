@@ -234,10 +234,10 @@ def test_a_row_is_measured_once_however_often_somebody_types(palette: Palette, m
     measured: list[str] = []
     real = drawing.two_lines
     monkeypatch.setattr(drawing, "two_lines", lambda *args: measured.append(args[1]) or real(*args))
-    style().choose("dark", 1.37)
 
     def type_some() -> int:
         measured.clear()
+        style().choose("dark", 1.37)
         for text in ("t", "e", ""):
             palette.filter.setText(text)
             QApplication.processEvents()
