@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.nodes.context import Answer
     from engine.runner.events import AnyEvent, NodeWaiting
 
+
 class Attendant:
     """Looks after a run's questions.
 

@@ -46,7 +46,7 @@ def state_names(structure: Structure) -> dict[str, list[str]]:
     """The names in `state` that nodes give, each with the ids of those nodes."""
     found: dict[str, list[str]] = {}
     for resolved in structure.resolution.nodes.values():
-        key = vars(resolved.config).get("output_key")  # few types have one, and pydantic is slow to say so
+        key: str = resolved.config.__dict__.get("output_key", "")  # few types have one, and pydantic is slow to say so
         if key:
             found.setdefault(key, []).append(resolved.id)
     return found

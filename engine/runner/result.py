@@ -149,7 +149,7 @@ def _take_back(result: RunResult, inside: str) -> None:
 
 
 def _iteration_completed(result: RunResult, event: LoopIterationCompleted) -> None:
-    insort(result.loops[event.path].iterations, event, key=attrgetter("index"))
+    insort(result.loops.setdefault(event.path, LoopResult()).iterations, event, key=attrgetter("index"))
 
 
 def _loop_completed(result: RunResult, event: LoopCompleted) -> None:
