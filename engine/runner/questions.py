@@ -9,6 +9,7 @@ from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.runner.events import (
     AnyEvent,
+    LoopIterationCompleted,
     LoopIterationStarted,
     NodeAnswered,
     NodeCompleted,
@@ -20,7 +21,7 @@ from engine.runner.events import (
 
 CLOSING: Final = (NodeAnswered, NodeCompleted, NodeFailed, NodeRetrying, NodeStarted)
 """Told at a node's path, each of these says that nothing waits there any more."""
-TELLING: Final = (NodeWaiting, LoopIterationStarted, *CLOSING)
+TELLING: Final = (NodeWaiting, LoopIterationStarted, LoopIterationCompleted, *CLOSING)
 """The events that tell whether a question is open."""
 _OVER: Final = (NodeCompleted, NodeFailed, NodeRetrying)
 """Told of a loop, an iterator or a subflow, each of these says that nothing waits in it any more."""
@@ -30,6 +31,8 @@ def closes(event: AnyEvent, path: str) -> bool:
     """Whether a question at a path waits no more once this is told."""
     if isinstance(event, LoopIterationStarted):
         return event.index == 0 and path.startswith(f"{event.path}[")  # a loop that begins anew
+    if isinstance(event, LoopIterationCompleted):
+        return path.startswith(f"{event.path}[{event.index}].")  # an item of an iterator may fail while others go on
     if isinstance(event, CLOSING) and event.path == path:
         return True
     return isinstance(event, _OVER) and path.startswith((f"{event.path}[", f"{event.path}."))

@@ -48,6 +48,19 @@ def test_a_question_is_closed_with_what_it_lies_in(path: str, around: str) -> No
         assert fold.state is RunStatus.RUNNING, why
 
 
+def test_a_question_is_closed_with_the_item_it_lies_in() -> None:
+    event = Events()
+    (asked, *_) = told("each[1].ask", "each")["the node is answered"]
+    nothing: dict[str, Any] = dict.fromkeys(("input", "result", "feedback", "branch", "reason", "score", "similarity"))
+
+    def ended(index: int) -> Any:
+        spent = {"usage": Usage(), "cost_usd": 0.0, "duration_s": 1.0}
+        return event("LoopIterationCompleted", "each", index=index, **nothing, **spent)
+
+    assert list(open_questions([asked, ended(0), ended(11)])) == ["each[1].ask"]
+    assert open_questions([asked, ended(1)]) == {}
+
+
 def test_a_question_stays_open_whatever_others_do() -> None:
     event = Events()
     for other in ("other", "loop2", "loop[1].asking"):
