@@ -47,6 +47,7 @@ class Documents(QObject):
     Attributes:
         all: The open documents, in the order in which they came.
         to_come: The files that are being read and then opened.
+        data_folder: Where the work is kept that cannot be kept beside a document's file.
 
     Signals:
         opened: A document has come.
@@ -76,7 +77,7 @@ class Documents(QObject):
         self._preferences = preferences
         self._asker = asker
         self._parts = parts
-        self._folder = data_folder
+        self.data_folder = data_folder
         self._model_names = model_names
         self.all: list[Document] = []
         self._reader = Worker(self)
@@ -134,7 +135,7 @@ class Documents(QObject):
         path = file.expanduser().absolute()
         if not self._show_open(path):
             self.to_come.append(path)
-            self._reader.ask(partial(read_document, path, self._folder, builtin_registry()), self._take_up)
+            self._reader.ask(partial(read_document, path, self.data_folder, builtin_registry()), self._take_up)
 
     def _take_up(self, read: Opened | NotOpened) -> None:
         self.to_come.remove(read.path)
@@ -161,6 +162,8 @@ class Documents(QObject):
         self.refused.emit(read.reason)
         if read.is_gone:
             self._preferences.forget_file(read.path)
+        if read.remains is not None:
+            self._offer(self.open_copy(Workflow(), is_trusted=False), read.remains)
 
     def ask_for_files(self) -> None:
         """Ask which files to open."""
@@ -168,7 +171,7 @@ class Documents(QObject):
 
     def recover_unsaved(self) -> None:
         """Open what a crash left of documents that never were saved, after the files that were asked for before."""
-        self._reader.ask(partial(recovered_unsaved, self._folder), self._offer_unsaved)
+        self._reader.ask(partial(recovered_unsaved, self.data_folder), self._offer_unsaved)
 
     def _offer_unsaved(self, left: list[Recovered]) -> None:
         for remains in left:
@@ -270,7 +273,7 @@ class Documents(QObject):
         self.closed.emit(document)
 
     def _add(self, session: Session) -> Document:
-        document = Document(session, self._parts, self._model_names, self._folder)
+        document = Document(session, self._parts, self._model_names, self.data_folder)
         document.save_wanted.connect(lambda: self.save(document))
         document.save_as_wanted.connect(lambda: self.save_as(document))
         document.watch.changed.connect(lambda: self._note_change_on_disk(document))

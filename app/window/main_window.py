@@ -235,7 +235,7 @@ class MainWindow(QMainWindow):
 
     def reopen(self) -> None:
         """Open what was open when the program ended, and offer what a crash left."""
-        self.documents.open_files(open_files(self.preferences))
+        self.documents.open_files(open_files(self.preferences, self.documents.data_folder))
 
     def keep_everything(self) -> None:
         """Keep all unsaved work now: something is going wrong."""

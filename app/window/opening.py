@@ -43,12 +43,14 @@ class NotOpened:
         reason: Why, and what to do.
         is_foreign: Whether another program seems to have written it.
         is_gone: Whether there is no such file.
+        remains: What a crash left of the work on a file that is gone; None where there is nothing.
     """
 
     path: Path
     reason: str
     is_foreign: bool
     is_gone: bool
+    remains: Recovered | None = None
 
 
 def read_document(path: Path, data_folder: Path, registry: Registry) -> Opened | NotOpened:
@@ -62,5 +64,8 @@ def read_document(path: Path, data_folder: Path, registry: Registry) -> Opened |
     try:
         workflow = load(path)
     except EngineError as error:
-        return NotOpened(path, str(error), is_foreign(path), not path.exists())
+        if path.exists():
+            return NotOpened(path, str(error), is_foreign(path), is_gone=False)
+        remains = recovered_of(path, data_folder, None)
+        return NotOpened(path, str(error), is_foreign=False, is_gone=True, remains=remains)
     return Opened(path, workflow, look_through(workflow, registry), recovered_of(path, data_folder, workflow))

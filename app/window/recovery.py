@@ -94,10 +94,21 @@ def places_of(path: Path | None, folder: Path) -> list[Path]:
     return [path.with_name(f".{path.name}{SUFFIX}"), folder / f"{mark}{SUFFIX}"]
 
 
-def recovered_of(path: Path, folder: Path, saved: Workflow) -> Recovered | None:
-    """What a crash left of the work on a saved document, where that differs from what is saved; the latest of it."""
+def recovered_of(path: Path, folder: Path, saved: Workflow | None) -> Recovered | None:
+    """What a crash left of the work on a saved document, where that differs from what is saved; the latest of it.
+
+    Args:
+        path: The document's file.
+        folder: The user's data folder.
+        saved: What is saved; None where the file is not there any more.
+    """
     found = [remains for file in places_of(path, folder) if (remains := _read(file)) and remains.workflow != saved]
     return max(found, key=lambda remains: remains.when, default=None)
+
+
+def has_remains(path: Path, folder: Path) -> bool:
+    """Whether something lies where the work on a document is kept."""
+    return any(file.exists() for file in places_of(path, folder))
 
 
 def recovered_unsaved(folder: Path) -> list[Recovered]:

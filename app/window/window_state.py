@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.window.document import from_text, to_text
+from app.window.recovery import has_remains
 
 if TYPE_CHECKING:
     from app.history.iterations_panel import IterationsPanel
@@ -62,11 +63,16 @@ def share_layout(window: MainWindow, panel: IterationsPanel) -> None:
     panel.layout_changed.connect(take)
 
 
-def open_files(preferences: Preferences) -> list[Path]:
-    """The files that were open and still exist."""
+def open_files(preferences: Preferences, data_folder: Path) -> list[Path]:
+    """The files that were open and still exist, or of which a crash left unsaved work.
+
+    Args:
+        preferences: Where it was noted.
+        data_folder: Where unsaved work is kept that cannot be kept beside its file.
+    """
     names = _stored(preferences).get("open")
     found = [Path(name) for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [path for path in found if path.exists()]
+    return [path for path in found if path.exists() or has_remains(path, data_folder)]
 
 
 def _stored(preferences: Preferences) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.operations import SetDescription
 from tests.app.conftest import MakeSession
-from tests.app.window.conftest import await_files, open_file, press, saved, small
+from tests.app.window.conftest import MakeWindow, await_files, open_file, press, saved, small
 
 
 def described(text: str) -> Workflow:
@@ -334,6 +334,27 @@ def test_unsaved_documents_of_a_crash_come_back(window: MainWindow, tmp_path: Pa
     assert document.session.is_modified
     assert [there.name for there in folder.glob("*.autosave")] == [file.name]
     assert file != place
+
+
+def test_the_work_on_a_file_that_went_away_before_the_crash_comes_back(
+    make_window: MakeWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    first = make_window()
+    open_file(first, saved(tmp_path))
+    first.close()
+    (tmp_path / "one.loop.json").unlink()
+    lost = tmp_path / ".one.loop.json.autosave"
+    save(described("lost"), lost)
+
+    second = make_window()
+    second.reopen()
+    await_files(second)
+
+    (document,) = second.documents.all
+    kept(document.autosave, qtbot, lambda: press(document.bars, "Use them"))
+    assert (document.session.workflow.description, document.session.path) == ("lost", None)
+    assert document.session.is_modified
+    assert not lost.exists()
 
 
 def test_a_failure_to_keep_the_work_is_told_over_the_document(window: MainWindow, self_refine: Document) -> None:
