@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from app.inspector.editors.texts import exact_text
 from app.theme.style import mark
 from app.theme.tokens import UNIT
+from app.theme.wheel import scroll_past_fields
 from app.theme.widgets import PlainLabel
 from app.window.choosers import Asker
 from app.window.permissions import Needs, PermissionBoxes, Permissions
@@ -281,6 +282,7 @@ class RunDialog(QDialog):
         area.setWidgetResizable(True)
         area.setWidget(inside)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll_past_fields(area)
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
         buttons.addStretch(1)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
@@ -234,6 +235,20 @@ def test_a_boolean_is_chosen_by_key(window: MainWindow, tmp_path: Path) -> None:
     QTest.keyClick(entry.editor, Qt.Key.Key_Down)
 
     assert entry.value() is False
+
+
+def test_the_wheel_scrolls_the_form_and_chooses_nothing(window: MainWindow, tmp_path: Path) -> None:
+    open_flow(window, tmp_path, needy())
+    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    (entry,) = (entry for entry in form(window).fields if entry.declared.name == "a_boolean")
+    form(window).fields[0].editor.setFocus()
+    before, centre = entry.value(), QPointF(entry.editor.rect().center())
+
+    for turn in (-120, 120, 120):
+        where = (centre, entry.editor.mapToGlobal(centre), QPoint(), QPoint(0, turn))
+        how = (Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False)
+        QApplication.sendEvent(entry.editor, QWheelEvent(*where, *how))
+        assert entry.value() == before
 
 
 def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
