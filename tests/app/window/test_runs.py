@@ -122,7 +122,7 @@ def test_stop_ends_a_call_in_flight(window: MainWindow, script: Script, tmp_path
 def test_pause_holds_and_resume_goes_on(
     window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
 ) -> None:
-    script("words", {"node": "draft", "iteration": 0, "reply": {"text": "words", "delay_s": 0.3}})
+    script("words", {"node": "draft", "iteration": 0, "reply": {"text": "words", "delay_s": 1.0}})
     QTest.keyClick(window, Qt.Key.Key_F5)
     QTest.keyClick(window, Qt.Key.Key_F6)
     qtbot.waitUntil(lambda: self_refine.session.picture.status == "paused")
