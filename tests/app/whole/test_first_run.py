@@ -21,7 +21,7 @@ def test_from_the_start_to_a_finished_run_it_takes_two_clicks(whole: Whole) -> N
 
 def test_a_template_is_saved_with_the_keyboard_and_is_the_same_again(whole: Whole) -> None:
     whole.window.documents.open_template(TEMPLATE)
-    whole.answers.path = copy = whole.window.documents._folder / "copy.loop.json"
+    whole.answers.path = copy = whole.window.documents.data_folder / "copy.loop.json"
     copy.parent.mkdir(exist_ok=True)
     whole.press(Qt.Key.Key_S, CTRL)
     assert meaning(load(copy)) == meaning(load(TEMPLATE))

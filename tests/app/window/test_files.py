@@ -171,12 +171,12 @@ def test_a_slow_disk_does_not_hold_the_window_and_a_file_is_opened_once(
     window.documents.open_files([path, path])
     QTest.keyClick(window, Qt.Key.Key_N, CONTROL)
     assert titles(window) == ["Untitled"]
-    assert open_files(window.preferences) == [path], "it is opened again after a crash too"
+    assert open_files(window.preferences, window.documents.data_folder) == [path], "opened again after a crash too"
 
     disk.may_go_on.set()
     await_files(window)
     assert titles(window) == ["Untitled", "Small"]
-    assert open_files(window.preferences) == [path]
+    assert open_files(window.preferences, window.documents.data_folder) == [path]
 
 
 def test_a_large_document_without_a_layout_is_analysed_in_a_thread_before_it_is_shown(
