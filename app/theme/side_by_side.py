@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QWidget
 
@@ -44,6 +44,10 @@ class SideBySide(QWidget):
         direction = QBoxLayout.Direction.LeftToRight if self.width() >= needed else QBoxLayout.Direction.TopToBottom
         if direction != self._both.direction():
             self._both.setDirection(direction)
+            # Below each other, neither is drawn out to the width of the other.
+            side = Qt.AlignmentFlag.AlignLeft if self.is_folded else Qt.AlignmentFlag(0)
+            for group in self._groups:
+                self._both.setAlignment(group, side)
             self.updateGeometry()
 
 

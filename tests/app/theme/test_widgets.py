@@ -221,6 +221,7 @@ def test_groups_that_have_no_room_beside_each_other_stand_below_each_other(qtbot
     QApplication.processEvents()
     assert [button.y() for button in buttons] == [0, 0, buttons[2].y(), buttons[2].y()]
     assert buttons[2].y() >= buttons[0].height()
+    assert [button.width() for button in buttons[:2]] == [button.sizeHint().width() for button in buttons[:2]]
     assert all(groups.rect().contains(button.geometry()) for button in buttons)
     around.resize(600, 100)
     assert not groups.is_folded
