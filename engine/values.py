@@ -6,6 +6,7 @@ A value is what JSON can say, nothing else. This module knows of no other part o
 from __future__ import annotations
 
 import json
+import math
 from typing import Final, TypeAlias
 
 from engine.errors import EngineError
@@ -36,6 +37,32 @@ def compact_json(value: Value) -> str:
     if text.count("[") + text.count("{") > MAX_NESTING and nesting(value) > MAX_NESTING:
         raise _too_deep()
     return text
+
+
+def value_of_json(text: str | bytes) -> Value:
+    """The value that a text of JSON stands for, whatever depth it has (`nesting`).
+
+    Python's own reader lets NaN and 1e999 pass, which JSON cannot say again.
+
+    Raises:
+        ValueError: It is no JSON, not in a Unicode encoding, or holds a number that is not finite.
+    """
+    try:
+        value: Value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("lists and objects stand too deep inside one another") from None
+    return value
+
+
+def _refuse(constant: str) -> Value:
+    raise ValueError(f"{constant} is no JSON value")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"{number} is too large a number")
+    return value
 
 
 def nesting(value: Value) -> int:

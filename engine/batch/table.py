@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 from engine.document.wording import shown
 from engine.errors import EngineError
-from engine.values import MAX_NESTING, Value, nesting
+from engine.values import MAX_NESTING, Value, nesting, value_of_json
 
 MAX_BYTES: Final = 200_000_000
 """The largest table that is read."""
@@ -124,23 +122,11 @@ def _json_lines(text: str, name: str) -> Table:
         if not line.strip():
             continue
         try:
-            row: Any = json.loads(line, parse_constant=_refuse, parse_float=_finite)
-        except (ValueError, RecursionError):
+            row = value_of_json(line)
+        except ValueError:
             raise TableError(f"{name}, line {number}: The line is no JSON.", _REMEDY) from None
-        if not isinstance(row, dict) or nesting(cast("Value", row)) > MAX_NESTING:
+        if not isinstance(row, dict) or nesting(row) > MAX_NESTING:
             raise TableError(f"{name}, line {number}: The line is no JSON object that can be read.", _REMEDY)
-        entries = cast("dict[str, Value]", row)
-        rows.append(entries)
-        columns.update(dict.fromkeys(entries))
+        rows.append(row)
+        columns.update(dict.fromkeys(row))
     return Table(name, tuple(columns), tuple(rows), is_text=False)
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if math.isinf(value):
-        raise ValueError(number)
-    return value

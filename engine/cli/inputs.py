@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engine.document.model import Workflow
 from engine.document.wording import shown
+from engine.ordinary_file import read_ordinary_file
 from engine.runner.declared import MAX_FILE_BYTES, Declared, declared_inputs
 from engine.runner.declared_text import value_of_text
 from engine.runner.parameters import InputError
@@ -69,22 +68,10 @@ def text_or_file(value: str, what: str) -> str:
         return value[1:]
     path = value[1:]
     try:
-        return _content(Path(path)).decode("utf-8-sig")
+        return read_ordinary_file(Path(path), MAX_FILE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError:
         reason, remedy = "it is not UTF-8 text", "Save it as UTF-8."
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
         remedy = "Check the path; a value that begins with @ is written with @@."
     raise InputError(f'The file "{shown(path)}" for {what} cannot be read: {reason}.', remedy)
-
-
-def _content(path: Path) -> bytes:
-    # Not to wait for a writer, should it be a pipe.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no ordinary file")
-        content = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
-        raise ValueError(f"it has more than {MAX_FILE_BYTES // 1_000_000} MB")
-    return content

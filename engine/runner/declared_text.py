@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Final
 
 from engine.document.wording import shown
 from engine.nodes.spec import PortType
 from engine.runner.declared import Declared
 from engine.runner.parameters import InputError
-from engine.values import Value
+from engine.values import Value, value_of_json
 
 _TYPES: Final = {
     PortType.NUMBER: ("a number", "42 or 0.5"),
@@ -29,22 +27,11 @@ def value_of_text(text: str, declared: Declared) -> Value:
     if declared.type in {PortType.TEXT, PortType.ANY}:
         return text
     try:
-        value: Value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
-    except (ValueError, RecursionError):
+        value = value_of_json(text)
+    except ValueError:
         raise _misfit(text, declared) from None
     if not _fits(value, declared.type):
         raise _misfit(text, declared)
-    return value
-
-
-def _refuse(constant: str) -> Value:
-    raise ValueError(constant)
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if math.isinf(value):
-        raise ValueError(number)
     return value
 
 

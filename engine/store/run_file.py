@@ -7,19 +7,17 @@ escaped, so that each text survives any encoding, half characters too.
 from __future__ import annotations
 
 import json
-import math
-import os
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
 from engine.document.wording import shown
+from engine.ordinary_file import read_ordinary_file
 from engine.runner.events import AnyEvent, RunStarted
 from engine.runner.journal import RunHead
 from engine.store.base import Store, StoreError
 from engine.store.event_json import event_from_json
-from engine.values import MAX_NESTING, nesting
+from engine.values import MAX_NESTING, nesting, value_of_json
 
 FORMAT: Final = "loopwright.run"
 VERSION: Final = 1
@@ -71,7 +69,7 @@ def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:
     """
     name = shown(path)
     try:
-        content = _content(path)
+        content = read_ordinary_file(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise StoreError(f"{name}: The file cannot be opened: {shown(reason)}.", "Check the path.") from error
@@ -89,8 +87,8 @@ def run_from_json(text: str | bytes, source: str) -> tuple[RunHead, list[AnyEven
         StoreError: It holds no run.
     """
     try:
-        data = json.loads(text, parse_constant=_refuse, parse_float=_finite)
-    except (ValueError, RecursionError):
+        data = value_of_json(text)
+    except ValueError:
         raise StoreError(f"{source}: The file is no JSON text.", _REMEDY) from None
     if not isinstance(data, dict) or cast("dict[str, Any]", data).get("format") != FORMAT:
         raise StoreError(f"{source}: The file is no run that was exported.", _REMEDY)
@@ -142,26 +140,3 @@ def _events(data: object, head: RunHead, source: str) -> list[AnyEvent]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False)
-
-
-def _content(path: Path) -> bytes:
-    # Not to wait for a writer, should it be a pipe.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no ordinary file")
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise ValueError(f"it has more than {MAX_BYTES // 1_000_000_000} GB")
-    return content
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if math.isinf(value):
-        raise ValueError(number)
-    return value
