@@ -1,14 +1,19 @@
-"""Writing one document to its file, in a thread, in the order asked for; where it waits, the last state wins."""
+"""Writing one document to its file, in a thread, in the order asked for; where it waits, the last state wins.
+
+What another program has put into the file since it was read or written here is not written over unasked.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.file_state import FileState
 from app.worker import Worker
 from engine.document.files import save
 from engine.document.model import Workflow
@@ -32,22 +37,55 @@ class Wish:
     then: list[Callable[[], object]]
 
 
+class ChangedElsewhereError(EngineError):
+    """The file holds what another program has put there."""
+
+
+class _Writer:
+    """What the thread does; nobody else touches the file."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._known = FileState()
+
+    def know(self, path: Path, state: FileState | None = None) -> None:
+        """What is in a file may be replaced: a state of before, or whatever is there now."""
+        self._path, self._known = path, state or FileState.of(path)
+
+    def write(self, workflow: Workflow, path: Path) -> None:
+        """Write a document, unless the file holds something else than what is known here.
+
+        Raises:
+            ChangedElsewhereError: It does; nothing was written.
+            EngineError: It cannot be written.
+        """
+        if path == self._path:
+            found = self._known.since(path)
+            if found is not None and found.mark not in {"", self._known.mark}:
+                raise ChangedElsewhereError(f"{path.name}: Another program has changed the file.")
+        save(workflow, path)
+        self.know(path)
+
+
 class Saving(QObject):
     """Writes what is wished.
 
     Signals:
         written: A wish is fulfilled.
         failed: A wish could not be fulfilled; the text says why and what to do.
+        withheld: A wish was not fulfilled, because another program has changed the file.
         changed: There is something to write, or one thing less.
     """
 
     written = Signal(object)
     failed = Signal(str)
+    withheld = Signal(object)
     changed = Signal()
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._worker = Worker(self)
+        self._writer = _Writer()
         self._wishes: deque[Wish] = deque()
         self._at_end: list[Callable[[], object]] = []
 
@@ -70,6 +108,15 @@ class Saving(QObject):
             self._begin()
         self.changed.emit()
 
+    def know(self, path: Path, state: FileState | None = None) -> None:
+        """What is in a file may be replaced from now on.
+
+        Args:
+            path: The file.
+            state: What was in it when it was read; None for whatever is in it now.
+        """
+        self._worker.ask(partial(self._writer.know, path, state))
+
     def when_over(self, act: Callable[[], object]) -> None:
         """Do something once nothing is left to write, whether that has succeeded or not."""
         if self._wishes:
@@ -79,7 +126,7 @@ class Saving(QObject):
 
     def _begin(self) -> None:
         wish = self._wishes[0]
-        self._worker.ask(lambda: save(wish.workflow, wish.path), self._succeed, self._fail)
+        self._worker.ask(partial(self._writer.write, wish.workflow, wish.path), self._succeed, self._fail)
 
     def _succeed(self, _: None) -> None:
         wish = self._wishes[0]
@@ -87,7 +134,10 @@ class Saving(QObject):
         self._go_on(wish.then)
 
     def _fail(self, error: EngineError) -> None:
-        self.failed.emit(str(error))
+        if isinstance(error, ChangedElsewhereError):
+            self.withheld.emit(self._wishes[0])
+        else:
+            self.failed.emit(str(error))
         self._go_on([])
 
     def _go_on(self, acts: list[Callable[[], object]]) -> None:

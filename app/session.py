@@ -14,6 +14,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.bridge import EngineThread, LiveRun
+from app.file_state import FileState
 from app.runs.picture import RunPicture
 from app.saving import Saving, Wish
 from app.worker import Worker
@@ -58,12 +59,15 @@ class Session(QObject):
         path: Its file.
         registry: The node types; those of the program unless given.
         found: What `look_through` finds in it, where that is known already.
+        on_disk: The file when it was read, where it was.
 
     Signals:
         changed: The document is another one: old and new.
         saved_state_changed: Path, name, 'modified' or 'is being saved' changed.
         saved: A document that `save` was asked to write is in that file.
         save_failed: It could not be written; the text says why and what to do.
+        save_withheld: It was not written, because another program has changed the file; what was to be done once it
+            was saved.
         analysed: `structure` and `problems` fit the document as it is now.
         selection_changed: Other nodes are selected.
         refused: Something could not be done; the text says what and why.
@@ -95,6 +99,7 @@ class Session(QObject):
     saved_state_changed = Signal()
     saved = Signal(object)
     save_failed = Signal(str)
+    save_withheld = Signal(object)
     analysed = Signal()
     selection_changed = Signal()
     refused = Signal(str)
@@ -112,6 +117,7 @@ class Session(QObject):
         parent: QObject | None = None,
         *,
         found: Found | None = None,
+        on_disk: FileState | None = None,
     ) -> None:
         super().__init__(parent)
         self._engine = engine
@@ -136,7 +142,10 @@ class Session(QObject):
         self._saving = Saving(self)
         self._saving.written.connect(self._take_up_saved)
         self._saving.failed.connect(self.save_failed)
+        self._saving.withheld.connect(lambda wish: self.save_withheld.emit(wish.then))
         self._saving.changed.connect(self.saved_state_changed)
+        if path is not None and on_disk is not None:
+            self._saving.know(path, on_disk)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(ANALYSE_AFTER_MS)
@@ -232,6 +241,15 @@ class Session(QObject):
         """Remember that no file has the document as it is now, nor as it ever was."""
         self._history.mark_saved(NOWHERE)
         self.saved_state_changed.emit()
+
+    def know_file(self, on_disk: FileState | None = None) -> None:
+        """What is in the document's file may be replaced by what is saved.
+
+        Args:
+            on_disk: The file as it was just read; None where a person gives up whatever is in it now.
+        """
+        assert self.path is not None, "there is a file to know"
+        self._saving.know(self.path, on_disk)
 
     def select(self, node_ids: Iterable[str]) -> None:
         """Select these nodes and no others; ids that are not there are left out."""

@@ -5,12 +5,12 @@ The file is read in a thread. While the program itself writes it, nothing is not
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
+from app.file_state import FileState
 from app.worker import Worker
 
 SETTLE_MS: Final = 150
@@ -31,8 +31,7 @@ class DiskWatch(QObject):
     def __init__(self, path: Path | None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
-        self._stamp: tuple[int, ...] = ()
-        self._known = ""
+        self._known = FileState()
         self._learning = 0
         self._is_held = False
         self._worker = Worker(self)
@@ -53,7 +52,7 @@ class DiskWatch(QObject):
                 self._watcher.removePaths(watched)
             self._path = path
         self._learning += 1
-        self._worker.ask(lambda: (_stamp(path), _mark(path)), self._learn)
+        self._worker.ask(lambda: FileState.of(path), self._learn)
         self._watch()
 
     def hold(self, is_held: bool) -> None:
@@ -62,8 +61,8 @@ class DiskWatch(QObject):
             self._is_held = is_held
             self._look_soon()
 
-    def _learn(self, found: tuple[tuple[int, ...], str]) -> None:
-        self._stamp, self._known = found
+    def _learn(self, found: FileState) -> None:
+        self._known = found
         self._learning -= 1
 
     def _watch(self) -> None:
@@ -82,48 +81,20 @@ class DiskWatch(QObject):
     def _look(self) -> None:
         self._watch()
         if self._may_judge:
-            path, stamp = self._path, self._stamp
-            self._worker.ask(lambda: _news(path, stamp), self._judge)
+            path, known = self._path, self._known
+            self._worker.ask(lambda: known.since(path), self._judge)
 
     @property
     def _may_judge(self) -> bool:
         return not self._is_held and not self._learning
 
-    def _judge(self, news: tuple[tuple[int, ...], str] | None) -> None:
+    def _judge(self, news: FileState | None) -> None:
         if news is None or not self._may_judge:
             return
-        self._stamp, mark = news
-        if mark == self._known:
+        before, self._known = self._known, news
+        if news.mark == before.mark:
             return
-        self._known = mark
-        if mark:
+        if news.mark:
             self.changed.emit()
         else:
             self.gone.emit()
-
-
-def _news(path: Path | None, stamp: tuple[int, ...]) -> tuple[tuple[int, ...], str] | None:
-    """Stamp and mark of a file; None where the stamp is the same: it was something else in the folder."""
-    now = _stamp(path)
-    return None if now == stamp else (now, _mark(path))
-
-
-def _stamp(path: Path | None) -> tuple[int, ...]:
-    """What changes with a file, without reading it."""
-    if path is None:
-        return ()
-    try:
-        status = path.stat()
-    except OSError:
-        return ()
-    return (status.st_mtime_ns, status.st_size, status.st_ino)
-
-
-def _mark(path: Path | None) -> str:
-    """A mark of what is in a file; empty where there is none."""
-    if path is None:
-        return ""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""

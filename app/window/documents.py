@@ -10,10 +10,12 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.bridge import EngineThread
+from app.file_state import FileState
 from app.session import Found, Session
 from app.settings.preferences import Preferences
 from app.window.choosers import FILTER, Asker, ask, before_replacing
 from app.window.consent import Consent
+from app.window.disk_questions import DiskQuestions
 from app.window.document import Document
 from app.window.imports import Imports
 from app.window.opening import NotOpened, Opened, read_document
@@ -143,7 +145,9 @@ class Documents(QObject):
             self._tell_not_opened(read)
         elif not self._show_open(read.path):  # it may have been opened, or saved to, meanwhile
             self._preferences.remember_file(read.path)
-            document = self._add(Session(self._engine, read.workflow, read.path, found=read.found))
+            document = self._add(
+                Session(self._engine, read.workflow, read.path, found=read.found, on_disk=read.on_disk)
+            )
             if read.remains is not None:
                 self._offer(document, read.remains)
 
@@ -202,20 +206,24 @@ class Documents(QObject):
         if path is None:
             return
 
-        def take(saved: Workflow) -> None:
+        def read() -> tuple[FileState, Workflow]:
+            return FileState.of(path), load(path)
+
+        def take(read: tuple[FileState, Workflow]) -> None:
             if document in self.all and document.session.path == path:
-                self._put_back(document, path, saved)
+                self._put_back(document, path, *read)
 
         def refuse(error: EngineError) -> None:
             if document in self.all:
                 document.session.refused.emit(str(error))
 
-        self._reader.ask(partial(load, path), take, refuse)
+        self._reader.ask(read, take, refuse)
 
-    def _put_back(self, document: Document, path: Path, saved: Workflow) -> None:
+    def _put_back(self, document: Document, path: Path, on_disk: FileState, saved: Workflow) -> None:
         document.session.do(Replace("Revert to saved", saved))
         document.session.is_trusted = False  # another program may have written it
         document.watch.know(path)
+        document.session.know_file(on_disk)
         document.session.mark_saved()
         document.bars.drop("disk")
 
@@ -276,8 +284,7 @@ class Documents(QObject):
         document = Document(session, self._parts, self._model_names, self.data_folder)
         document.save_wanted.connect(lambda: self.save(document))
         document.save_as_wanted.connect(lambda: self.save_as(document))
-        document.watch.changed.connect(lambda: self._note_change_on_disk(document))
-        document.watch.gone.connect(lambda: self._note_gone(document))
+        DiskQuestions(document, self)
         self._subflows[document] = Subflows(session, document.bars, document)
         document.canvas.open_wanted.connect(lambda node_id: self._subflow_pages.open(document, node_id))
         self.all.append(document)
@@ -309,25 +316,6 @@ class Documents(QObject):
             self.open_copy(named, is_trusted=session.is_trusted)
 
         offer(document, remains, open_beside)
-
-    def _note_change_on_disk(self, document: Document) -> None:
-        document.bars.say(
-            "disk",
-            "Another program has changed the file.",
-            "warning",
-            [("Reload", lambda: self.revert(document)), ("Keep mine", document.session.mark_unsaved)],
-        )
-
-    def _note_gone(self, document: Document) -> None:
-        path = document.session.path
-        assert path is not None
-        document.session.mark_unsaved()
-        document.bars.say(
-            "disk",
-            f"The file {path.name} is gone from its folder. Your work is still here.",
-            "warning",
-            [("Save again", lambda: self.save(document)), ("Save as…", lambda: self.save_as(document))],
-        )
 
 
 def _same_file(first: Path, second: Path) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.file_state import FileState
 from app.session import Found, look_through
 from app.window.recovery import Recovered, recovered_of
 from engine.document.files import load
@@ -25,12 +26,14 @@ class Opened:
         path: The file.
         workflow: What is in it.
         found: How that hangs together, and what is wrong with it.
+        on_disk: The file as it was read.
         remains: What a crash left of the work on it; None where there is nothing.
     """
 
     path: Path
     workflow: Workflow
     found: Found
+    on_disk: FileState
     remains: Recovered | None
 
 
@@ -61,6 +64,7 @@ def read_document(path: Path, data_folder: Path, registry: Registry) -> Opened |
         data_folder: Where unsaved work is kept that cannot be kept beside its file.
         registry: The node types.
     """
+    on_disk = FileState.of(path)
     try:
         workflow = load(path)
     except EngineError as error:
@@ -68,4 +72,5 @@ def read_document(path: Path, data_folder: Path, registry: Registry) -> Opened |
             return NotOpened(path, str(error), is_foreign(path), is_gone=False)
         remains = recovered_of(path, data_folder, None)
         return NotOpened(path, str(error), is_foreign=False, is_gone=True, remains=remains)
-    return Opened(path, workflow, look_through(workflow, registry), recovered_of(path, data_folder, workflow))
+    remains = recovered_of(path, data_folder, workflow)
+    return Opened(path, workflow, look_through(workflow, registry), on_disk, remains)

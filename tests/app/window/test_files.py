@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app import session
 from app.settings.preferences import Preferences
-from app.window import documents, opening
+from app.window import disk_watch, documents, opening
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from app.window.window_state import open_files
@@ -490,6 +490,103 @@ def test_mine_is_kept_over_a_change_by_another_program(window: MainWindow, tmp_p
 
     assert load(path).description == "mine"
     assert document.bars.text("disk") == ""
+
+
+@pytest.fixture
+def silent(window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
+    """An open document whose disk tells of no changes, as a network share may."""
+    monkeypatch.setattr(disk_watch.DiskWatch, "_look_soon", lambda _watch: None)
+    return open_file(window, saved(tmp_path))
+
+
+def theirs(document: Document) -> Path:
+    """Another program writes the document's file."""
+    path = document.session.path
+    assert path is not None
+    save(small().model_copy(update={"description": "theirs"}), path)
+    return path
+
+
+def test_a_change_of_which_the_system_tells_nothing_is_not_saved_over(
+    window: MainWindow, silent: Document, qtbot: QtBot
+) -> None:
+    change(silent, "mine")
+    path = theirs(silent)
+
+    for _ in range(2):
+        save_by_key(window, qtbot)
+        assert load(path).description == "theirs"
+        assert silent.bars.text("disk") == "Another program has changed the file. Your work is not saved over it yet."
+        assert silent.session.is_modified
+
+    press(silent.bars, "Keep mine")
+    over(silent, qtbot)
+    assert load(path).description == "mine"
+    assert silent.bars.text("disk") == ""
+    assert not silent.session.is_modified
+
+
+def test_a_change_that_saving_has_found_can_be_reloaded_and_then_saved_over(
+    window: MainWindow, silent: Document, qtbot: QtBot
+) -> None:
+    change(silent, "mine")
+    path = theirs(silent)
+    save_by_key(window, qtbot)
+
+    press(silent.bars, "Reload")
+    await_files(window)
+    assert silent.session.workflow.description == "theirs"
+    assert not silent.session.is_modified
+
+    change(silent, "both")
+    save_by_key(window, qtbot)
+    assert load(path).description == "both"
+
+
+def test_a_window_stays_open_where_its_work_would_be_saved_over_another_programs(
+    window: MainWindow, silent: Document, qtbot: QtBot
+) -> None:
+    change(silent, "mine")
+    path = theirs(silent)
+    window.documents.new()
+
+    window.close()
+    answer(window, "Save")
+    over(silent, qtbot)
+    assert window.isVisible()
+    assert window.current is silent
+    assert load(path).description == "theirs"
+
+    with qtbot.waitSignal(window.finished):
+        press(silent.bars, "Keep mine")
+    assert load(path).description == "mine"
+
+
+def test_a_file_that_was_touched_and_says_the_same_is_saved_over_unasked(
+    window: MainWindow, silent: Document, qtbot: QtBot
+) -> None:
+    change(silent, "mine")
+    path = silent.session.path
+    assert path is not None
+    save(small(), path)  # the same, in a new file
+
+    save_by_key(window, qtbot)
+
+    assert load(path).description == "mine"
+
+
+def test_a_save_that_waits_for_one_of_our_own_takes_it_for_no_change_by_another_program(
+    window: MainWindow, silent: Document, qtbot: QtBot
+) -> None:
+    path = silent.session.path
+    assert path is not None
+    for text in ("one", "two", "three"):
+        change(silent, text)
+        window.documents.save(silent)
+    over(silent, qtbot)
+
+    assert load(path).description == "three"
+    assert silent.bars.text("disk") == ""
 
 
 def test_a_save_of_our_own_is_no_change_by_another_program(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
