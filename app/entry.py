@@ -130,15 +130,15 @@ def what_is_in_the_way(environment: Mapping[str, str]) -> str:
         return NO_SCREEN
     try:
         import PySide6.QtWidgets
-        import qtawesome  # noqa: F401
     except ModuleNotFoundError as error:
         return NO_QT.format(missing=error.name)
     except ImportError as error:
         return missing_library(str(error))
     from importlib.util import find_spec
 
-    if find_spec("NodeGraphQt") is None:
-        return NO_QT.format(missing="NodeGraphQt")
+    for package in ("NodeGraphQt", "qtawesome"):
+        if find_spec(package) is None:
+            return NO_QT.format(missing=package)
     del PySide6
     return _missing_for_x11(environment)
 

@@ -13,7 +13,8 @@ from typing import Final
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainterPath, QPen
 
-from app.theme.style import known_icon, style
+from app.theme.glyphs import glyph, glyph_font
+from app.theme.style import style
 from app.theme.tokens import FONT_FAMILY, FONT_SIZE, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
 from engine.nodes.spec import Category, PortType
 
@@ -121,13 +122,8 @@ def fonts() -> Fonts:
 @lru_cache(maxsize=64)
 def icon_path(name: str, size: int) -> QPainterPath:
     """The outline of an icon, its upper left corner at the origin: sharp at every zoom, and in SVG."""
-    import qtawesome
-
-    name = known_icon(name)
-    font = QFont(qtawesome.font(name.partition(".")[0], size))
-    font.setPixelSize(size)
     path = QPainterPath()
-    path.addText(0.0, float(size), font, qtawesome.charmap(name))
+    path.addText(0.0, float(size), glyph_font(size), glyph(name))
     bounds = path.boundingRect()
     path.translate(-bounds.x() + (size - bounds.width()) / 2, -bounds.y() + (size - bounds.height()) / 2)
     return path

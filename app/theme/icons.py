@@ -25,7 +25,7 @@ class ThemedIcon(QObject):
 
         Args:
             target: What shows it.
-            name: QtAwesome's name, such as `mdi6.play`.
+            name: Its name in the family, such as `mdi6.play`.
             role: Which colour of `Theme`, by its name.
         """
         super().__init__(target)

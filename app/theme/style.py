@@ -6,20 +6,15 @@ Widgets ask `Style` for the theme that is on now and follow its signal `changed`
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 
+from app.theme.glyphs import GlyphEngine
 from app.theme.sheet import style_sheet
 from app.theme.tokens import DARK, FONT_FAMILY, FONT_SIZE, LIGHT, Theme
 from engine.bundled import resources_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-UNKNOWN_ICON: Final = "mdi6.help-circle-outline"
 
 
 class Style(QObject):
@@ -103,27 +98,17 @@ def style() -> Style:
 
 
 def icon(name: str, colour: str | None = None) -> QIcon:
-    """An icon of the one icon family (QtAwesome's `mdi6.…`), in the theme's text colour unless another is given.
+    """An icon of the one icon family (`mdi6.…`), in the theme's text colour unless another is given.
 
     It keeps its colour; `app.theme.icons.ThemedIcon` follows the theme.
     """
-    import qtawesome
-
-    make: Callable[..., QIcon] = qtawesome.icon
     theme = style().theme
-    return make(known_icon(name), color=colour or theme.text, color_disabled=theme.faint)
+    return _drawn(name, colour or theme.text, theme.faint)
 
 
 @lru_cache(maxsize=256)
-def known_icon(name: str) -> str:
-    """The name of an icon, or of a question mark in place of one that the family does not have: a plugin's may be."""
-    import qtawesome
-
-    try:
-        qtawesome.charmap(name)
-    except (KeyError, ValueError):
-        return UNKNOWN_ICON
-    return name
+def _drawn(name: str, colour: str, disabled: str) -> QIcon:
+    return QIcon(GlyphEngine(name, colour, disabled))
 
 
 def mark(widget: QWidget, **properties: bool | str) -> None:

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QColor, QFontMetrics, QIcon, QImage
+
+from app.theme import glyphs
+from app.theme.glyphs import UNKNOWN_ICON, GlyphEngine, glyph, glyph_font
+from app.theme.style import Style
+from engine.errors import EngineError
+
+SIDE = 32
+
+
+def drawn(name: str) -> QImage:
+    return QIcon(GlyphEngine(name, "#ff0000", "#00ff00")).pixmap(SIDE, SIDE).toImage()
+
+
+def ink_box(image: QImage) -> tuple[int, int, int, int]:
+    """The columns and rows between which something is drawn."""
+    dots = [(x, y) for x in range(image.width()) for y in range(image.height()) if image.pixelColor(x, y).alpha() > 64]
+    columns, rows = [x for x, _ in dots], [y for _, y in dots]
+    return min(columns), max(columns), min(rows), max(rows)
+
+
+@pytest.mark.parametrize("name", ["mdi6.no-such-icon", "fa5s.flag", "play", ""])
+def test_what_the_family_does_not_have_is_a_question_mark(style: Style, name: str) -> None:
+    assert glyph(name) == glyph(UNKNOWN_ICON)
+    assert glyph("mdi6.play") != glyph(UNKNOWN_ICON)
+
+
+def test_an_icon_is_drawn_in_the_middle_and_fills_most_of_its_place(style: Style) -> None:
+    left, right, top, bottom = ink_box(drawn("mdi6.square"))
+    assert abs(left - (SIDE - 1 - right)) <= 1
+    assert abs(top - (SIDE - 1 - bottom)) <= 1
+    assert SIDE / 2 < right - left < SIDE
+
+
+def test_the_font_of_the_family_has_the_sign(style: Style) -> None:
+    assert QFontMetrics(glyph_font(16)).inFontUcs4(ord(glyph("mdi6.play")))
+
+
+def test_an_icon_is_as_sharp_as_the_screen(style: Style) -> None:
+    pixmap = QIcon(GlyphEngine("mdi6.square", "#ff0000", "#00ff00")).pixmap(QSize(SIDE, SIDE), 2.0)
+    assert pixmap.size() == QSize(2 * SIDE, 2 * SIDE)
+    assert pixmap.toImage().pixelColor(SIDE, SIDE) == QColor("#ff0000")
+
+
+def test_where_the_files_are_gone_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glyphs, "_FILES", "no-such-font")
+    with pytest.raises(EngineError, match="QtAwesome's icons are missing. Install them"):
+        glyphs._file("*.ttf")
