@@ -118,9 +118,9 @@ class PartFunctions:
 
 
 def named_outputs(graph: GraphPlan) -> dict[str, Any]:
-    """The node of each result of a workflow, by the result's name."""
+    """The node of each result that a workflow may give, by the result's name."""
     found: dict[str, Any] = {}
     for node in graph.nodes:
-        if node.result_name:
+        if node.result_name and node.enabled:
             found[node.result_name] = node.id
     return found

@@ -47,29 +47,32 @@ def json_object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _nodes(config: SubflowConfig, node_type: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Id and settings of the copy's nodes of one type, as far as they are such."""
+def _nodes(config: SubflowConfig, node_type: str) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Id and settings of the copy's nodes of one type, as far as they are such, and whether each is enabled."""
     for node in json_objects((config.workflow or {}).get("nodes")):
         node_id = node.get("id")
         if node.get("type") == node_type and isinstance(node_id, str):
-            yield node_id, json_object(node.get("config"))
+            yield node_id, json_object(node.get("config")), node.get("enabled") is not False
 
 
 def _inputs(config: SubflowConfig) -> tuple[Port, ...]:
     ports: dict[str, Port] = {}
-    for node_id, settings in _nodes(config, "input"):
+    for node_id, settings, is_enabled in _nodes(config, "input"):
         try:
             declared = InputConfig.model_validate(settings)
         except ValidationError:
             continue
         name, is_open = declared.name or node_id, declared.default is not None
+        if not is_enabled:  # what edges bring there is not used
+            ports.setdefault(name, Port(name, declared.type, declared.description))
+            continue
         ports[name] = Port(name, declared.type, declared.description, required=not is_open, gate=is_open)
     return tuple(ports.values())
 
 
 def _outputs(config: SubflowConfig) -> tuple[Port, ...]:
     names: dict[str, None] = {}
-    for node_id, settings in _nodes(config, "output"):
+    for node_id, settings, _ in _nodes(config, "output"):
         try:
             names[OutputConfig.model_validate(settings).name or node_id] = None
         except ValidationError:

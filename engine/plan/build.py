@@ -8,6 +8,7 @@ an iteration. With an iterator and its aggregator it is the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from engine.document.ids import make_id
 from engine.document.model import Workflow
@@ -20,7 +21,7 @@ from engine.nodes.loop import range_problem
 from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
-from engine.nodes.registry import Registry
+from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.check import check_structure
 from engine.plan.edges import Link
@@ -38,6 +39,7 @@ from engine.plan.graph import (
 from engine.plan.graphs import Graph, make_graph
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure, analyse
+from engine.plan.switched_off import planned_nodes
 
 
 def build(
@@ -48,7 +50,8 @@ def build(
     Raises:
         DocumentError: The document has errors; its `problems` name all of them, the warnings too.
     """
-    structure = analyse(workflow, registry)
+    known = registry or builtin_registry()
+    structure = analyse(workflow, known)
     problems = check_structure(structure, max_iterations_cap=max_iterations_cap)
     if has_errors(problems):
         errors = [problem for problem in problems if problem.severity == "error"]
@@ -57,7 +60,7 @@ def build(
             f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
     return Plan(
-        graph=_Level(structure, None, max_iterations_cap).build(),
+        graph=_Level(_Planned(structure, planned_nodes(structure, problems, known), known, max_iterations_cap)).build(),
         models=tuple(dict.fromkeys(_models(structure))),
         parameters=_parameters(structure),
     )
@@ -65,7 +68,7 @@ def build(
 
 def _models(structure: Structure) -> Iterator[ModelChoice]:
     for node in structure.resolution.nodes.values():
-        if not _may_run(structure, node.id):
+        if node.id in structure.off:
             continue
         choice = node.spec.model(node.config)
         if choice is not None:
@@ -74,25 +77,36 @@ def _models(structure: Structure) -> Iterator[ModelChoice]:
             yield from _models(structure.parts[node.id])
 
 
-def _may_run(structure: Structure, node: str | None) -> bool:
-    """Whether neither a node nor a loop or iterator around it is switched off."""
-    while node is not None and structure.workflow.node(node).enabled:
-        node = structure.parent.get(node)
-    return node is None
-
-
 def _parameters(structure: Structure) -> dict[str, InputConfig]:
-    resolved = structure.resolution.nodes.values()
-    return {node.config.name or node.id: node.config for node in resolved if isinstance(node.config, InputConfig)}
+    nodes = (node for node in structure.resolution.nodes.values() if node.id not in structure.off)
+    return {node.config.name or node.id: node.config for node in nodes if isinstance(node.config, InputConfig)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A document without errors, and its nodes as they are planned."""
+
+    structure: Structure
+    nodes: dict[str, Resolved]
+    registry: Registry
+    cap: int
+
+    def part(self, node: str) -> _Planned | None:
+        """The workflow in a subflow; None where the node is none, or runs none."""
+        inner = self.structure.parts.get(node)
+        if inner is None or node in self.structure.off:
+            return None
+        problems = check_structure(inner, max_iterations_cap=self.cap) if inner.off else ()
+        return _Planned(inner, planned_nodes(inner, problems, self.registry), self.registry, self.cap)
 
 
 class _Level:
     """One level being built: the whole workflow (`loop` is None) or the body of a loop or an iterator."""
 
-    def __init__(self, structure: Structure, loop: str | None, cap: int, around: _Level | None = None) -> None:
-        self.structure = structure
+    def __init__(self, planned: _Planned, loop: str | None = None, around: _Level | None = None) -> None:
+        self.planned = planned
+        self.structure = structure = planned.structure
         self.loop = loop
-        self.cap = cap
         self.around = around
         self.body = structure.bodies[loop] if loop is not None else None
         self.graph = self._synthetic_graph()
@@ -158,12 +172,12 @@ class _Level:
         return self.slots[key]
 
     def build(self) -> GraphPlan:
-        nodes = tuple(self._node(self.structure.resolution.nodes[node]) for node in self.order)
+        nodes = tuple(self._node(self.planned.nodes[node]) for node in self.order)
         waits = tuple(sum(1 for before in self.graph.pred[node] if before != LOOP_INPUT) for node in self.order)
         first = tuple(position for position, count in enumerate(waits) if count == 0)
         result = feedback = None
         if self.body is not None:
-            exit_node = self.structure.resolution.nodes[self.body.exit]
+            exit_node = self.planned.nodes[self.body.exit]
             ends = {plan.name: plan for plan in self._inputs(exit_node)}
             result, feedback = ends.get("input"), ends.get("feedback")
         constants, slots = tuple(self.constants), (*self.body_slots, None, None)
@@ -204,24 +218,24 @@ class _Level:
         return tuple(
             InputPlan(
                 port.name,
-                tuple(sources[port.name]),
+                tuple(sources.get(port.name, ())),
                 port.required or port.gate,
                 None if port.type is PortType.ANY else port.type,
             )
             for port in resolved.inputs.values()
-            if port.name in sources
+            if port.name in sources or port.required  # an open one that is required makes a loop be skipped
         )
 
     def _loop(self, resolved: Resolved) -> LoopPlan:
         config, loop = resolved.config, resolved.id
-        inner = _Level(self.structure, loop, self.cap, self)
+        inner = _Level(self.planned, loop, self)
         body = inner.build()
-        clamped = range_problem(config.max_iterations, self.cap)
+        clamped = range_problem(config.max_iterations, self.planned.cap)
         evaluator = self.structure.evaluators.get(loop)
         return LoopPlan(
             config=config,
             body=body,
-            max_iterations=min(max(config.max_iterations, 1), self.cap),
+            max_iterations=min(max(config.max_iterations, 1), self.planned.cap),
             notes=() if clamped is None else (clamped.message,),
             evaluator=None if evaluator is None else inner.position[evaluator],
             feedback_ends=tuple(inner.position[end] for end in self.structure.feedback_ends.get(loop, ())),
@@ -233,22 +247,22 @@ class _Level:
         config: IteratorConfig = resolved.config
         return IteratorPlan(
             config=config,
-            body=_Level(self.structure, resolved.id, self.cap, self).build(),
+            body=_Level(self.planned, resolved.id, self).build(),
             aggregator=self.position[self.structure.bodies[resolved.id].exit],
             expression=compile_expression(config.expression) if config.source == "expression" else None,
             condition=compile_expression(config.condition) if config.condition.strip() else None,
         )
 
     def _part(self, node: str) -> PartPlan | None:
-        inner = self.structure.parts.get(node)
-        return None if inner is None else PartPlan(_Level(inner, None, self.cap).build(), _parameters(inner))
+        inner = self.planned.part(node)
+        return None if inner is None else PartPlan(_Level(inner).build(), _parameters(inner.structure))
 
     def _tells_iteration(self, resolved: Resolved) -> bool:
         """Whether this is the first model node of a body whose loop tells it about the iteration."""
-        around = None if self.loop is None else self.structure.resolution.nodes[self.loop].config
+        around = None if self.loop is None else self.planned.nodes[self.loop].config
         if not isinstance(around, LoopConfig) or not around.inject_feedback:
             return False
-        nodes = self.structure.resolution.nodes
+        nodes = self.planned.nodes
         told = (node for node in self.order if nodes[node].type in {"llm", "agent"} and nodes[node].node.enabled)
         first = next(told, None)
         return first == resolved.id

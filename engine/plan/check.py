@@ -21,6 +21,7 @@ from engine.plan.exit_loop import exit_loop_problems
 from engine.plan.names import name_problems
 from engine.plan.parts import told_of_part
 from engine.plan.structure import Structure, analyse
+from engine.plan.switched_off import eased
 
 
 def check(
@@ -51,7 +52,7 @@ def check_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERA
         *_part_problems(structure, max_iterations_cap),
     ]
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}
-    return sorted(problems, key=lambda problem: position.get(problem.node or "", -1))
+    return sorted(eased(problems, structure), key=lambda problem: position.get(problem.node or "", -1))
 
 
 def _document_problems(workflow: Workflow) -> Iterator[Problem]:
@@ -101,7 +102,7 @@ def _parameter_problems(structure: Structure) -> Iterator[Problem]:
     for kind, config in (("input", InputConfig), ("output", OutputConfig)):
         names: dict[str, str] = {}
         for resolved in structure.resolution.nodes.values():
-            if resolved.type != kind or not isinstance(resolved.config, config):
+            if resolved.type != kind or not isinstance(resolved.config, config) or resolved.id in structure.off:
                 continue
             name = resolved.config.name or resolved.id
             if name in names:

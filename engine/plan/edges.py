@@ -67,6 +67,8 @@ def _edge_faults(edge: Edge, workflow: Workflow, resolution: Resolution) -> Iter
             continue
         known = resolved.outputs if kind == "output" else resolved.inputs
         port = known.get(port_name)
+        if port is None and resolved.takes_any_port:
+            continue
         if port is None:
             yield _unknown_port(name, resolved, kind, port_name, known)
         else:
@@ -102,7 +104,8 @@ def _crowded_ports(found: list[Link], resolution: Resolution) -> Iterator[Proble
         resolved = resolution.nodes.get(target)
         for double in _doubles(there):
             yield Problem("duplicate-edge", "The same edge stands there twice.", "Remove one.", edge=str(double.edge))
-        if resolved is None or len(there) == 1 or resolved.inputs[port_name].many:
+        port = resolved.inputs.get(port_name) if resolved is not None else None
+        if port is None or len(there) == 1 or port.many:
             continue
         yield Problem(
             "too-many-edges",

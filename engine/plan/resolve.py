@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from engine.document.model import NODE_ID_PATTERN, Node, Workflow
-from engine.document.problems import Problem, Severity
+from engine.document.problems import Problem, Severity, has_errors
 from engine.document.wording import shown
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, NodeConfig, Port
@@ -22,11 +22,20 @@ _ID: Final = re.compile(NODE_ID_PATTERN)
 
 @dataclass(frozen=True)
 class Resolved:
-    """A node whose type and settings are known and fit."""
+    """A node whose type and settings are known and fit.
+
+    Attributes:
+        node: It in the document.
+        spec: Its type.
+        config: Its settings.
+        takes_any_port: Whether edges may name ports that it does not have: it is switched off, and its settings are
+            at fault, on which the ports may hang (those of a tool that is not there).
+    """
 
     node: Node
     spec: AnySpec
     config: Any
+    takes_any_port: bool = False
 
     @property
     def id(self) -> str:
@@ -83,8 +92,9 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
                 for place, message, remedy in config_faults(spec.config, error)
             )
             continue
-        resolution.problems.extend(_config_problems(node, spec, config))
-        resolution.nodes[node.id] = Resolved(node, spec, config)
+        faults = list(_config_problems(node, spec, config))
+        resolution.problems.extend(faults)
+        resolution.nodes[node.id] = Resolved(node, spec, config, not node.enabled and has_errors(faults))
     return resolution
 
 

@@ -63,6 +63,20 @@ class Structure:
         """The loop of each exit, the iterator of each aggregator."""
         return {body.exit: body.loop for body in self.bodies.values()}
 
+    @cached_property
+    def off(self) -> frozenset[str]:
+        """The nodes that do no work in a run: switched off, or in the body of a loop or iterator that is.
+
+        An exit that is switched off gives its loop's result all the same.
+        """
+        own = {node.id for node in self.workflow.nodes_by_id.values() if not node.enabled and node.type != LOOP.end}
+        return frozenset(node for node in self.workflow.nodes_by_id if self._is_within(node, own))
+
+    def _is_within(self, node: str | None, starts: set[str]) -> bool:
+        while node is not None and node not in starts:
+            node = self.parent.get(node)
+        return node is not None
+
     def around(self, node: str, kind: Pair) -> str | None:
         """The innermost loop, or the innermost iterator, around a node; None where there is none."""
         start = self.parent.get(node)

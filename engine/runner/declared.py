@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,10 +51,20 @@ class Declared:
 
 
 def declared_inputs(workflow: Workflow) -> list[Declared]:
-    """The inputs that a workflow declares; of a document with problems those that can be read."""
+    """The inputs that a workflow declares and that are not switched off; of those with problems what can be read."""
+    return _inputs(workflow, is_enabled=True)
+
+
+def still_declared(workflow: Workflow, given: Mapping[str, Value]) -> dict[str, Value]:
+    """The values that an earlier run was given, without those of inputs that are switched off in the document now."""
+    off, declared = ({item.name for item in _inputs(workflow, is_enabled=on)} for on in (False, True))
+    return {name: value for name, value in given.items() if name in declared or name not in off}
+
+
+def _inputs(workflow: Workflow, *, is_enabled: bool) -> list[Declared]:
     found: list[Declared] = []
     for node in workflow.nodes:
-        if node.type != "input":
+        if node.type != "input" or node.enabled is not is_enabled:
             continue
         try:
             config = InputConfig.model_validate(node.config)

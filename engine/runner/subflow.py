@@ -77,11 +77,12 @@ async def run_subflow(level: Level, node: NodePlan, part: PartPlan, inputs: dict
 
 async def _pass(level: Level, path: str, part: PartPlan, inputs: dict[str, Value]) -> Outputs:
     """Run the workflow once."""
+    given = {name: value for name, value in inputs.items() if name in part.parameters}  # others are switched off
     inner = Level(
         level.core,
         level.account,
         f"{path}.",
-        parameters=read_parameters(part.parameters, inputs),
+        parameters=read_parameters(part.parameters, given),
         outputs={},
     )
     await GraphRun(part.body, inner).run()

@@ -14,6 +14,7 @@ from engine.errors import EngineError
 from engine.nodes.registry import Registry
 from engine.plan.build import build
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
+from engine.runner.declared import still_declared
 from engine.runner.events import AnyEvent, LoopCompleted, LoopIterationStarted, RunStarted
 from engine.runner.fork import fork_point, past_before, with_given_output
 from engine.runner.journal import RunHead
@@ -122,7 +123,8 @@ def resume(
         if not retry_in_flight:
             _refuse_unknown(run, Replay(past).unknown_calls)
         given = options_with_kept(replace(options or RunOptions(), store=store), store.options(run.run_id))
-        ready = prepare(loads(store.document(run.run_id), source=f"run {run.run_id}"), started.inputs, given)
+        workflow = loads(store.document(run.run_id), source=f"run {run.run_id}")
+        ready = prepare(workflow, still_declared(workflow, started.inputs), given)
     except BaseException:
         journal.close()
         raise
@@ -212,7 +214,8 @@ def fork(
     given = replace(options or RunOptions(), store=store)
     if changes.model is not None:
         given = replace(given, model=changes.model)
-    ready = prepare(plan.workflow, started.inputs, options_with_kept(given, store.options(parent.run_id)))
+    inputs = still_declared(plan.workflow, started.inputs)
+    ready = prepare(plan.workflow, inputs, options_with_kept(given, store.options(parent.run_id)))
     place = parse_place(plan.at) if plan.at else None
     keeps = place is not None and _keeps_node(place, changes)
     run_id = new_run_id()

@@ -232,6 +232,17 @@ async def test_disabled_nodes_pass_on_or_are_skipped():
     assert both.theirs == {"out": "seed"}
 
 
+async def test_faults_of_disabled_nodes_are_nowhere_in_the_module():
+    parts = (
+        entry(), off(entry("tone")), off(loop(until="1 +")), transform("draft", "{{input"), leave(),
+        off(part("part", "subflow")), off(llm("say", temperature="warm")), result(), off(result("old", name="out")),
+    )  # fmt: skip
+    edges = "text -> loop -> draft -> exit -> part.given\npart.made -> say -> out\ntone -> old"
+    both = await Both(flow(*parts, edges=edges)).play()
+    both.check()
+    assert both.theirs == {"out": "seed"}
+
+
 @pytest.mark.parametrize(
     "expression",
     [

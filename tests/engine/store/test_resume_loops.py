@@ -8,7 +8,7 @@ from engine.runner.events import RunStarted
 from engine.runner.places import PlaceError
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, plan_fork, resume
-from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
+from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, off, result, transform
 from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import FakeModels, FunctionModel
 from tests.engine.semantics.test_subflow import around_part, nested, one
@@ -113,3 +113,17 @@ async def test_the_count_of_a_loop_in_a_subflow_is_refused_in_a_sentence() -> No
         plan_fork(store, whole.result.run_id, "part.loop[1]", Changes(max_iterations=5))
     with pytest.raises(PlaceError, match=r"nowhere\[1\] lies in no loop"):
         plan_fork(store, whole.result.run_id, "nowhere[1]", Changes(max_iterations=5))
+
+
+async def test_a_run_goes_on_as_a_document_in_which_one_of_its_inputs_is_switched_off() -> None:
+    store = MemoryStore()
+    parts = (llm("draft"), result())
+    first = flow(entry(), entry("tone", default="warm"), *parts, edges="text -> draft -> out")
+    run_id = (await kept(store, first, inputs={"text": "seed", "tone": "cold"})).result.run_id
+    now = flow(entry(), off(entry("tone")), *parts, edges="text -> draft -> out")
+
+    again = await forked(store, run_id, "draft", Changes(document=now))
+
+    (started,) = again.of(RunStarted)
+    assert started.inputs == {"text": "seed"}
+    assert again.out == "anew: draft after seed"
