@@ -14,6 +14,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.bridge import EngineThread, LiveRun
+from app.draft import Draft
 from app.file_state import FileState
 from app.runs.picture import RunPicture
 from app.saving import Saving, Wish
@@ -82,6 +83,7 @@ class Session(QObject):
         is_trusted: Whether what it says is the person's own work, or was approved by them.
         structure: How the document hangs together; may be a moment behind it, see `analysed`.
         problems: What is wrong with it, as of the same moment.
+        draft: What is being typed into a field over the canvas.
         selection: Ids of the selected nodes, in the order in which they were.
         run: The run under way; None before the first and after one has ended.
         picture: What the last run has told; None before the first.
@@ -130,6 +132,7 @@ class Session(QObject):
         found = found or look_through(self.workflow if is_quick else Workflow(), self.registry)
         self.structure: Structure = found[0]
         self.problems: list[Problem] = found[1]
+        self.draft = Draft(self)
         self.selection: tuple[str, ...] = ()
         self.run: LiveRun | None = None
         self.picture: RunPicture | None = None

@@ -194,8 +194,13 @@ class Editing(QObject):
 
     def change_remark(self, item: RemarkItem, remark: Remark, what: str) -> None:
         """Give a frame or note another text or colour."""
-        if remark != item.remark:
-            self._session.do(Batch(what, (remark.set_in(self._session.workflow),)))
+        step = self.remark_step(item, remark, what)
+        if step is not None:
+            self._session.do(step)
+
+    def remark_step(self, item: RemarkItem, remark: Remark, what: str) -> Batch | None:
+        """The step that does so; None where that changes nothing."""
+        return None if remark == item.remark else Batch(what, (remark.set_in(self._session.workflow),))
 
     def _selected_pairs(self) -> list[str]:
         """The selected nodes, each loop with its exit and the other way round."""

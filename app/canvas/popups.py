@@ -20,6 +20,7 @@ from app.canvas.quick_add import Entry, PickList, TypeAndPort, types_that_fit
 from app.canvas.remark_item import RemarkItem
 from app.canvas.text_edit import TextEdit
 from engine.document.node_operations import SetTitle
+from engine.document.operation import Operation
 from engine.nodes.subflow import SUBFLOW
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Popups(QObject):
         self._session, self._view, self._viewer, self._editing = session, view, viewer, editing
         self._canvas = canvas
         self.list = PickList(canvas)
-        self.text = TextEdit(canvas)
+        self.text = TextEdit(session, canvas)
         self.menu: QMenu | None = None
         self._menu_place: QPointF | None = None
         self.actions: dict[str, QAction] = {}
@@ -162,9 +163,9 @@ class Popups(QObject):
         elif isinstance(item, RemarkItem):
             rect = self._in_view(item.text_rect.translated(item.pos()))
             if item.is_frame:
-                self.text.edit_line(rect, item.remark.text, lambda text: self._keep_remark(item, text.strip()))
+                self.text.edit_line(rect, item.remark.text, lambda text: self._remark_step(item, text.strip()))
             else:
-                self.text.edit_text(rect, item.remark.text, lambda text: self._keep_remark(item, text))
+                self.text.edit_text(rect, item.remark.text, lambda text: self._remark_step(item, text))
 
     def rename_selected(self) -> None:
         """Edit the title of what is selected."""
@@ -177,12 +178,12 @@ class Popups(QObject):
         node = self._session.workflow.nodes_by_id[item.facts.id]
         rect = self._in_view(item.shape_.title_rect.translated(item.pos()))
 
-        def keep(text: str) -> None:
+        def step(text: str) -> Operation | None:
             text = " ".join(text.split())
-            if text != node.title and self._session.node(node.id) is not None:
-                self._session.do(SetTitle(node.id, text))
+            is_new = text != node.title and self._session.node(node.id) is not None
+            return SetTitle(node.id, text) if is_new else None
 
-        self.text.edit_line(rect, node.title, keep)
+        self.text.edit_line(rect, node.title, step)
 
     def open_menu(self, at: QPoint, place: QPointF) -> None:
         """Open the menu that fits what lies at a place of the scene; select that first."""
@@ -243,10 +244,11 @@ class Popups(QObject):
                 )
             )
 
-    def _keep_remark(self, item: RemarkItem, text: str) -> None:
-        if item.scene() is not None:
-            words = "Rename a frame" if item.is_frame else "Write a note"
-            self._editing.change_remark(item, replace(item.remark, text=text), words)
+    def _remark_step(self, item: RemarkItem, text: str) -> Operation | None:
+        if item.scene() is None:
+            return None
+        words = "Rename a frame" if item.is_frame else "Write a note"
+        return self._editing.remark_step(item, replace(item.remark, text=text), words)
 
     def _on_canvas(self, place: QPointF) -> QPoint:
         return self._viewer.mapTo(self._canvas, self._viewer.mapFromScene(place))

@@ -1,7 +1,7 @@
 """Titles, frames and notes edited in place: a field that lies over the text and goes when one is done.
 
 What was typed is in the document before anything else is done, such as saving it or closing the window: shortcuts and
-most buttons leave the focus where it is.
+most buttons leave the focus where it is. Until then it is the session's draft, with which it is kept against a crash.
 """
 
 from __future__ import annotations
@@ -13,62 +13,76 @@ from PySide6.QtCore import QEvent, QObject, QRect, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QWidget
 
+from app.session import Session
 from app.theme.style import style
+from engine.document.operation import Operation
 
 SMALLEST: Final = (120, 28)
 
-Kept = Callable[[str], object]
+Step = Callable[[str], Operation | None]
+"""Gives what is to be done for a text; None where it would change nothing."""
 
 
 class TextEdit(QObject):
-    """The field for one line, and the one for several."""
+    """The field for one line, and the one for several.
 
-    def __init__(self, parent: QWidget) -> None:
+    Args:
+        session: The document.
+        parent: What the fields lie over.
+    """
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
         super().__init__(parent)
+        self._session = session
         self._parent = parent
         self.line = QLineEdit(parent)
         self.line.setAccessibleName("Title")
         self.area = QPlainTextEdit(parent)
         self.area.setAccessibleName("Note")
         self.area.setTabChangesFocus(True)
-        self._kept: Kept | None = None
+        self._step: Step | None = None
         self._elsewhere = _Elsewhere(self)
         for field in (self.line, self.area):
             field.hide()
             field.installEventFilter(self)
+            field.textChanged.connect(self._note_typing)
 
     @property
     def is_open(self) -> bool:
         """Whether something is being edited."""
-        return self._kept is not None
+        return self._step is not None
 
-    def edit_line(self, rect: QRect, text: str, kept: Kept) -> None:
-        """Edit one line in place; `kept` gets the new text unless one gives up."""
-        self._open(self.line, rect, kept)
+    def edit_line(self, rect: QRect, text: str, step: Step) -> None:
+        """Edit one line in place; `step` is done with the new text unless one gives up."""
+        self._open(self.line, rect, step)
         self.line.setText(text)
         self.line.selectAll()
 
-    def edit_text(self, rect: QRect, text: str, kept: Kept) -> None:
+    def edit_text(self, rect: QRect, text: str, step: Step) -> None:
         """Edit several lines in place; Ctrl+Enter or a click elsewhere ends it."""
-        self._open(self.area, rect, kept)
+        self._open(self.area, rect, step)
         self.area.setPlainText(text)
         self.area.selectAll()
 
     def finish(self) -> None:
         """Keep what is there, if something is being edited."""
-        kept, self._kept = self._kept, None
-        if kept is None:
+        make, self._step = self._step, None
+        if make is None:
             return
         self._elsewhere.ignore()
-        text = self.line.text() if self.line.isVisible() else self.area.toPlainText()
+        text = self._text()
         self._close()
-        kept(text)
+        step = make(text)
+        if step is not None:
+            self._session.do(step)
+        self._session.draft.put(None)  # only now: in between nothing of it would be kept
 
     def give_up(self) -> None:
         """Leave everything as it was."""
         self._elsewhere.ignore()
-        self._kept = None
+        self._step = None
         self._close()
+        self._session.draft.put(None)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Enter keeps, Escape gives up, leaving keeps."""
@@ -98,9 +112,16 @@ class TextEdit(QObject):
             return isinstance(watched, QWidget) and not self.owns(watched)
         return kind == QEvent.Type.Shortcut or (kind == QEvent.Type.Close and watched is self._parent.window())
 
-    def _open(self, field: QLineEdit | QPlainTextEdit, rect: QRect, kept: Kept) -> None:
+    def _text(self) -> str:
+        return self.line.text() if self.line.isVisible() else self.area.toPlainText()
+
+    def _note_typing(self) -> None:
+        if self._step is not None:
+            self._session.draft.put(self._step(self._text()))
+
+    def _open(self, field: QLineEdit | QPlainTextEdit, rect: QRect, step: Step) -> None:
         self.finish()
-        self._kept = kept
+        self._step = step
         self._elsewhere.watch()
         scale = style().scale
         width = max(rect.width(), round(SMALLEST[0] * scale))

@@ -83,6 +83,7 @@ class Autosave(QObject):
         self._timer.setInterval(AFTER_MS)
         self._timer.timeout.connect(self._keep)
         session.changed.connect(self._note_change)
+        session.draft.changed.connect(self._note_saved)
         session.saved_state_changed.connect(self._note_saved)
         session.saved.connect(self._follow_file)
 
@@ -91,6 +92,11 @@ class Autosave(QObject):
         """Where the work is kept now; None where there is none to keep."""
         place = self._keeper.place
         return place.file if place is not None else None
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether there is something to lose; what is being typed at this moment counts."""
+        return self._session.is_modified or self._session.draft.step is not None
 
     def avoid(self, file: Path) -> None:
         """Leave a file alone: it holds what a crash left, and nobody has decided about it yet."""
@@ -110,25 +116,25 @@ class Autosave(QObject):
         self._worker.ask(self._keeper.clear)
 
     def _note_change(self) -> None:
-        if self._session.is_modified and not self._timer.isActive():
+        if self._has_work and not self._timer.isActive():
             self._timer.start()
 
     def _note_saved(self) -> None:
-        if self._session.is_modified:
+        if self._has_work:
             self._note_change()  # its file may be gone
         else:
             self.settle()
 
     def _follow_file(self, path: Path) -> None:
         """What was typed while it was saved elsewhere is kept beside that file from now on."""
-        if path != self._path and self._session.is_modified:
+        if path != self._path and self._has_work:
             self.settle()
             self._timer.start()
         self._path = path
 
     def _keep(self) -> None:
-        workflow = self._session.workflow
-        if not self._session.is_modified or workflow is self._kept:
+        workflow = self._session.draft.added_to(self._session.workflow)
+        if not self._has_work or workflow is self._kept:
             return
         if self._worker.is_busy:
             self._timer.start()

@@ -363,3 +363,56 @@ def test_a_failure_to_keep_the_work_is_told_over_the_document(window: MainWindow
 
     self_refine.autosave.kept.emit()
     assert self_refine.bars.text("autosave") == ""
+
+
+def at_rest(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
+    """A saved document whose view moves no more, which would end the typing."""
+    document = open_file(window, saved(tmp_path))
+    qtbot.waitUntil(lambda: not document._needs_fit)
+    return document
+
+
+@pytest.mark.parametrize("what", ["note", "title"])
+def test_what_is_being_typed_over_the_canvas_is_kept_before_its_field_closes(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot, what: str
+) -> None:
+    document = at_rest(window, tmp_path, qtbot)
+    canvas, autosave = document.canvas, document.autosave
+    if what == "note":
+        canvas.editing.add_remark("notes", None)
+        window.documents.save(document)
+        qtbot.waitUntil(lambda: not document.session.is_saving)
+        canvas.popups.edit(next(iter(canvas.view.remarks.items.values())))
+    else:
+        canvas.popups.rename(canvas.view.nodes["draft"])
+    field = canvas.popups.text.area if what == "note" else canvas.popups.text.line
+
+    file = kept(autosave, qtbot, lambda: QTest.keyClicks(field, "Half a sen"))
+    assert "Half a sen" in file.read_text()
+    assert canvas.popups.text.is_open
+    assert not document.session.is_modified
+
+    assert kept(autosave, qtbot, lambda: QTest.keyClicks(field, "tence")) == file
+    assert "Half a sentence" in file.read_text()
+
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not file.exists())
+    assert not document.session.is_modified
+
+
+def test_what_was_typed_over_the_canvas_stays_kept_when_its_field_closes(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = at_rest(window, tmp_path, qtbot)
+    canvas, gone = document.canvas, []
+    canvas.popups.rename(canvas.view.nodes["draft"])
+    field = canvas.popups.text.line
+    file = kept(document.autosave, qtbot, lambda: QTest.keyClicks(field, "Better"))
+    document.autosave._worker.ask(lambda: gone.append(file.exists()))
+
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    document.autosave._worker.ask(lambda: gone.append(file.exists()))
+    qtbot.waitUntil(lambda: len(gone) == 2)
+
+    assert gone == [True, True]
+    assert document.session.workflow.node("draft").title == "Better"
