@@ -26,7 +26,7 @@ from engine.values import Value
 ResultT = TypeVar("ResultT")
 
 DRAIN_MS: Final = 16
-BATCH: Final = 500
+BATCH: Final = 128
 """The most events taken up at once, so that a flood of them never holds the window up."""
 
 ENDS_WITHIN_S: Final = 10.0

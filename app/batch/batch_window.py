@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QFrame,
     QHBoxLayout,
-    QProgressBar,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -29,6 +28,7 @@ from app.batch.results_model import ResultsModel
 from app.batch.results_view import ResultsView
 from app.batch.summary_words import counted, summary_words
 from app.bridge import EngineThread
+from app.theme.progress import ProgressBar
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.wheel import scroll_past_fields
@@ -101,7 +101,7 @@ class BatchWindow(QDialog):
         self.concurrency.setAccessibleName("Rows at once")
         inset_number(self.concurrency)
         self.budget = BudgetField(self)
-        self.bar = QProgressBar(self)
+        self.bar = ProgressBar(self)
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName("Rows that have ended")
         self.progress = PlainLabel("", self, look="dim small")

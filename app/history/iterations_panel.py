@@ -273,6 +273,8 @@ class IterationsPanel(QWidget):
 
     def _take_similarities(self, first: int, last: int) -> None:
         self.figures.take_similarities(first, last)
+        if self._news.isActive():  # all of it is shown in a moment
+            return
         self.chart.update()
         if self._looked_at.loop is self.figures.loop:  # not where a loop that has not begun is looked at by now
             self._show_words()

@@ -134,7 +134,7 @@ class Plot:
         if place < 2:
             self._draw_axis(painter, series, self._ends[kind], is_left=place == 0)
         painter.setPen(QPen(QColor(series.colour(self._theme)), 1.75))
-        for line in _lines(values, at, self.area.width()):
+        for line in lines(values, at, self.area.width()):
             painter.drawPolyline(line)
         known = [(index, value) for index, value in enumerate(values) if value is not None]
         if self._step >= _POINTS_FROM * self._scale or len(known) == 1:
@@ -165,17 +165,22 @@ class Plot:
         painter.drawText(place, Qt.AlignmentFlag.AlignLeft, f"stable at {percent(threshold)}")
 
 
-def _lines(values: Sequence[float | None], at: _Place, width: float) -> Iterator[QPolygonF]:
+def lines(values: Sequence[float | None], at: _Place, width: float) -> Iterator[QPolygonF]:
     """The lines through the values, broken where there is none; of many in one pixel the least and the greatest."""
     bucket = max(math.ceil(len(values) / max(width, 1)), 1)
-    for is_there, run in groupby(enumerate(values), key=lambda item: item[1] is not None):
-        if not is_there:
-            continue
-        known = [(index, value) for index, value in run if value is not None]
-        if bucket > 1:
-            known = [point for start in range(0, len(known), bucket) for point in _ends(known[start : start + bucket])]
-        yield QPolygonF([at(index, value) for index, value in known])
+    start = 0
+    for is_gap, run in groupby(values, key=lambda value: value is None):
+        stretch = list(run)
+        known = [value for value in stretch if value is not None]
+        if not is_gap:
+            points = enumerate(known, start) if bucket == 1 else _ends(known, start, bucket)
+            yield QPolygonF([at(index, value) for index, value in points])
+        start += len(stretch)
 
 
-def _ends(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    return sorted({min(points, key=lambda point: point[1]), max(points, key=lambda point: point[1])})
+def _ends(values: Sequence[float], start: int, bucket: int) -> Iterator[tuple[int, float]]:
+    """Of so many values each, the least and the greatest, in their order; the first value has the index `start`."""
+    for first in range(0, len(values), bucket):
+        part = values[first : first + bucket]
+        for place in sorted({part.index(min(part)), part.index(max(part))}):
+            yield start + first + place, part[place]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QProgressBar, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
 from app.session import Session
 from app.theme.icons import ThemedIcon
+from app.theme.progress import ProgressBar
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
@@ -78,13 +79,13 @@ class RunBar(QWidget):
         self.stop = ActionButton(actions["stop"], self)
         self.run.successor, self.stop.successor, self.pause.successor = self.stop, self.run, self.run
         self.step = self._step_button(actions)
-        self.progress = QProgressBar(self)
+        self.progress = ProgressBar(self)
         self.progress.setTextVisible(False)
         self.progress.setFixedWidth(30 * UNIT)
         self.progress.setAccessibleName("Progress of the run")
         self.waits = Badge("Waiting for you", "warning", self)
         self.waits.hide()
-        self.meter = QProgressBar(self)
+        self.meter = ProgressBar(self)
         self.meter.setTextVisible(False)
         self.meter.setFixedWidth(20 * UNIT)
         self.meter.setAccessibleName("Budget spent")

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PySide6.QtCore import QPointF
 
 from app.history.crumbs import Crumb, crumbs
+from app.history.plot import lines
 from app.history.series import Kind, scale, ticks
 from app.history.stopping import findings, threshold
 from app.history.words import MOST, beginning, cost, facts, token_count, verdict
@@ -160,3 +162,19 @@ def test_numbers_below_the_axis_are_whole_in_order_and_not_too_many(count: int, 
     assert len(numbers) <= most + 1
     assert ticks(3, 10) == [1, 2, 3]
     assert ticks(1000, 10) == [1, *range(100, 1001, 100)]
+
+
+@pytest.mark.parametrize(
+    ("values", "width", "drawn"),
+    [
+        ([1.0, None, None, 2.0, 3.0], 10, [[(0, 1)], [(3, 2), (4, 3)]]),
+        ([None, 1.0], 10, [[(1, 1)]]),
+        ([0.0, 1.0, 9.0, -5.0, 2.0, 2.0, 2.0, 2.0], 2, [[(2, 9), (3, -5), (4, 2)]]),
+        ([None, 5.0, 1.0, 4.0, 8.0, None, 7.0, 7.0], 2, [[(2, 1), (4, 8)], [(6, 7)]]),
+    ],
+)
+def test_lines_have_gaps_and_of_many_in_one_pixel_the_least_and_the_greatest(
+    values: list[float | None], width: int, drawn: list[list[tuple[int, int]]]
+) -> None:
+    found = [[(point.x(), point.y()) for point in line.toList()] for line in lines(values, QPointF, width)]
+    assert found == drawn

@@ -387,6 +387,19 @@ def test_a_thousand_iterations_and_results_of_a_megabyte(open_panel: OpenPanel) 
     assert bench.session.chosen["loop"] == pytest.approx(500, abs=2)
 
 
+def test_similarities_that_come_while_news_wait_are_shown_with_them(
+    ran: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel, shown = ran.panel, list[int]()
+    monkeypatch.setattr(panel, "_show_words", lambda: shown.append(len(panel.figures)))
+    panel.similarities.found.emit(1, 3)
+    assert shown == [4]
+    ran.session.run_updated.emit({"loop"})
+    panel.similarities.found.emit(1, 3)
+    assert shown == [4]
+    ran.qtbot.waitUntil(lambda: len(shown) == 2)
+
+
 def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole_results(
     engine_thread: EngineThread, access: StoreAccess, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QSpinBox, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.theme.progress import ProgressBar
 from app.theme.side_by_side import SideBySide
 from app.theme.style import Style
 from app.theme.tokens import DARK, LIGHT
@@ -244,3 +245,36 @@ def test_a_cut_label_measures_no_more_of_a_long_text_than_a_screen_has_room_for(
     assert label.text().startswith("word word")
     assert label.text().endswith("…")
     assert label.full_text == label.accessibleName() == text
+
+
+class Paintings(QObject):
+    """Counts how often a widget is painted."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.number = 0
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # Qt's name
+        self.number += event.type() is QEvent.Type.Paint
+        return False
+
+
+def test_a_bar_is_painted_with_everything_else_and_not_for_each_value(qtbot: QtBot) -> None:
+    page = QWidget()
+    column = QVBoxLayout(page)
+    bar, beside = ProgressBar(), QLabel("beside")
+    column.addWidget(bar)
+    column.addWidget(beside)
+    bar.setRange(0, 10)
+    shown(qtbot, page)
+    QApplication.processEvents()
+    of_bar, of_beside = Paintings(bar), Paintings(beside)
+    for value in range(1, 10):
+        beside.update()
+        bar.setValue(value)
+    assert bar.value() == 9
+    assert (of_bar.number, of_beside.number) == (0, 0)
+    QApplication.processEvents()
+    assert (of_bar.number, of_beside.number) == (1, 1)
+    assert bar.updatesEnabled()
