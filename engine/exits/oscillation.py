@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from engine.exits.base import EndedIteration, ExitCondition
-from engine.exits.similarity import similarity
+from engine.exits.similarity import as_text, similarity_from
 from engine.values import Value
 
 OSCILLATION = "oscillation"
+COMPARED_IN_FULL: Final = 8
+"""With how many of the earlier results, the latest, a result is compared whatever the threshold.
+
+With all others it is compared only as far as it takes to see whether the threshold is reached. A full comparison of
+long texts takes milliseconds, and there is one more of them with each iteration.
+"""
 
 
 class Oscillation(ExitCondition):
@@ -16,8 +24,8 @@ class Oscillation(ExitCondition):
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
-        self._earlier: list[Value] = []
-        self._last: list[Value] = []
+        self._earlier: list[str] = []
+        self._last: list[str] = []
         self._closest: float | None = None
 
     def observe(self, iteration: EndedIteration) -> None:
@@ -25,16 +33,30 @@ class Oscillation(ExitCondition):
         self._closest = None
         if not iteration.has_result:
             return
-        if self._earlier:
-            # With a threshold of 1 most comparisons end at the first look; the others are bounded.
-            self._closest = max(similarity(earlier, iteration.result) for earlier in self._earlier)
+        result = as_text(iteration.result)
+        self._closest = self._closest_to(result)
         self._earlier.extend(self._last)
-        self._last = [iteration.result]
+        self._last = [result]
+
+    def _closest_to(self, result: str) -> float | None:
+        if result in self._earlier:
+            return 1.0
+        closest: float | None = None
+        for place, earlier in enumerate(reversed(self._earlier)):
+            least = closest or 0.0
+            if place >= COMPARED_IN_FULL:
+                least = max(least, self._threshold)
+            alike = similarity_from(least, earlier, result)
+            closest = closest if alike is None else alike
+        return closest
 
     def reason(self, iteration: EndedIteration) -> str | None:
         """`oscillation` when it has come back."""
         return OSCILLATION if self._closest is not None and self._closest >= self._threshold else None
 
     def tested(self, iteration: EndedIteration) -> Value:
-        """How similar it is to the most similar of the earlier ones."""
+        """How similar it is to the most similar of the earlier ones.
+
+        Where that is less than the threshold, it is the most similar of the latest few.
+        """
         return self._closest

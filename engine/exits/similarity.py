@@ -22,27 +22,41 @@ def similarity(first: Value, second: Value) -> float:
     neither long texts that have little in common nor texts that differ only in a long tail are called alike. Up to
     10,000 characters the figure is exact. Two empty texts are equal.
     """
-    one, other = _as_text(first), _as_text(second)
+    alike = similarity_from(0.0, as_text(first), as_text(second))
+    assert alike is not None, "no similarity is less than 0"
+    return alike
+
+
+def similarity_from(least: float, one: str, other: str) -> float | None:
+    """The same of two texts, where it is at least so much; None where it is less, which is told much sooner."""
     if one == other:
         return 1.0
     from rapidfuzz.distance import Postfix, Prefix
 
     longer = max(len(one), len(other))
+    most = longer * (1.0 - least) + 1.0  # one more than can be, so that no rounding decides
+    if abs(len(one) - len(other)) > most:
+        return None
     start = Prefix.similarity(one, other)
     one, other = one[start:], other[start:]
     end = Postfix.similarity(one, other)
-    distance = _distance(one[: len(one) - end], other[: len(other) - end])
+    distance = _distance(one[: len(one) - end], other[: len(other) - end], most)
     # One division, so that 93 characters of 100 are just what the threshold 0.93 says; 1.0 - 7 / 100 is a little less.
-    return (longer - distance) / longer
+    alike = max(longer - distance, 0.0) / longer
+    return alike if alike >= least else None
 
 
-def _distance(one: str, other: str) -> float:
+def as_text(value: Value) -> str:
+    """A value as it is compared."""
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _distance(one: str, other: str, most: float) -> float:
+    """How far they are apart; where it is more than so much, anything that is more too."""
     from Levenshtein import distance
 
-    compared = distance(one[:COMPARED_LENGTH], other[:COMPARED_LENGTH])
     cut_off = sorted(max(len(text) - COMPARED_LENGTH, 0) for text in (one, other))
-    return compared * (1 + cut_off[0] / COMPARED_LENGTH) + cut_off[1] - cut_off[0]
-
-
-def _as_text(value: Value) -> str:
-    return value if isinstance(value, str) else compact_json(value)
+    scale, more = 1 + cut_off[0] / COMPARED_LENGTH, cut_off[1] - cut_off[0]
+    cutoff = max(int((most - more) / scale) + 1, 0)
+    compared = distance(one[:COMPARED_LENGTH], other[:COMPARED_LENGTH], score_cutoff=cutoff)
+    return compared * scale + more

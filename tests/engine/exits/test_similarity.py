@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from engine.exits.similarity import COMPARED_LENGTH, similarity
+from engine.exits.similarity import COMPARED_LENGTH, as_text, similarity, similarity_from
 
 texts = st.text(alphabet=st.sampled_from("ab c\n.é𝄞\ud800"), max_size=14)
 pieces = st.text(alphabet="ab", max_size=6)
@@ -75,13 +75,11 @@ def test_it_is_exact(one: str, other: str) -> None:
 
 @given(texts | values, texts | values)
 def test_it_is_symmetric_lies_between_nothing_and_one_and_is_one_for_equal_texts_alone(one: Any, other: Any) -> None:
-    from engine.exits.similarity import _as_text
-
     alike = similarity(one, other)
 
     assert 0.0 <= alike <= 1.0
     assert similarity(other, one) == alike
-    assert (alike == 1.0) is (_as_text(one) == _as_text(other))
+    assert (alike == 1.0) is (as_text(one) == as_text(other))
 
 
 @given(pieces, pieces, st.integers(0, 300), st.integers(0, 300))
@@ -128,3 +126,24 @@ def test_long_texts_are_never_called_equal_that_are_not(head: int, tail: int, ch
 
     assert 0.0 <= similarity(one, other) < 1.0
     assert similarity(one, other) == similarity(other, one)
+
+
+@given(texts, texts, st.integers(0, 100))
+def test_with_a_least_it_is_the_same_from_there_on_and_nothing_below(one: str, other: str, hundredths: int) -> None:
+    alike, least = similarity(one, other), hundredths / 100
+
+    assert similarity_from(least, one, other) == (alike if alike >= least else None)
+    assert similarity_from(alike, one, other) == alike
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(9_990, 10_300), st.integers(9_990, 10_300), st.integers(0, 10_000), st.sampled_from([0.0, 0.001]))
+def test_with_a_least_texts_beyond_what_is_compared_are_the_same_too(
+    one_length: int, other_length: int, alike_to: int, below: float
+) -> None:
+    one = "x" + "ab" * (one_length // 2)
+    other = "y" + "ab" * (min(alike_to, other_length) // 2) + "c" * max(other_length - alike_to, 0)
+    alike = similarity(one, other)
+
+    assert similarity_from(alike - below, one, other) == alike
+    assert similarity_from(alike + 0.001, one, other) is None

@@ -1,0 +1,70 @@
+"""The exit condition `oscillation`, held against comparing each result in full with all from before the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from engine.exits import oscillation
+from engine.exits.base import EndedIteration
+from engine.exits.oscillation import COMPARED_IN_FULL, OSCILLATION, Oscillation
+from engine.exits.similarity import similarity
+
+results = st.lists(
+    st.text(alphabet="abc", max_size=12) | st.lists(st.integers(0, 3), max_size=3) | st.none(), max_size=24
+)
+
+
+def ended(index: int, result: Any) -> EndedIteration:
+    return EndedIteration(index, result, None, None, {})
+
+
+@given(results, st.integers(0, 100))
+@example(["aaaa", *(["b" * number for number in range(1, 20)]), "aaab"], 75)
+def test_it_stops_where_the_full_comparison_would(values: list[Any], hundredths: int) -> None:
+    condition, threshold = Oscillation(hundredths / 100), hundredths / 100
+
+    for index, value in enumerate(values):
+        iteration = ended(index, value)
+        condition.observe(iteration)
+        alike = [similarity(earlier, value) for earlier in values[: max(index - 1, 0)]]
+        closest = max(alike, default=None)
+        has_come_back = closest is not None and closest >= threshold
+        assert condition.reason(iteration) == (OSCILLATION if has_come_back else None)
+        latest = max(alike[-COMPARED_IN_FULL:], default=None)
+        assert condition.tested(iteration) == (closest if has_come_back else latest)
+
+
+def test_of_many_results_only_the_latest_few_are_compared_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    compare = oscillation.similarity_from
+
+    def noted(least: float, one: str, other: str) -> float | None:
+        asked.append(least)
+        return compare(least, one, other)
+
+    condition = Oscillation(0.9)
+    for index in range(30):
+        condition.observe(ended(index, chr(0x4E00 + index) * 50))
+    monkeypatch.setattr(oscillation, "similarity_from", noted)
+
+    condition.observe(ended(30, "something else"))
+
+    assert len(asked) == 29
+    assert all(least < 0.9 for least in asked[:COMPARED_IN_FULL])
+    assert asked[COMPARED_IN_FULL:] == [0.9] * (29 - COMPARED_IN_FULL)
+
+
+def test_a_result_that_is_there_already_is_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    condition = Oscillation(0.9)
+    for index in range(10):
+        condition.observe(ended(index, f"number {index}"))
+    monkeypatch.delattr(oscillation, "similarity_from")
+    last = ended(10, "number 4")
+
+    condition.observe(last)
+
+    assert condition.tested(last) == 1.0
