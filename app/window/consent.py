@@ -18,7 +18,7 @@ from app.window.choosers import ask, put_cancel_first
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.plan.structure import Structure, analyse
-from engine.runner.reach import Reach, reach_in
+from engine.runner.reach import Reach, reach_in, reach_of
 from engine.store.consent import approve, is_approved
 
 _Role = QMessageBox.ButtonRole
@@ -68,7 +68,7 @@ class Consent(QObject):
             go_on()
 
         def look() -> tuple[Reach, bool]:
-            reach = reach_in(analyse(workflow))
+            reach = reach_of(workflow)
             return reach, not reach or is_approved(workflow)
 
         def answered(found: tuple[Reach, bool]) -> None:
@@ -77,9 +77,9 @@ class Consent(QObject):
 
         self._worker.ask(look, answered)
 
-    def remember(self, workflow: Workflow) -> None:
-        """Note that what a document says is the person's own work, or trusted."""
-        self._worker.ask(partial(approve, workflow))
+    def remember(self, workflow: Workflow, then: Callable[[], object] = lambda: None) -> None:
+        """Note that what a document says is the person's own work, or trusted; `then` is done once that is noted."""
+        self._worker.ask(partial(approve, workflow), lambda _is_noted: then())
 
     def _answered(self, name: str, reach: Reach, go_on: Callable[[], object], is_known: bool) -> None:
         if is_known:
@@ -92,6 +92,11 @@ class Consent(QObject):
             [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
         )
         put_cancel_first(box)
+
+
+def is_known(workflow: Workflow) -> bool:
+    """Whether a document may be run unasked: a person has approved it, or it only calls models. For a thread."""
+    return not reach_of(workflow) or is_approved(workflow)
 
 
 def structure_now(session: Session) -> Structure:

@@ -302,11 +302,16 @@ class Documents(QObject):
     def _note_saved(self, document: Document, path: Path, then: Callable[[], object]) -> None:
         self._preferences.remember_file(path)
         forget_used(document)
+
+        def look() -> None:
+            for other, subflows in self._subflows.items():
+                if other is not document:
+                    subflows.look()
+
         if document.session.is_trusted:
-            self.consent.remember(document.session.workflow)
-        for other, subflows in self._subflows.items():
-            if other is not document:
-                subflows.look()
+            self.consent.remember(document.session.workflow, look)  # looking, it is to be found approved
+        else:
+            look()
         then()
 
     def _offer(self, document: Document, remains: Recovered) -> None:

@@ -1,13 +1,18 @@
-"""Keeps the copies of other workflows in an open document as their files are. The files are read in a thread."""
+"""Keeps the copies of other workflows in an open document as their files are. The files are read in a thread.
+
+A file may be another program's work, or a stranger's: trust in the document does not reach to what is new in it.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, QTimer
 
 from app.session import Session
 from app.window.bars import Bars
+from app.window.consent import is_known
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
@@ -56,7 +61,7 @@ class Subflows(QObject):
             self._bars.say(_MATTER, "Save the workflow first: a subflow's file is seen from its folder.", "info")
             return
         workflow = session.workflow
-        self._worker.ask(lambda: refreshed(workflow, path), lambda found: self._take(workflow, *found))
+        self._worker.ask(lambda: _read(workflow, path), lambda found: self._take(workflow, *found))
 
     def _look_for_new(self) -> None:
         # Not what was seen before: taking a step back must not read it in again.
@@ -68,7 +73,7 @@ class Subflows(QObject):
         if self._is_behind:
             self.look()
 
-    def _take(self, asked: Workflow, now: Workflow, problems: list[Problem]) -> None:
+    def _take(self, asked: Workflow, now: Workflow, problems: list[Problem], may_run: bool) -> None:
         current = self._session.workflow
         if _files(current) != _files(asked):
             self.look()
@@ -84,11 +89,20 @@ class Subflows(QObject):
         )
         self._is_behind = bool(changes) and self._session.run is not None
         if changes and not self._is_behind:
+            self._session.is_trusted = self._session.is_trusted and may_run
             self._session.do(Batch("Read the subflow's file", changes))
         if problems:
             self._bars.say(_MATTER, f"{problems[0].message} {problems[0].remedy}".strip(), "warning")
         else:
             self._bars.drop(_MATTER)
+
+
+def _read(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem], bool]:
+    """The document with its files read anew, what is wrong with them, and whether what is new in it may run unasked."""
+    now, problems = refreshed(workflow, path)
+    before = workflow.nodes_by_id
+    copies = (node.config.get("workflow") for node in now.nodes if node is not before.get(node.id))
+    return now, problems, all(is_known(Workflow.model_validate(copy)) for copy in copies if isinstance(copy, dict))
 
 
 def _files(workflow: Workflow) -> set[tuple[str, str]]:

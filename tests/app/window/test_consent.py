@@ -172,3 +172,66 @@ def test_the_workflow_in_a_strangers_document_is_a_strangers(window: MainWindow,
     assert window.current is not around
     assert window.current is not None
     assert asked_before_it_runs(window, window.current, qtbot)
+
+
+def around_a_file(file: str) -> Workflow:
+    flow = Builder("Around")
+    flow.add("subflow", id="part", config={"file": file})
+    return flow.build()
+
+
+def query_in(document: Document) -> object:
+    """What the workflow in the document's subflow searches for."""
+    copy = document.session.workflow.node("part").config.get("workflow")
+    return copy["nodes"][0]["config"]["arguments"]["query"] if isinstance(copy, dict) else None
+
+
+@pytest.fixture
+def trusted(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
+    """A document around `inner.loop.json` that a person trusts as it is now."""
+    inner = saved(tmp_path, "inner.loop.json", searching())
+    document = open_file(window, saved(tmp_path, "around.loop.json", around_a_file(inner.name)))
+    qtbot.waitUntil(lambda: query_in(document) == "tides")
+    window.documents.consent.before_run(document.session, lambda: None)
+    qtbot.waitUntil(lambda: not no_question(window))
+    answer(window, "Trust and run")
+    assert not asked_before_it_runs(window, document, qtbot)
+    return document
+
+
+def test_what_another_program_puts_into_the_file_of_a_trusted_documents_subflow_is_asked_about(
+    window: MainWindow, trusted: Document, tmp_path: Path, qtbot: QtBot
+) -> None:
+    save(searching("secrets"), tmp_path / "inner.loop.json")
+    window.documents.save(trusted)
+    qtbot.waitUntil(lambda: query_in(trusted) == "secrets")
+
+    assert asked_before_it_runs(window, trusted, qtbot)
+    trusted.session.undo()
+    assert not asked_before_it_runs(window, trusted, qtbot)
+
+
+def test_ones_own_change_of_a_subflow_is_not_asked_about(
+    window: MainWindow, trusted: Document, tmp_path: Path, qtbot: QtBot
+) -> None:
+    inner = open_file(window, tmp_path / "inner.loop.json")
+    inner.session.is_trusted = True
+    assert inner.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
+    window.documents.save(inner)
+    qtbot.waitUntil(lambda: query_in(trusted) == "moon")
+
+    assert not asked_before_it_runs(window, trusted, qtbot)
+
+
+def test_a_strangers_file_that_is_chosen_as_a_subflow_is_asked_about(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    saved(tmp_path, "theirs.loop.json", searching())
+    document = window.documents.open_copy(around_a_file(""))
+    document.session.save(tmp_path / "mine.loop.json")
+    qtbot.waitUntil(lambda: not document.session.is_saving)
+
+    assert document.session.do(SetConfig("part", ("file",), "theirs.loop.json"))
+    qtbot.waitUntil(lambda: query_in(document) == "tides")
+
+    assert asked_before_it_runs(window, document, qtbot)
