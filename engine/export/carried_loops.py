@@ -13,29 +13,50 @@ from typing import Any
 from engine.export.carried_values import NOTHING, State, Update, to_text
 
 
-def with_note(prompt: str, loop: dict[str, Any], at_most: int) -> str:
-    """The prompt with a note on which iteration this is, and what the one before gave."""
-    place, given = f"This is iteration {loop['index'] + 1} of {at_most}.", to_text(loop["previous"])
-    if loop["index"] == 0:
-        note = place
-    elif given and given in prompt:
-        note = f"{place} What the iteration before gave stands above; improve on it."
-    else:
-        note = f"{place} The iteration before gave:\n{given}\n\nImprove on it."
-    return f"{prompt}\n\n{note}" if prompt else note
+def similarity(first: Any, second: Any, least: float = 0.0) -> float:
+    """How alike two results are, from 0 to 1: one minus the edit distance by the length of the longer.
 
-
-def similarity(first: Any, second: Any) -> float:
-    """How alike two results are, from 0 to 1: one minus the edit distance by the length of the longer."""
+    What both share at their ends is set aside, and of the rest 10,000 characters each are compared; what is cut off
+    is taken to differ as much. Where it is less than `least`, any figure that is less too.
+    """
     one, other = (value if isinstance(value, str) else to_text(value) or "null" for value in (first, second))
     if one == other:
         return 1.0
-    row = list(range(len(other) + 1))
-    for number, sign in enumerate(one, 1):
-        before, row[0] = row[0], number
-        for place, its in enumerate(other, 1):
-            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (sign != its))
-    return 1.0 - row[-1] / max(len(one), len(other))
+    longer = max(len(one), len(other))
+    most = longer * (1.0 - least) + 1.0
+    for _ in range(2):  # what they share at the start; then, backwards, at the end
+        pairs = enumerate(zip(one, other, strict=False))
+        shared = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+        one, other = one[shared:][::-1], other[shared:][::-1]
+    one, other = sorted((one, other), key=len)
+    cut = max(len(one) - 10_000, 0)
+    scale, more = 1 + cut / 10_000, max(len(other) - 10_000, 0) - cut
+    distance = edit_distance(one[:10_000], other[:10_000], (most - more) / scale)
+    return max(longer - distance * scale - more, 0.0) / longer
+
+
+def edit_distance(one: str, other: str, most: float) -> int:
+    """The Levenshtein distance; where it is more than `most`, any that is more too.
+
+    A column of the table at a time, its differences as the bits of integers (G. Myers, 1999; H. Hyyrö, 2003).
+    """
+    if not one or not other:
+        return max(len(one), len(other))
+    places: dict[str, int] = {}
+    for place, sign in enumerate(one):
+        places[sign] = places.get(sign, 0) | 1 << place
+    every, last = (1 << len(one)) - 1, 1 << len(one) - 1
+    up, down, distance = every, 0, len(one)
+    for number, sign in enumerate(other, 1):
+        same = places.get(sign, 0)
+        level = (((same & up) + up) ^ up) | same | down
+        rises, falls = down | every & ~(level | up), up & level
+        distance += bool(rises & last) - bool(falls & last)
+        if distance - (len(other) - number) > most:
+            return distance
+        rises = (rises << 1 | 1) & every
+        up, down = (falls << 1 | ~(level | rises)) & every, rises & level
+    return distance
 
 
 def begin_loop(loop: str, original: Any, spent: float = 0.0) -> Update:
@@ -77,7 +98,8 @@ def reached_plateau(loop: dict[str, Any], name: str, score: float | None, epsilo
 
 def came_back(loop: dict[str, Any], result: Any, threshold: float) -> bool:
     """Whether the result is similar enough to one from before the last."""
-    return result is not NOTHING and any(similarity(one, result) >= threshold for one in loop["results"][:-1])
+    earlier = loop["results"][:-1]
+    return result is not NOTHING and any(similarity(one, result, threshold) >= threshold for one in earlier)
 
 
 def as_it_stood(loop: dict[str, Any]) -> Any:

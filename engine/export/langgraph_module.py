@@ -96,7 +96,10 @@ _MAIN: Final = """\
 if __name__ == "__main__":
     print(json.dumps(run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}), ensure_ascii=False, indent=2))
 """
-_CARRIED: Final = tuple(f"carried_{name}" for name in ("values", "asking", "loops", "items", "costs", "agents"))
+_CARRIED: Final = (
+    *(f"engine.export.carried_{name}" for name in ("values", "asking", "loops", "items", "costs", "agents")),
+    "engine.nodes.iteration_note",
+)
 
 
 def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Exported:
@@ -208,7 +211,8 @@ def _carried(body: str) -> list[str]:
 @functools.cache
 def _definitions(module: str) -> dict[str, str]:
     """The sources of what a module defines, by name. It is read and not imported: it needs what the export needs."""
-    text = resources.files("engine.export").joinpath(f"{module}.py").read_text(encoding="utf-8")
+    package, _, name = module.rpartition(".")
+    text = resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
     found: dict[str, str] = {}
     for statement in ast.parse(text).body:
         name = None

@@ -187,7 +187,8 @@ def prompt_lines(node: NodePlan, config: PromptFields, place: Place) -> list[str
         lines.append(f"prompt = fill({before}given['input'])")
     if node.tells_iteration:
         loop, at_most = place.loops[0]
-        lines.append(f"prompt = with_note(prompt, state['_loops'][{loop!r}], {at_most})")
+        lines.append(f"loop = state['_loops'][{loop!r}]")
+        lines.append(f"prompt = with_note(prompt, loop['index'] + 1, {at_most}, to_text(loop['previous']))")
     said = ["{'role': 'user', 'content': prompt}"]
     if place.memory is not None:
         loop, most = place.memory

@@ -58,6 +58,9 @@ async def test_the_note_about_the_iteration_stands_last() -> None:
     assert ran.services.requests[0].messages[-1].text == "Go.\n\nx\n\nThis is iteration 1 of 2."
 
 
+DRAFT = "A draft that is long enough to stand there by no chance"
+
+
 @pytest.mark.parametrize(
     ("note", "prompt", "told"),
     [
@@ -69,9 +72,19 @@ async def test_the_note_about_the_iteration_stands_last() -> None:
             "Go.\n\nThis is iteration 2 of 3. The iteration before gave:\na draft\n\nImprove on it.",
         ),
         (
-            IterationNote(3, 3, "a draft"),
-            "Go: a draft",
-            "Go: a draft\n\nThis is iteration 3 of 3. What the iteration before gave stands above; improve on it.",
+            IterationNote(3, 3, DRAFT),
+            f"Go: {DRAFT}.",
+            f"Go: {DRAFT}.\n\nThis is iteration 3 of 3. What the iteration before gave stands above; improve on it.",
+        ),
+        (
+            IterationNote(3, 3, DRAFT),
+            "Go: a draft.",
+            f"Go: a draft.\n\nThis is iteration 3 of 3. The iteration before gave:\n{DRAFT}\n\nImprove on it.",
+        ),
+        (
+            IterationNote(2, 3, 5),
+            "Give a number from 1 to 15.",
+            "Give a number from 1 to 15.\n\nThis is iteration 2 of 3. The iteration before gave:\n5\n\nImprove on it.",
         ),
         (
             IterationNote(2, 3, {"b": 1, "a": "{{x}}"}),

@@ -1,0 +1,45 @@
+"""What an exported module carries with it does what the engine does: how alike results are, the iteration's note."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.exits.similarity import similarity
+from engine.export import carried_loops
+from engine.export.langgraph_module import export_langgraph
+from tests.engine.export.kit import module_of
+from tests.engine.semantics.documents import around, llm
+
+texts = st.text(alphabet="ab é𝄞", max_size=14)
+values: st.SearchStrategy[Any] = texts | st.none() | st.booleans() | st.lists(st.integers(0, 9), max_size=4)
+
+
+@given(values, values, st.integers(0, 100))
+def test_results_are_as_alike_as_the_engine_finds_them(one: Any, other: Any, hundredths: int) -> None:
+    alike, least = similarity(one, other), hundredths / 100
+
+    assert carried_loops.similarity(one, other) == alike
+    bounded = carried_loops.similarity(one, other, least)
+    assert bounded == alike if alike >= least else bounded < least
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.integers(0, 500), st.sampled_from([9_000, 10_001, 14_000, 60_000]), st.sampled_from([12_000, 60_000]))
+def test_of_long_results_as_much_is_compared_as_the_engine_compares(shared: int, one: int, other: int) -> None:
+    first = "s" * shared + "abcd" * (one // 4) + "e" * shared
+    second = "s" * shared + "bxda" * (other // 4) + "e" * shared
+
+    assert carried_loops.similarity(first, second) == pytest.approx(similarity(first, second), abs=1e-12)
+
+
+def test_the_note_about_the_iteration_is_the_engines_own() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3, inject_feedback=True)
+
+    module = module_of(export_langgraph(workflow).text)
+
+    said = module.with_note("Give a number from 1 to 15.", 2, 3, "5")
+    assert said.endswith("This is iteration 2 of 3. The iteration before gave:\n5\n\nImprove on it.")
