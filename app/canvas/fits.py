@@ -7,6 +7,7 @@ document as it is now; the check of the whole workflow remains the judge.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from app.canvas.facts import PortFacts
 from engine.document.model import Edge, Workflow
@@ -26,17 +27,38 @@ def ways(workflow: Workflow, structure: Structure, without: Edge | None = None) 
     return leading
 
 
-def reach(starts: Iterable[str], leading: dict[str, list[str]], stop_at: str | None = None) -> set[str]:
-    """All nodes that the starts lead to, themselves included; no way goes on behind `stop_at`."""
+def turned_round(leading: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What leads to each node, of where each node leads."""
+    back: dict[str, list[str]] = {}
+    for source, targets in leading.items():
+        for target in targets:
+            back.setdefault(target, []).append(source)
+    return back
+
+
+def reach(starts: Iterable[str], leading: dict[str, list[str]]) -> set[str]:
+    """All nodes that the starts lead to, themselves included."""
     reached: set[str] = set()
     waiting = list(starts)
     while waiting:
         node = waiting.pop()
         if node not in reached:
             reached.add(node)
-            if node != stop_at:
-                waiting.extend(leading.get(node, ()))
+            waiting.extend(leading.get(node, ()))
     return reached
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """From where one gets out of a body.
+
+    Attributes:
+        to_exit: The nodes that lead to its exit.
+        to_outside: The nodes that lead to an end of the workflow, or to what comes after the exit.
+    """
+
+    to_exit: set[str]
+    to_outside: set[str]
 
 
 class Fits:
@@ -56,14 +78,10 @@ class Fits:
         self._node, self._port, self._is_input = node, port, is_input
         self._leading = ways(workflow, structure, without)
         self._edges = {(edge.from_, edge.to) for edge in workflow.edges if edge is not without}
-        if is_input:
-            self._bad = reach([node], self._leading)  # whoever is led to by the target would close a circle
-        else:
-            back: dict[str, list[str]] = {}
-            for source, targets in self._leading.items():
-                for target in targets:
-                    back.setdefault(target, []).append(source)
-            self._bad = reach([node], back)
+        self._back = turned_round(self._leading)
+        self._bodies: dict[str, _Ways] = {}
+        # Whoever is led to by the target would close a circle.
+        self._bad = reach([node], self._leading if is_input else self._back)
 
     def why_not(self, node: str, port: PortFacts, *, is_input: bool) -> str | None:
         """Why no edge may lead between the known end and this port; None where it may."""
@@ -94,19 +112,25 @@ class Fits:
             around = own
         if around is None or target in around.nodes or target == around.exit:
             return None
-        reached = reach([target], self._leading, stop_at=around.exit)
-        if around.exit in reached or not self._leaves(reached, around):
+        if not self._leaves(target, around):
             return None
         start, end = around.kind.start, around.kind.end
         return f"That leads out of the {start} “{self._title(around.loop)}”. Lead it through the {start}'s {end}."
 
-    def _leaves(self, reached: set[str], around: Body) -> bool:
-        """Whether some way from the body ends outside it, and not merely in a side branch."""
-        nodes = self._workflow.nodes_by_id
-        outputs = any(node in nodes and nodes[node].type in {"output", "input"} for node in reached)
+    def _leaves(self, target: str, around: Body) -> bool:
+        """Whether some way from a node ends outside a body without going through its exit, and not in a side branch."""
+        ways_of = self._bodies.get(around.loop) or self._bodies.setdefault(around.loop, self._ways_of(around))
+        if target in ways_of.to_exit:
+            return False
+        if target in ways_of.to_outside:
+            return True
+        reached = reach([target], self._leading)
+        return any(body.exit in reached and body.loop not in reached for body in self._structure.bodies.values())
+
+    def _ways_of(self, around: Body) -> _Ways:
+        ends = {node.id for node in self._workflow.nodes if node.type in {"output", "input"}}
         after = reach([around.exit], self._leading)
-        exits = {body.exit for body in self._structure.bodies.values() if body.loop not in reached}
-        return outputs or bool(reached & after) or bool(reached & exits)
+        return _Ways(reach([around.exit], self._back), reach(ends | after, self._back))
 
     def _around(self, node: str) -> Body | None:
         parent = self._structure.parent.get(node)

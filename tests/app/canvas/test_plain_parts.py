@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.canvas import fits
 from app.canvas.arrange import align, distribute
 from app.canvas.facts import PortFacts
-from app.canvas.fits import Fits
+from app.canvas.fits import Fits, reach
 from app.canvas.marks import dollars, preview, short_seconds
 from app.canvas.places import wires_of
 from app.canvas.remarks import place_of
@@ -151,6 +152,27 @@ def test_an_edge_that_fits_gives_no_new_problem_of_its_kind(seed: int) -> None:
             edges.append(f"{source}.output -> {target}.input")
     final = workflow([node(name, "transform") for name in names], edges)
     assert [problem.code for problem in analyse(final).problems if problem.code in {"cycle", "duplicate-edge"}] == []
+
+
+def test_what_fits_among_many_nodes_is_found_by_a_few_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, edges, before = [node("task", "input"), node("end", "output")], [], "task.value"
+    for index in range(20):
+        nodes += [node(f"l{index}", "loop"), node(f"s{index}", "llm"), node(f"e{index}", "exit", loop=f"l{index}")]
+        edges += [
+            f"{before} -> l{index}.input",
+            f"l{index}.body -> s{index}.input",
+            f"s{index}.output -> e{index}.input",
+        ]
+        before = f"e{index}.output"
+    document = workflow(nodes, [*edges, f"{before} -> end.value"])
+    walks = list[object]()
+    monkeypatch.setattr(fits, "reach", lambda *given: walks.append(given) or reach(*given))
+    asked = Fits(document, analyse(document), "s3", TEXT, is_input=False)
+    found = {node.id: asked.why_not(node.id, TEXT, is_input=True) for node in document.nodes}
+    assert "circle" in str(found["l3"])
+    assert "out of the loop" in str(found["s9"])
+    assert found["e3"] is None
+    assert len(walks) < 6
 
 
 RECTS = {"a": (0.0, 0.0, 100.0, 40.0), "b": (300.0, 10.0, 60.0, 80.0), "c": (150.0, 100.0, 20.0, 20.0)}
