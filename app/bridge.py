@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -21,6 +21,7 @@ from engine.models.catalogue import Models
 from engine.nodes.context import Answer
 from engine.runner.events import AnyEvent
 from engine.runner.run import Run
+from engine.runner.tool_threads import ToolThreads
 from engine.values import Value
 
 ResultT = TypeVar("ResultT")
@@ -46,7 +47,7 @@ class EngineThread(QObject):
         super().__init__(parent)
         self.models = Models()
         self._loop = asyncio.new_event_loop()
-        self._pool = ThreadPoolExecutor(thread_name_prefix="loopwright tool")
+        self._pool = ToolThreads()
         self._loop.set_default_executor(self._pool)
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopwright engine", daemon=True)
         self._thread.start()
@@ -96,9 +97,7 @@ class EngineThread(QObject):
             return
         with contextlib.suppress(TimeoutError):
             self.submit(_wind_up(self.models)).result(ENDS_WITHIN_S)
-        at_work = threading.Thread(target=self._pool.shutdown, name="loopwright tools end", daemon=True)
-        at_work.start()
-        at_work.join(ENDS_WITHIN_S)
+        self._pool.shutdown()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(ENDS_WITHIN_S)
         if not self._thread.is_alive():

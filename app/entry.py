@@ -86,7 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    from engine.process_end import end_process
+
+    return end_process(_run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _run(given: list[str]) -> int:
     wanted = window_arguments(given)
     if wanted is None:
         from engine.cli.main import main as command_line

@@ -97,6 +97,7 @@ def batch_command(
     from engine.cli.history import models_with
     from engine.cli.run_command import open_history, refuse_broken
     from engine.cli.sources import open_source
+    from engine.runner.tool_threads import run_with_tools
 
     source = open_source(file)
     options = RunOptions(
@@ -129,7 +130,7 @@ def batch_command(
                 executor=where,
             )
             batch = Batch(source.workflow, inputs, how, on_row=view.take, on_begin=view.begin)
-            result = asyncio.run(_watched(batch, view))
+            result = run_with_tools(_watched(batch, view))
     finally:
         if kept is not None:
             kept.close()

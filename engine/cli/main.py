@@ -28,6 +28,7 @@ from engine.cli.templates_command import templates_command
 from engine.cli.tools_command import tools_command
 from engine.cli.validate_command import validate_command
 from engine.errors import EngineError
+from engine.process_end import end_process
 
 PROGRAM = "loopwright"
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
@@ -136,4 +137,4 @@ def _bug(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(end_process(main()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,6 +66,7 @@ def run_command(
     """
     from engine import RunOptions, start
     from engine.cli.watch import Form, tell, watch
+    from engine.runner.tool_threads import run_with_tools
 
     form = Form(events, as_json)
     kept: Store | None = None
@@ -100,7 +100,7 @@ def run_command(
                 models.get(model)
             return start(source.workflow, inputs, replace(options, models=models, store=kept))
 
-        watched = asyncio.run(watch(begin, models, form))
+        watched = run_with_tools(watch(begin, models, form))
     except EngineError as error:
         if as_json:
             from engine.cli.output import write_json

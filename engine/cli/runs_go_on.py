@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -188,6 +187,7 @@ class Going:
         from dataclasses import replace
 
         from engine.cli.watch import Form, tell, watch
+        from engine.runner.tool_threads import run_with_tools
 
         form = Form(self.events, self.as_json)
         models: Models = models_with(None, self.store)
@@ -198,7 +198,7 @@ class Going:
             return begin(replace(self.options, models=models))
 
         try:
-            watched = asyncio.run(watch(begun, models, form))
+            watched = run_with_tools(watch(begun, models, form))
         except EngineError as error:
             if self.as_json:
                 from engine.cli.output import write_json

@@ -148,3 +148,20 @@ def test_the_console_script_is_this_program() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
 
     assert 'loopwright = "app.entry:main"' in text
+
+
+@pytest.mark.slow
+def test_a_tool_that_hangs_keeps_the_program_from_ending_only_for_a_moment(tmp_path: Path) -> None:
+    home = {name: str(tmp_path) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.app.window.hanging_process"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, **home, **SCREEN},
+    )
+
+    assert (done.returncode, done.stdout) == (0, "The window is closed.\n"), done.stderr
+    assert list(tmp_path.rglob("*.sqlite3-wal")) == [], "the history was closed"

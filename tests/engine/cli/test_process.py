@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.cli.kit import PROGRAM, drafts, echo, environment, process, refine, write
+from engine.store.sqlite.store import SqliteStore
+from tests.engine.cli.kit import PROGRAM, document, drafts, echo, environment, process, refine, write
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
 
@@ -76,6 +77,31 @@ def test_ctrl_c_shows_people_what_was_finished(tmp_path: Path):
     assert b"loop: Stopped after 1 of 3: it was cancelled." in out
     assert b"Cancelled after " in out
     assert err == b"The run was cancelled.\n"
+
+
+@pytest.mark.parametrize("how", ["timeout", "ctrl_c"])
+def test_a_tool_that_hangs_does_not_keep_the_program_from_ending(tmp_path: Path, how: str):
+    read = {"tool": "read_file", "arguments": {"path": "a.txt"}, "timeout_s": 0.1 if how == "timeout" else FOR_EVER}
+    file = write(tmp_path, document([{"id": "read", "type": "tool", "config": read}], []))
+    store = tmp_path / "history.sqlite3"
+    arguments = ["run", str(file), "--allow", "--folder", str(tmp_path), "--store", str(store)]
+    program = [sys.executable, "-m", "tests.engine.cli.hanging_process", *arguments]
+    own = environment(LOOPWRIGHT_APPROVED=str(tmp_path / "approved.json"))
+    with subprocess.Popen(program, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        overdue = threading.Timer(30, running.kill)
+        overdue.start()
+        wait_for(running.stderr, b"It hangs.")
+        if how == "ctrl_c":
+            running.send_signal(signal.SIGINT)
+        _, err = running.communicate()
+        overdue.cancel()
+
+    expected = {"timeout": (1, b"It took longer than its time limit"), "ctrl_c": (130, b"The run was cancelled.")}[how]
+    assert running.returncode == expected[0]
+    assert expected[1] in err
+    kept = SqliteStore(store)
+    assert [run.status for run in kept.runs()] == ["failed" if how == "timeout" else "cancelled"]
+    kept.close()
 
 
 def test_a_second_ctrl_c_ends_a_program_that_hangs():

@@ -1,0 +1,48 @@
+"""The threads in which tools do what blocks, and an event loop whose end none of them holds up.
+
+A tool that hangs, on a disk that does not answer, stays in its thread when its run is over. The end of the loop waits a
+moment for it, so that a tool may end what it is writing, and no longer; `engine.process_end` ends the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from engine.process_end import TOOL_THREAD, tools_at_work
+
+ResultT = TypeVar("ResultT")
+
+ENDS_WITHIN_S: Final = 2.0
+"""How long the end of a loop waits for tools at work, in seconds."""
+
+_numbers = itertools.count(1)
+
+
+class ToolThreads(ThreadPoolExecutor):
+    """The threads of one event loop."""
+
+    def __init__(self) -> None:
+        self._name = f"{TOOL_THREAD} {next(_numbers)}."
+        super().__init__(thread_name_prefix=self._name)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let idle threads end, and give those at work a moment if they are to be waited for."""
+        super().shutdown(wait=False, cancel_futures=cancel_futures)
+        deadline = time.monotonic() + ENDS_WITHIN_S
+        for thread in tools_at_work(self._name) if wait else ():
+            thread.join(max(deadline - time.monotonic(), 0.0))
+
+
+def run_with_tools(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine in an event loop of its own, like `asyncio.run`, which does not wait for a tool that hangs."""
+
+    async def in_loop() -> ResultT:
+        asyncio.get_running_loop().set_default_executor(ToolThreads())
+        return await work
+
+    return asyncio.run(in_loop())

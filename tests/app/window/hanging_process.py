@@ -1,0 +1,43 @@
+"""The real program, whose window is closed while a tool hangs in a thread: it is run as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QShowEvent
+
+import app.main
+from app.entry import main
+from app.window.main_window import MainWindow
+from engine.runner import tool_threads
+
+
+class HangingWindow(MainWindow):
+    """A window that is closed as soon as the tool hangs."""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        hangs = threading.Event()
+
+        def hang() -> None:
+            hangs.set()
+            threading.Event().wait()
+
+        def close() -> None:
+            if hangs.is_set() and self.close():
+                sys.stdout.write("The window is closed.\n")
+                self._looking.stop()
+
+        self.engine.submit(asyncio.to_thread(hang))
+        self._looking = QTimer(self)
+        self._looking.timeout.connect(close)
+        self._looking.start(10)
+
+
+if __name__ == "__main__":
+    tool_threads.ENDS_WITHIN_S = 0.1
+    app.main.MainWindow = HangingWindow
+    sys.exit(main())

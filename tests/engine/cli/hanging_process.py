@@ -1,0 +1,24 @@
+"""The command line with a tool that hangs: reading a file never ends. It is run as a process of its own."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import threading
+from pathlib import Path
+
+from engine.runner import tool_threads
+from engine.tools import read_file
+
+
+def _hang(_folder: Path, _path: str, _max_bytes: int) -> str:
+    sys.stderr.write("It hangs.\n")
+    sys.stderr.flush()
+    threading.Event().wait()
+    return ""
+
+
+if __name__ == "__main__":
+    tool_threads.ENDS_WITHIN_S = 0.1
+    read_file._read = _hang
+    runpy.run_module("engine.cli.main", run_name="__main__")
