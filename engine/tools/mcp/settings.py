@@ -16,12 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic_core import PydanticCustomError
 
 from engine.tools.base import ToolError
+from engine.tools.mcp.plain_secrets import VARIABLE, is_secret, secret_in_address, secret_in_words
 
 NAME_PATTERN: Final = r"^[a-z][a-z0-9_-]{0,30}$"
 """How a server may be called; its tools are called `SERVER/TOOL`."""
 
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SECRET_NAME: Final = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -51,12 +50,17 @@ class McpServer(BaseModel):
     @classmethod
     def _holds_no_secret(cls, values: dict[str, str]) -> dict[str, str]:
         for name, value in values.items():
-            if value and _SECRET_NAME.search(name) and not _VARIABLE.search(value):
-                raise _refusal(
-                    f'"{name[:60]}" looks like a secret. '
-                    f"Write ${{NAME}} for it here; NAME is a variable in the environment or the keyring."
-                )
+            if is_secret(name, value):
+                raise _secret(name)
         return values
+
+    @field_validator("args")
+    @classmethod
+    def _hold_no_secret(cls, args: list[str]) -> list[str]:
+        found = secret_in_words(args)
+        if found:
+            raise _secret(found)
+        return args
 
     @field_validator("url")
     @classmethod
@@ -71,6 +75,9 @@ class McpServer(BaseModel):
             host, parts = None, urlsplit("")
         if parts.scheme not in {"http", "https"} or not host or "@" in parts.netloc or not url.isprintable():
             raise _refusal("This is no address; write it like https://example.org/mcp, without a user name.")
+        found = secret_in_address(url)
+        if found:
+            raise _secret(found)
         return url
 
     @model_validator(mode="after")
@@ -113,18 +120,25 @@ def filled_in(name: str, text: str, values: Mapping[str, str]) -> str:
             )
         return values[variable]
 
-    return _VARIABLE.sub(value, text)
+    return VARIABLE.sub(value, text)
 
 
 def names_in(text: str) -> list[str]:
     """The variables that a setting names, each once, in order."""
-    return list(dict.fromkeys(_VARIABLE.findall(text)))
+    return list(dict.fromkeys(VARIABLE.findall(text)))
 
 
 def variables_of(server: McpServer) -> list[str]:
     """The variables that a server's settings name."""
     texts = (*server.args, *server.env.values(), *server.headers.values(), server.url)
     return names_in("\n".join(texts))
+
+
+def _secret(what: str) -> PydanticCustomError:
+    return _refusal(
+        f'"{what[:60]}" looks like a secret. '
+        f"Write ${{NAME}} for it here; NAME is a variable in the environment or the keyring."
+    )
 
 
 def _refusal(sentence: str) -> PydanticCustomError:

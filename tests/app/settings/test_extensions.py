@@ -133,6 +133,8 @@ def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_fi
         ("sample", "", "", "where", "either a command or an address"),
         ("sample", "ftp://example.org", "", "where", "This is no address"),
         ("sample", "npx x", "API_KEY=1234", "variables", "looks like a secret"),
+        ("sample", "npx x --api-key 1234", "", "where", '"--api-key" looks like a secret'),
+        ("sample", "https://example.org/mcp?key=1234", "", "where", '"key" looks like a secret'),
         ("sample", "npx x", "KEY", "variables", "Write variables as NAME=VALUE"),
     ],
 )

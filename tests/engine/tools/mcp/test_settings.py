@@ -36,6 +36,57 @@ def test_what_cannot_be_or_should_not_be_is_refused(settings: dict[str, Any], se
     assert sentence in caught.value.errors()[0]["msg"]
 
 
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["server", "--api-key", "abc123"], "--api-key"),
+        (["server", "--api-key=abc123"], "--api-key"),
+        (["server", "-H", "Authorization: Bearer abc"], "Authorization"),
+        (["server", "--header=Authorization: Bearer abc"], "Authorization"),
+        (["run", "-e", "GITHUB_TOKEN=abc"], "GITHUB_TOKEN"),
+        (["run", "--env=SLACK_TOKEN=abc"], "SLACK_TOKEN"),
+        (["server", "sk-abcdefghijklmnop"], "sk-…"),
+        (["server", "--auth", "Bearer abcdefghijklmnop"], "Bea…"),
+        (["server", "--auth=ghp_abcdefghijklmnop"], "--auth"),
+        (["server", "postgresql://me:word@localhost/db"], "postgresql://…@"),
+        (["server", "--db=postgresql://me:word@localhost/db"], "postgresql://…@"),
+        (["clone", "https://abcdef@example.org/x.git"], "https://…@"),
+        (["mcp-remote", "https://example.org/mcp?apiKey=abc"], "apiKey"),
+    ],
+)
+def test_a_secret_in_plain_words_is_refused_among_the_arguments_too(args: list[str], named: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        McpServer(command="npx", args=args)
+    told = caught.value.errors()[0]["msg"]
+    assert told == (
+        f'"{named}" looks like a secret. Write ${{NAME}} for it here; '
+        "NAME is a variable in the environment or the keyring."
+    )
+
+
+def test_a_secret_in_the_query_of_an_address_is_refused() -> None:
+    with pytest.raises(ValidationError, match='"api_key" looks like a secret'):
+        McpServer(url="https://example.org/mcp?api_key=abc")
+    assert McpServer(url="https://example.org/mcp?api_key=${MINE}&page=1").url.endswith("page=1")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-y", "@modelcontextprotocol/server-filesystem", "/home/me/keys"],
+        ["server", "--api-key", "${MY_KEY}", "--header", "Authorization: Bearer ${TOKEN}"],
+        ["server", "--api-key", "--verbose"],
+        ["server", "--api-key"],
+        ["server", "--max-tokens", "100", "--max-tokens=100", "--key-file", "/etc/key.pem", "--use-keyring", "x"],
+        ["server", "postgresql://me:${WORD}@localhost/db", "ssh://git@example.org/x", "https://example.org/a?b=c"],
+        ["-c", "import sys; sys.exit(1)"],
+        ["[::1", "http://[::1", "a=b", ""],
+    ],
+)
+def test_arguments_that_hold_no_secret_are_taken(args: list[str]) -> None:
+    assert McpServer(command="npx", args=args).args == args
+
+
 def test_what_other_programs_write_beside_is_passed_over() -> None:
     server = McpServer.model_validate({"type": "stdio", "command": "npx", "args": ["-y", "x"], "disabled": False})
     assert server.summary == "npx -y x"
