@@ -121,7 +121,7 @@ def _taken_up(loop: LoopState, run: GraphRun, frame: LoopFrame, body_input: Valu
 
 def _known(loop: LoopState, run: GraphRun, frame: LoopFrame, known: LoopIterationCompleted) -> Ended:
     """An iteration that had ended before the run broke off, as it was told then."""
-    loop.started -= known.duration_s
+    loop.count_earlier(known.duration_s)
     record = IterationRecord(*(getattr(known, name) for name in IterationRecord.__slots__))
     done = record.tested.get("judge")
     judged = done if isinstance(done, bool) else None

@@ -56,7 +56,7 @@ class LoopRun:
         """
         timeout_s = self.config.timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
+            async with self.state.limit:
                 return await self._run_within_limits()
         except BudgetError:
             if not self.state.ended or self.config.on_budget == "fail":

@@ -59,6 +59,7 @@ class LoopState:
         ended: The iterations that have ended.
         records: Their records as texts see them.
         started: When it began, by the event loop's clock; time before the run broke off is taken off.
+        limit: Its time limit, which counts that time too.
     """
 
     def __init__(self, around: GraphRun, node: NodePlan, given: Value, path: str, account: Account) -> None:
@@ -77,6 +78,7 @@ class LoopState:
         self.ended: list[Ended] = []
         self.records: list[Value] = []
         self.started = asyncio.get_running_loop().time()
+        self.limit = asyncio.timeout(self.config.timeout_s)
         self.needs_scope = any(isinstance(condition, (Until, Every)) for condition in self.conditions)
         self._compares = self._names_similarity() or self.config.asks_for("stable_output")
 
@@ -94,6 +96,13 @@ class LoopState:
     def elapsed_s(self) -> float:
         """Seconds that it has been at work."""
         return asyncio.get_running_loop().time() - self.started
+
+    def count_earlier(self, duration_s: float) -> None:
+        """Count time that it was at work before the run broke off, in seconds."""
+        self.started -= duration_s
+        ends = self.limit.when()
+        if ends is not None:
+            self.limit.reschedule(ends - duration_s)
 
     def similarity(self, result: Value) -> float | None:
         """Of a result to the one before; None where it is not asked for, or there is none before."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from engine.runner.events import RunStarted
+from engine.runner.events import LoopIterationCompleted, RunStarted
 from engine.runner.places import PlaceError
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, plan_fork, resume
+from engine.store.run_file import head_of
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, off, result, transform
 from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import FakeModels, FunctionModel
@@ -127,3 +130,27 @@ async def test_a_run_goes_on_as_a_document_in_which_one_of_its_inputs_is_switche
     (started,) = again.of(RunStarted)
     assert started.inputs == {"text": "seed"}
     assert again.out == "anew: draft after seed"
+
+
+@pytest.mark.parametrize(
+    ("earlier_s", "count", "reason", "calls"),
+    [(100.0, 1, "timeout", []), (10.0, 3, "max_iterations", ["loop[1].draft", "loop[2].draft"])],
+)
+async def test_the_time_that_a_loop_took_before_its_run_broke_off_counts_for_its_limit(
+    earlier_s: float, count: int, reason: str, calls: list[str]
+) -> None:
+    store = MemoryStore()
+    limits = {"max_iterations": 3, "timeout_s": 90, "on_timeout": "return_last"}
+    whole = await kept(store, around(llm("draft"), edges="loop -> draft -> exit", **limits))
+    run_id = whole.result.run_id
+    head, told = head_of(store, run_id), list(store.events(run_id))
+    first = next(number for number, event in enumerate(told) if isinstance(event, LoopIterationCompleted))
+    assert isinstance(told[first], LoopIterationCompleted)
+    events = [*told[:first], replace(told[first], duration_s=earlier_s)]
+    models = FakeModels(FunctionModel("anew"))
+
+    broken = store.import_run(head, events)
+    again = await gone_on(resume(store, broken, options(models)), models)
+
+    assert [call.path for call in models.model.calls] == calls
+    assert (again.result.status, again.loop.iterations_run, again.loop.exit_reason) == ("completed", count, reason)
