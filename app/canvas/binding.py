@@ -11,6 +11,9 @@ from __future__ import annotations
 import os
 import warnings
 
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QMouseEvent
+
 os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")  # else Qt.py imports every binding and module that there is
 
 with warnings.catch_warnings():
@@ -20,6 +23,13 @@ with warnings.catch_warnings():
     from NodeGraphQt.qgraphics.pipe import PipeItem
     from NodeGraphQt.qgraphics.port import PortItem
     from NodeGraphQt.widgets.viewer import NodeViewer
+
+
+def _place(event: QMouseEvent) -> QPoint:
+    return event.position().toPoint()
+
+
+QMouseEvent.pos = _place  # its viewer asks for that at each move, and Qt's own, which is deprecated, warns each time
 
 __all__ = ["INPUT", "OUTPUT", "AbstractNodeItem", "NodeViewer", "PipeItem", "PortItem"]
 
