@@ -1,4 +1,4 @@
-"""When the loop around a fork stops: its condition with what belongs to that, and its count.
+"""When the loop around a fork stops: its condition with what belongs to that, its count, and what it may spend.
 
 It knows the loop's settings as they ran, and tells those that have been changed. A list of several conditions is left
 as it ran: who wants another one opens the workflow as a new document.
@@ -6,6 +6,7 @@ as it ran: who wants another one opens the workflow as a new document.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -49,6 +50,7 @@ class ForkLoop(QWidget):
         score: The score from which on its judge is content; empty where the judge says when.
         until: The expression that is checked first.
         most: How many iterations there are at the most.
+        budget: The most US dollars that the loop may spend on what is made anew; empty for no limit of its own.
     """
 
     edited = Signal()
@@ -69,6 +71,9 @@ class ForkLoop(QWidget):
         self.score = self._number(judge["threshold"], self._judge)
         self.until = self._until_line()
         self.most = self._most_box()
+        budget = self._fields["budget_usd"]
+        told = f"{budget.help} What is reused costs nothing."
+        self.budget = self._number(replace(budget, title="Budget of the loop in US dollars", help=told), loop.config)
         self._show_fitting()
 
     @property
@@ -84,6 +89,9 @@ class ForkLoop(QWidget):
             changed["judge"] = self._judge_now
         if self.until.text() != self._old("until"):
             changed["until"] = self.until.text()
+        budget = self._read(self.budget, self._fields["budget_usd"])
+        if budget != self._old("budget_usd"):
+            changed["budget_usd"] = budget
         return changed
 
     @property

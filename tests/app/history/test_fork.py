@@ -116,6 +116,21 @@ def test_a_loop_that_stops_when_stable_asks_how_similar(qtbot: QtBot) -> None:
     assert loop.settings == {"exit_condition": "max_iterations"}
 
 
+@pytest.mark.parametrize(("before", "keys", "now"), [(0.5, "2.5", 2.5), (None, "1", 1), (0.5, "", None)])
+def test_the_budget_of_the_loop_alone_can_be_another(
+    before: float | None, keys: str, now: float | None, qtbot: QtBot
+) -> None:
+    loop = loop_of(qtbot, budget_usd=before)
+    assert loop.budget.isVisible()
+    assert loop.budget.accessibleName() == "Budget of the loop in US dollars"
+    assert loop.budget.text() == ("0.5" if before else "")
+    assert loop.settings == {}
+    QTest.keyClick(loop.budget, Qt.Key.Key_A, CTRL)
+    QTest.keyClick(loop.budget, Qt.Key.Key_Delete)
+    QTest.keyClicks(loop.budget, keys)
+    assert loop.settings == {"budget_usd": now}
+
+
 def test_a_judged_loop_asks_for_criteria_and_score_and_keeps_the_rest_of_the_judge(qtbot: QtBot) -> None:
     loop = loop_of(qtbot, exit_condition="judge", judge={"criteria": "Short.", "threshold": 7, "runs": 3})
     assert (loop.criteria.text(), loop.score.text()) == ("Short.", "7")
