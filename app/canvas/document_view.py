@@ -174,7 +174,10 @@ class DocumentView(QObject):
     def _patch_nodes(self, old: Workflow, new: Workflow) -> set[str]:
         there, wanted = old.nodes_by_id, new.nodes_by_id
         touched = {node_id for node_id, node in wanted.items() if there.get(node_id) is not node}
-        for node_id in [node_id for node_id in self.nodes if node_id not in wanted]:
+        gone = [node_id for node_id in self.nodes if node_id not in wanted]
+        if gone:
+            self._remove_pipes_of({self.nodes[node_id] for node_id in gone})
+        for node_id in gone:
             self._remove_node(node_id)
         for node_id in wanted:
             if node_id not in self.nodes:
@@ -190,17 +193,16 @@ class DocumentView(QObject):
 
     def _remove_node(self, node_id: str) -> None:
         item = self.nodes.pop(node_id)
-        for key in [key for key, pipe in self.pipes.items() if self._hangs_on(pipe, item)]:
-            self._remove_pipe(key)
         self._moved.discard(item)
         self.unfolded.discard(node_id)
         self._used_in.pop(node_id, None)
         self._used_out.pop(node_id, None)
         self._dispose(item)
 
-    @staticmethod
-    def _hangs_on(pipe: Pipe, item: NodeItem) -> bool:
-        return pipe.input_port.parentItem() is item or pipe.output_port.parentItem() is item
+    def _remove_pipes_of(self, items: set[NodeItem]) -> None:
+        for key, pipe in list(self.pipes.items()):
+            if pipe.input_port.parentItem() in items or pipe.output_port.parentItem() in items:
+                self._remove_pipe(key)
 
     def _patch_edges(self, new: Workflow, touched: set[str]) -> None:
         wanted = {(edge.from_, edge.to): edge for edge in new.edges if self._is_drawable(edge)}

@@ -13,7 +13,7 @@ from app.canvas.facts import config_of
 from app.canvas.remarks import entries
 from engine.document.ids import make_id
 from engine.document.model import Edge, Node, Workflow
-from engine.document.node_operations import AddNode, RemoveNode, SetEnabled
+from engine.document.node_operations import AddNode, RemoveNodes, SetEnabled
 from engine.document.operation import Batch, Operation
 from engine.document.operations import Connect, Disconnect, SetLayout
 from engine.nodes.convert import can_ever_fit
@@ -174,25 +174,27 @@ def delete(
 ) -> Batch | None:
     """Take nodes, edges, frames and notes out."""
     gone = set(node_ids)
+    chosen = set(edges)
     cut = [
         Disconnect(edge.from_, edge.to)
         for edge in workflow.edges
-        if (edge.from_, edge.to) in set(edges) and not {edge.source[0], edge.target[0]} & gone
+        if (edge.from_, edge.to) in chosen and not {edge.source[0], edge.target[0]} & gone
     ]
-    rest = [*others]
-    operations: list[Operation] = [*cut, *(RemoveNode(node_id) for node_id in node_ids), *rest]
+    operations: list[Operation] = [*cut, *_removal(node_ids), *others]
     if not operations:
         return None
-    if len(operations) == 1:
+    count = len(operations) - bool(node_ids) + len(node_ids)
+    if count == 1:
         first = operations[0]
         if isinstance(first, SetLayout):
             return Batch("Delete a frame or note", (first,))
         words = f"Delete {title_of(workflow, node_ids[0])}" if node_ids else first.title
         return Batch(words, (first,))
-    return Batch(
-        f"Delete {len(operations)} things" if len(gone) != len(operations) else f"Delete {len(gone)} nodes",
-        tuple(operations),
-    )
+    return Batch(f"Delete {count} things" if len(gone) != count else f"Delete {count} nodes", tuple(operations))
+
+
+def _removal(node_ids: list[str]) -> list[Operation]:
+    return [RemoveNodes(tuple(node_ids))] if node_ids else []
 
 
 def delete_and_reconnect(
@@ -200,8 +202,7 @@ def delete_and_reconnect(
 ) -> Batch | None:
     """Take nodes out and lead what reached them on to where they led, wherever the types fit."""
     gone = set(node_ids)
-    removals: list[Operation] = [RemoveNode(node_id) for node_id in node_ids]
-    if not removals:
+    if not node_ids:
         return None
     joined: dict[tuple[str, str], None] = {}
     taken = {edge.to for edge in workflow.edges if edge.source[0] not in gone}
@@ -218,7 +219,7 @@ def delete_and_reconnect(
             joined[pair] = None
             taken.add(edge.to)
     what = title_of(workflow, node_ids[0]) if len(node_ids) == 1 else f"{len(node_ids)} nodes"
-    return Batch(f"Delete {what} and reconnect", (*removals, *(Connect(*pair) for pair in joined)))
+    return Batch(f"Delete {what} and reconnect", (*_removal(node_ids), *(Connect(*pair) for pair in joined)))
 
 
 def _sources_before(node_id: str, workflow: Workflow, gone: set[str]) -> list[str]:

@@ -10,7 +10,15 @@ from engine.document.history import History
 from engine.document.ids import is_node_id, make_id, unique_id
 from engine.document.migrate import is_newer
 from engine.document.model import FILE_SUFFIX, FORMAT, VERSION, Edge, Node, Workflow
-from engine.document.node_operations import AddNode, RemoveNode, RenameNode, SetConfig, SetEnabled, SetTitle
+from engine.document.node_operations import (
+    AddNode,
+    RemoveNode,
+    RemoveNodes,
+    RenameNode,
+    SetConfig,
+    SetEnabled,
+    SetTitle,
+)
 from engine.document.operation import Batch, Operation, OperationError, Restore
 from engine.document.operations import Connect, Disconnect, SetDescription, SetLayout, SetName, SetSettings
 from engine.document.problems import DocumentError, Problem, Severity, has_errors
@@ -34,6 +42,7 @@ __all__ = [
     "OperationError",
     "Problem",
     "RemoveNode",
+    "RemoveNodes",
     "RenameNode",
     "Restore",
     "SetConfig",

@@ -19,6 +19,7 @@ from engine.document import (
     Operation,
     OperationError,
     RemoveNode,
+    RemoveNodes,
     RenameNode,
     SetConfig,
     SetDescription,
@@ -92,6 +93,19 @@ def test_a_node_goes_with_its_edges_and_its_place_and_comes_back_in_the_same_ord
     assert [str(edge) for edge in done.edges] == ["text.value -> loop.input", "judge.done -> exit.input"]
     assert done.layout == {"nodes": {"text": {"x": 0, "y": 0}, "exit": {"x": 3, "y": 4}}, "frames": {}}
     assert refusal(RemoveNode("gone\n")) == 'There is no node "gone\\n".'
+
+
+def test_many_nodes_go_as_each_by_itself_would() -> None:
+    gone = ("judge", "text", "draft")
+    done, back = RemoveNodes(gone).apply(FLOW)
+    one_by_one = FLOW
+    for node_id in gone:
+        one_by_one = after(RemoveNode(node_id), one_by_one)
+    assert done == one_by_one
+    assert [node.id for node in done.nodes] == ["loop", "exit"]
+    assert done.layout == {"nodes": {"exit": {"x": 3, "y": 4}}, "frames": {}}
+    assert back.apply(done)[0] == FLOW
+    assert refusal(RemoveNodes(("draft", "gone"))) == 'There is no node "gone".'
 
 
 def test_of_two_nodes_with_one_id_the_first_goes_and_the_edges_stay() -> None:
@@ -290,6 +304,7 @@ def test_an_inverse_refuses_a_document_that_has_changed_since() -> None:
     [
         (AddNode(Node(id="a", type="x")), "Add a"),
         (RemoveNode("a"), "Remove a"),
+        (RemoveNodes(("a", "b")), "Remove 2 nodes"),
         (Connect("draft.output", "critique.input"), "Connect draft → critique"),
         (Disconnect("draft.output", "critique.input"), "Disconnect draft → critique"),
         (SetConfig("a", ("branches", 0, "when"), 1), "Change branches.0.when of a"),
@@ -324,6 +339,7 @@ def operations(draw: st.DrawFn, workflow: Workflow) -> Operation:
         st.one_of(
             st.builds(AddNode, node, st.none() | st.integers(-9, 9)),
             st.builds(RemoveNode, name),
+            st.builds(RemoveNodes, st.lists(name, unique=True, max_size=3).map(tuple)),
             st.builds(Connect, ends, ends),
             edge.map(lambda both: Disconnect(*both)),
             st.builds(SetConfig, name, path, value),
