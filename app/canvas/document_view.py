@@ -54,9 +54,9 @@ class DocumentView(QObject):
         self.unfolded: set[str] = set()
         self.shown_at: dict[str, tuple[float, float]] = {}
         self.places = Places(session.registry)
-        self.spots = SpotsItem(self.nodes)
-        self._scene.addItem(self.spots)
         self.regions = RegionView(session, self._scene, self.nodes)
+        self.spots = SpotsItem(self.nodes, self.regions.grounds)
+        self._scene.addItem(self.spots)
         self._used_in: dict[str, dict[str, int]] = {}
         self._used_out: dict[str, dict[str, int]] = {}
         self._moved: set[NodeItem] = set()
@@ -91,6 +91,7 @@ class DocumentView(QObject):
         if has_other_nodes or old.layout is not new.layout:
             self._patch_places(new)
             self.remarks.patch(new)
+            self._viewer.expect_items(self.content_rect)
         self._is_patching = False
         self.follow()
         if has_other_edges:

@@ -32,6 +32,11 @@ ARROW: Final = 7.0
 OUTERMOST: Final = -60.0
 
 
+def ground_alpha() -> int:
+    """How much of the accent colour, of 255, a region's ground takes."""
+    return 16 if look().is_light else 20
+
+
 class RegionItem(QGraphicsItem):
     """The region of one loop.
 
@@ -97,7 +102,7 @@ class RegionItem(QGraphicsItem):
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(theme.colour("accent", 110), 1.0))
-        painter.setBrush(theme.colour("accent", 16 if theme.is_light else 20))
+        painter.setBrush(theme.colour("accent", ground_alpha()))
         painter.drawRoundedRect(self.rect, CORNER, CORNER)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(pen(theme.colour("accent", 220), 2.0, Qt.PenStyle.DashLine))
@@ -115,7 +120,7 @@ class RegionItem(QGraphicsItem):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.colour("ground"))
             painter.drawRoundedRect(self._words_rect, 6, 6)
-            painter.setBrush(theme.colour("accent", 16 if theme.is_light else 20))
+            painter.setBrush(theme.colour("accent", ground_alpha()))
             painter.drawRoundedRect(self._words_rect, 6, 6)
             painter.setFont(fonts().small)
             painter.setPen(theme.colour("accent"))

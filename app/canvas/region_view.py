@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QRectF
 
+from app.canvas.grounds import GroundsItem
 from app.canvas.region_item import RegionItem
 from engine.document.model import Workflow
 from engine.nodes.pairs import ITERATOR
@@ -30,12 +31,15 @@ class RegionView:
 
     Attributes:
         items: The regions by the loop's id.
+        grounds: The regions when zoomed far out.
         chosen: Called with a loop's id and the index of an iteration that was clicked.
     """
 
     def __init__(self, session: Session, scene: QGraphicsScene, cards: Mapping[str, NodeItem]) -> None:
         self._session, self._scene, self._cards = session, scene, cards
         self.items: dict[str, RegionItem] = {}
+        self.grounds = GroundsItem(self.items)
+        scene.addItem(self.grounds)
         self.chosen: Callable[[str, int], None] = lambda _loop, _index: None
         self._members: dict[str, tuple[list[str], list[str]]] = {}
         self._parent: dict[str, str] = {}
@@ -97,6 +101,7 @@ class RegionView:
     def _add(self, loop: str) -> None:
         item = RegionItem(loop, self.depth(loop))
         item.label.chosen = self._choose
+        self.grounds.show_region(item)
         self._scene.addItem(item)
         self.items[loop] = item
 
@@ -129,6 +134,7 @@ class RegionView:
                 content = content.united(self.items[other].rect)
             item.depth = self.depth(loop)
             item.place(content, self._cards[loop], self._cards[body.exit], self._words(loop))
+        self.grounds.refresh()
 
     def _words(self, loop: str) -> str:
         node = self._session.workflow.nodes_by_id.get(loop)

@@ -23,7 +23,10 @@ SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
 GRID: Final = 24
 MOST: Final = FARTHEST + 10_000.0
-"""How far the scene reaches in each direction: to the farthest card, and some room around it."""
+"""How far one can look in each direction: to the farthest card, and some room around it."""
+
+ROOM: Final = 2_000.0
+"""How far around the document its items are found fast."""
 
 
 class _NoSearch:
@@ -56,9 +59,9 @@ class ViewBase(NodeViewer):
             QGraphicsView.OptimizationFlag.DontSavePainterState
             | QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing
         )
-        self.scene().setSceneRect(QRectF(-MOST, -MOST, 2 * MOST, 2 * MOST))
-        self.setSceneRect(self.scene().sceneRect())
+        self.setSceneRect(QRectF(-MOST, -MOST, 2 * MOST, 2 * MOST))
         self.setMouseTracking(True)
+        self.scene().setSceneRect(QRectF(0, 0, ROOM, ROOM))
         self.apply_zoom()
 
     def _drop_what_is_not_used(self) -> None:
@@ -96,6 +99,16 @@ class ViewBase(NodeViewer):
         self.setTransform(QTransform.fromScale(self.factor, self.factor))
         self._tile = QPixmap()
         self.look_at(centre)
+
+    def expect_items(self, rect: QRectF) -> None:
+        """Say where the items are, so that those that are seen are found fast.
+
+        The scene divides its rectangle evenly into fields. In one as large as all that can be looked at, the items of
+        any document would lie in one field, and each frame would go through all of them. Items that lie elsewhere are
+        found too, only not as fast.
+        """
+        if not self.scene().sceneRect().contains(rect):
+            self.scene().setSceneRect(rect.adjusted(-ROOM, -ROOM, ROOM, ROOM))
 
     def look_at(self, centre: QPointF) -> None:
         """Bring a place of the scene to the middle."""

@@ -10,7 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QGraphicsItem, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.canvas import operations
 from app.canvas.export import ExportError
+from app.canvas.view_base import MOST, ROOM
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
 from tests.app.canvas.conftest import Hand, MakeCanvas
@@ -23,6 +25,12 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 def usual_look() -> object:
     yield
     style().choose("dark", 1.0)
+
+
+def move(hand: Hand, node_id: str, x: float, y: float) -> None:
+    step = operations.move(hand.session.workflow, {node_id: (x, y)})
+    assert step is not None
+    hand.session.do(step)
 
 
 def seen(hand: Hand) -> QRectF:
@@ -217,3 +225,44 @@ def test_no_foreign_widgets_are_left(hand: Hand) -> None:
     hand.canvas.grab()
     names = {type(widget).__name__ for widget in hand.canvas.viewer.findChildren(QWidget)}
     assert not names & {"QMenuBar", "TabSearchMenuWidget", "BaseMenu"}
+
+
+def test_zoomed_far_out_all_regions_are_painted_by_one_item(hand: Hand) -> None:
+    view = hand.canvas.view
+    region = view.regions.items["loop"]
+    hand.canvas.zoom_to(0.15)
+    assert view.regions.grounds.isVisible()
+    assert region.flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
+    assert not region.label.isVisible()
+    corner = region.rect.bottomRight() - QPointF(16, 16)
+    beside = region.rect.bottomRight() + QPointF(16, -16)
+    assert colour_at(hand, corner) != DARK.ground
+    assert colour_at(hand, beside) == DARK.ground
+    move(hand, "exit", hand.item("exit").x(), hand.item("exit").y() + 400)
+    assert colour_at(hand, region.rect.bottomRight() - QPointF(16, 16)) != DARK.ground
+    hand.canvas.zoom_to(1.0)
+    assert not view.regions.grounds.isVisible()
+    assert not region.flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
+    assert region.label.isVisible()
+
+
+def test_a_loop_that_comes_while_zoomed_far_out_is_painted_with_the_others(hand: Hand, qtbot: QtBot) -> None:
+    hand.canvas.zoom_to(0.15)
+    added = hand.canvas.add_node("loop")
+    assert added is not None
+    qtbot.waitUntil(lambda: added in hand.canvas.view.regions.items)
+    region = hand.canvas.view.regions.items[added]
+    assert region.flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
+    assert not region.label.isVisible()
+
+
+def test_the_scene_divides_what_the_document_takes_and_not_all_that_can_be_looked_at(hand: Hand) -> None:
+    scene, content = hand.canvas.viewer.scene(), hand.canvas.view.content_rect
+    assert scene.sceneRect().contains(content)
+    assert scene.sceneRect().width() < content.width() + 3 * ROOM
+    move(hand, "draft", 400_000, 300_000)
+    assert scene.sceneRect().contains(hand.item("draft").card_rect)
+    hand.canvas.center_on("draft")
+    hand.click(hand.title("draft"))
+    assert hand.session.selection == ("draft",)
+    assert hand.canvas.viewer.sceneRect().width() == 2 * MOST
