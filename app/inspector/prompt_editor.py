@@ -18,7 +18,8 @@ from app.inspector.template_edit import TemplateEdit
 from app.theme.icons import ThemedIcon
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from engine.nodes.spec import TextKind
+from engine.nodes.spec import NamedText, TextKind
+from engine.plan.structure import Structure
 from engine.values import to_text
 
 UNREADABLE: Final = frozenset({"bad-template", "bad-expression"})
@@ -45,6 +46,7 @@ class NamingEditor(Editor):
         self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
         self._named: str | None = None
+        self._names_of: tuple[Structure, str, NamedText] | None = None
 
     def refresh(self) -> None:
         """Find the names anew."""
@@ -57,7 +59,10 @@ class NamingEditor(Editor):
             return  # a text in the making takes ports, edges and so the loop with it: what was known goes on being so
         self._named = node_id
         text = named_text(spec, node.config, (self.field.name,), self.kind)
-        self.edit.set_names(names_at(session.structure, node, text))
+        before, now = self._names_of, (session.structure, node.id, text)
+        if before is None or before[0] is not now[0] or before[1:] != now[1:]:  # else typing would find them each time
+            self._names_of = now
+            self.edit.set_names(names_at(session.structure, node, text))
 
     def _put(self, value: Any) -> None:
         self.edit.set_text(to_text(value))
