@@ -112,6 +112,11 @@ class History(QObject):
     def export_current(self, document: Document) -> None:
         """Write the run that a document shows to a file."""
         run_id = document.session.run_id
+        if not run_id or self.access.store is None:
+            document.session.refused.emit(
+                "Only a run that is kept can be exported. Run the workflow again, then export."
+            )
+            return
         self._ask(lambda store: store.find(run_id), lambda found: self.panel.errands.choose_form([found]))
 
     def follow(self, document: Document) -> None:

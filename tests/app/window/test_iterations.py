@@ -102,3 +102,20 @@ def test_without_a_run_the_panel_says_what_it_is_for(self_refine: Document) -> N
     assert not self_refine.iterations.empty.isHidden()
     assert not self_refine.iterations.slider.isVisible()
     assert not self_refine.iterations.step(1)
+
+
+def test_a_run_that_is_not_kept_is_not_exported_and_that_is_said(window: MainWindow, ran: Document) -> None:
+    ran.iterations.export_wanted.emit()
+
+    assert window.status.refusal.full_text.startswith("Only a run that is kept can be exported.")
+
+
+def test_where_nothing_has_run_yet_nothing_is_exported(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(window.history.access.opened):
+        window.history.access.open()
+
+    self_refine.iterations.export_wanted.emit()
+
+    qtbot.waitUntil(lambda: window.status.refusal.full_text != "")
+    assert window.status.refusal.full_text.startswith("Only a run that is kept can be exported.")
+    window.history.access.close()
