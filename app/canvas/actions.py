@@ -43,6 +43,8 @@ EDIT: Final = (
     CanvasAction("delete", "Delete", ("Del", "Backspace"), "any", "mdi6.delete-outline"),
     CanvasAction("delete_reconnect", "Delete and reconnect", ("Ctrl+Del", "Ctrl+Backspace"), "nodes"),
     CanvasAction("select_all", "Select all", ("Ctrl+A",)),
+    CanvasAction("select_next", "Choose the next card, frame or note", ("N",)),
+    CanvasAction("select_previous", "Choose the one before", ("Shift+N",)),
     CanvasAction("set_up", "Set up", ("Return", "Enter"), "one", "mdi6.tune-variant"),
     CanvasAction("open_subflow", "Open the subflow", ("Ctrl+E",), "subflow", "mdi6.file-tree"),
     CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),

@@ -17,7 +17,7 @@ from app.canvas.actions import enable, make_actions
 from app.canvas.controls import Beginning, Hint, ZoomControls
 from app.canvas.document_view import DocumentView
 from app.canvas.editing import Editing
-from app.canvas.finding import matching, nearest
+from app.canvas.finding import matching
 from app.canvas.fitting import Fitting
 from app.canvas.gestures import Gestures
 from app.canvas.minimap import Minimap
@@ -25,6 +25,7 @@ from app.canvas.node_item import NodeItem
 from app.canvas.popups import Popups
 from app.canvas.run_view import RunView
 from app.canvas.viewer import CanvasViewer
+from app.canvas.walking import Walking
 from app.session import Session
 from app.theme.style import style
 from engine.document.model import Workflow
@@ -73,6 +74,7 @@ class Canvas(QWidget):
         self.view = DocumentView(session, self.viewer, self)
         self.gestures = Gestures(session, self.view, self.viewer, self)
         self.editing = Editing(session, self.view, self.viewer, self.gestures)
+        self.walking = Walking(session, self.view, self.viewer)
         self.popups = Popups(session, self.view, self.viewer, self.editing, self)
         self.run_view = RunView(session, self.view, self.viewer, self)
         self.actions_by_name = make_actions(self.viewer, self._handlers())
@@ -117,6 +119,8 @@ class Canvas(QWidget):
             "delete": self.delete,
             "delete_reconnect": editing.delete_and_reconnect,
             "select_all": self.select_all,
+            "select_next": partial(self.walking.step, 1),
+            "select_previous": partial(self.walking.step, -1),
             "set_up": self.setup_wanted.emit,
             "open_subflow": self._open_selected,
             "rename": self.popups.rename_selected,
@@ -197,14 +201,6 @@ class Canvas(QWidget):
     def select_all(self) -> None:
         """Select all nodes."""
         self.session.select(self.view.nodes)
-
-    def select_next(self, across: int, down: int) -> None:
-        """Select the nearest node in a direction; the one nearest to the middle where none is selected."""
-        last = self.session.selection[-1] if self.session.selection else None
-        found = nearest(self.view.nodes, last, self.viewer.centre, (across, down))
-        if found is not None:
-            self.session.select([found])
-            self.viewer.ensure_seen(self.view.nodes[found].card_rect)
 
     def find(self, text: str) -> list[str]:
         """The ids of the nodes whose title, id, type or summary holds a text."""
@@ -309,7 +305,7 @@ class Canvas(QWidget):
         self.open_wanted.emit(self.session.selection[0])
 
     def _key(self, event: QKeyEvent) -> bool:
-        """Arrows move what is selected; with Ctrl, or with nothing selected, they select the next node that way.
+        """Arrows move what is selected; with Ctrl, or with nothing selected, they select what comes next that way.
 
         While an iteration is looked at, they are left to the window, which steps through the iterations.
         """
@@ -319,7 +315,7 @@ class Canvas(QWidget):
         modifiers = event.modifiers()
         has_selection = bool(self.session.selection) or bool(self.editing.selected_remarks)
         if modifiers & Qt.KeyboardModifier.ControlModifier or not has_selection:
-            self.select_next(*way)
+            self.walking.go(*way)
         else:
             step = FAR_NUDGE if modifiers & Qt.KeyboardModifier.ShiftModifier else NUDGE
             self.editing.nudge(way[0] * step, way[1] * step)

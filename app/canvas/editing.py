@@ -142,15 +142,15 @@ class Editing(QObject):
             self._session.do(step)
 
     def nudge(self, across: float, down: float) -> None:
-        """Move what is selected a little."""
-        workflow = self._session.workflow
-        places = {
-            node_id: (self._view.nodes[node_id].x() + across, self._view.nodes[node_id].y() + down)
-            for node_id in self.selection
-        }
+        """Move what is selected a little, and with a frame what lies in it."""
+        moved = dict.fromkeys((*(self._view.nodes[node_id] for node_id in self.selection), *self.selected_remarks))
+        for frame in self.selected_remarks:
+            moved.update(dict.fromkeys(frame.carried(frame) if frame.is_frame else ()))
+        places = {item.facts.id: (item.x() + across, item.y() + down) for item in moved if isinstance(item, NodeItem)}
         remarks = [
-            item.remark.moved(item.remark.x + across, item.remark.y + down).set_in(workflow)
-            for item in self.selected_remarks
+            item.remark.moved(item.remark.x + across, item.remark.y + down).set_in(self._session.workflow)
+            for item in moved
+            if isinstance(item, RemarkItem)
         ]
         self._do_move(places, remarks)
 

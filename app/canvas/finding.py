@@ -1,8 +1,8 @@
-"""Finding a card: by what it says, or by where it is."""
+"""Finding what lies on the canvas: a card by what it says, a place by where it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF
@@ -22,23 +22,23 @@ def matching(nodes: Mapping[str, NodeItem], text: str) -> list[str]:
     return found
 
 
-def nearest(nodes: Mapping[str, NodeItem], start: str | None, centre: QPointF, way: tuple[int, int]) -> str | None:
-    """The nearest card in a direction.
+def nearest(places: Sequence[QPointF], start: QPointF, way: tuple[int, int] | None) -> int | None:
+    """The position of the nearest place in a direction.
 
     Args:
-        nodes: The cards.
-        start: The card to go from; None to go from `centre`, in any direction.
-        centre: A place of the scene.
-        way: -1, 0 or 1 across, and down.
+        places: The places.
+        start: Where to go from.
+        way: -1, 0 or 1 across, and down; None for any direction.
     """
-    from_ = nodes[start].card_rect.center() if start is not None else centre
-    best: tuple[float, str] | None = None
-    for node_id, item in nodes.items():
-        apart = item.card_rect.center() - from_
-        along, aside = apart.x() * way[0] + apart.y() * way[1], abs(apart.x() * way[1]) + abs(apart.y() * way[0])
-        if start is not None and (node_id == start or along <= 0):
-            continue
-        distance = abs(along) + 2 * aside  # straight on counts as nearer than aside
+    best: tuple[float, int] | None = None
+    for position, place in enumerate(places):
+        apart = place - start
+        distance = apart.manhattanLength()
+        if way is not None:
+            along, aside = apart.x() * way[0] + apart.y() * way[1], abs(apart.x() * way[1]) + abs(apart.y() * way[0])
+            if along <= 0:
+                continue
+            distance = along + 2 * aside  # straight on counts as nearer than aside
         if best is None or distance < best[0]:
-            best = (distance, node_id)
+            best = (distance, position)
     return best[1] if best is not None else None

@@ -85,6 +85,8 @@ class Editing(RuleBasedStateMachine):
                 "add_frame",
                 "add_note",
                 "select_all",
+                "select_next",
+                "select_previous",
                 "toggle_ports",
             ]
         )

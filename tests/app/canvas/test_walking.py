@@ -1,0 +1,96 @@
+"""Cards, frames and notes are all chosen by keyboard."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+
+from app.canvas.remark_item import RemarkItem
+from tests.app.canvas.conftest import Hand, MakeCanvas
+from tests.app.canvas.documents import node, workflow
+
+CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+FRAMED = workflow(
+    [node("task", "input", name="task"), node("draft", "llm", prompt="{{input}}"), node("text", "output", name="text")],
+    ["task.value -> draft.input", "draft.output -> text.value"],
+    {"task": (0, 80), "draft": (320, 80), "text": (640, 80)},
+    frames={"frame_1": {"x": -24, "y": 24, "width": 904, "height": 200, "title": "All of it"}},
+    notes={"note_1": {"x": 320, "y": 280, "width": 200, "height": 96, "text": "Look here"}},
+)
+
+
+def chosen(hand: Hand) -> list[str]:
+    """What is chosen on the canvas, by id."""
+    items = hand.canvas.viewer.scene().selectedItems()
+    return sorted(item.remark.id if isinstance(item, RemarkItem) else item.facts.id for item in items)
+
+
+def test_arrows_reach_a_note_and_the_title_of_a_frame_and_go_back_to_the_cards(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(FRAMED)
+    hand.session.select(["draft"])
+
+    hand.key(Qt.Key.Key_Down, CONTROL)
+    assert (chosen(hand), hand.session.selection) == (["note_1"], ())
+    hand.key(Qt.Key.Key_Up, CONTROL)
+    assert (chosen(hand), hand.session.selection) == (["draft"], ("draft",))
+    hand.key(Qt.Key.Key_Left, CONTROL)
+    hand.key(Qt.Key.Key_Up, CONTROL)
+    assert (chosen(hand), hand.session.selection) == (["frame_1"], ())
+    hand.key(Qt.Key.Key_Down, CONTROL)
+    assert chosen(hand) == ["draft"]
+
+
+def test_all_there_is_comes_one_after_the_other_from_left_to_right_and_round(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(FRAMED)
+    order = ["frame_1", "task", "draft", "note_1", "text"]
+
+    forward: list[str] = []
+    for _ in range(6):
+        hand.key(Qt.Key.Key_N)
+        forward += chosen(hand)
+    assert forward == [*order, "frame_1"]
+    hand.key(Qt.Key.Key_N, SHIFT)
+    assert chosen(hand) == ["text"]
+
+
+def test_the_last_comes_first_backwards_where_nothing_is_chosen(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(FRAMED)
+
+    hand.key(Qt.Key.Key_N, SHIFT)
+
+    assert chosen(hand) == ["text"]
+
+
+def test_on_an_empty_canvas_there_is_nothing_to_choose(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([], []))
+
+    hand.key(Qt.Key.Key_N)
+    hand.key(Qt.Key.Key_Right, CONTROL)
+
+    assert chosen(hand) == []
+
+
+def test_what_is_chosen_by_keyboard_is_moved_and_deleted_by_keyboard(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(FRAMED)
+    hand.session.select(["draft"])
+    hand.key(Qt.Key.Key_Down, CONTROL)
+
+    hand.key(Qt.Key.Key_Right)
+    assert hand.session.workflow.layout["notes"]["note_1"]["x"] == 328
+    hand.key(Qt.Key.Key_Delete)
+    assert "note_1" not in hand.session.workflow.layout.get("notes", {})
+    assert len(hand.session.workflow.nodes) == 3
+
+
+def test_a_frame_that_is_moved_by_keyboard_takes_along_what_lies_in_it(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(FRAMED)
+    hand.key(Qt.Key.Key_N)
+
+    hand.key(Qt.Key.Key_Right)
+
+    layout = hand.session.workflow.layout
+    assert layout["frames"]["frame_1"]["x"] == -16
+    assert [hand.place(card)[0] for card in ("task", "draft", "text")] == [8, 328, 648]
+    assert layout["notes"]["note_1"]["x"] == 320
+    hand.session.undo()
+    assert hand.place("task") == (0, 80)
