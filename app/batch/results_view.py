@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
 from app.batch.results_model import COLUMNS, ResultsModel
+from app.theme.plain_table import make_plain
 from app.theme.style import style
 from app.theme.tokens import UNIT
 
@@ -22,15 +23,8 @@ class ResultsView(QTableView):
         super().__init__(parent)
         self.setModel(model)
         self.setAccessibleName("Rows")
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setTabKeyNavigation(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.verticalHeader().hide()
+        make_plain(self)
         header = self.horizontalHeader()
-        header.setHighlightSections(False)
         header.setTextElideMode(Qt.TextElideMode.ElideRight)
         header.setResizeContentsPrecision(0)  # by the rows in sight: a table may have a hundred thousand
         modes = QHeaderView.ResizeMode

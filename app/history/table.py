@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.history.table_model import NUMBERS, Column, IterationModel
+from app.theme.plain_table import make_plain
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT
 
@@ -66,20 +67,13 @@ class IterationTable(QTableView):
         self.setItemDelegate(_Delegate(self))
         self.setAccessibleName("Iterations")
         self.setProperty("bare", "solid")
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        make_plain(self)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setTabKeyNavigation(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
         self.setMouseTracking(True)
-        self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        header.setHighlightSections(False)
         header.setSectionsClickable(False)
         header.setMinimumSectionSize(UNIT)
         self.selectionModel().currentRowChanged.connect(self._note_current)

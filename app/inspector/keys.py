@@ -1,14 +1,15 @@
-"""What the keyboard and the wheel mean in every field: undo is the document's, leaving a field ends a step."""
+"""What the keyboard means in every field: undo is the document's, leaving a field ends a step."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.session import Session
+from app.theme.wheel import scroll_past
 
 _REDO: Final = (QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y"))
 """Both count, whatever the platform's own is."""
@@ -30,8 +31,7 @@ class Keys(QObject):
     def watch(self, widget: QWidget) -> None:
         """Watch a widget from now on."""
         widget.installEventFilter(self)
-        if isinstance(widget, QAbstractSpinBox | QComboBox):
-            widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel alone shall not move the keyboard here
+        scroll_past(widget)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # Qt's name
         """Take what is not the widget's own."""
@@ -40,9 +40,6 @@ class Keys(QObject):
                 self._session.seal()
             case QEvent.Type.FocusIn:
                 self.entered.emit(watched)
-            case QEvent.Type.Wheel if isinstance(watched, QAbstractSpinBox | QComboBox) and not watched.hasFocus():
-                event.ignore()  # the panel scrolls, the value stays
-                return True
             case QEvent.Type.KeyPress if isinstance(event, QKeyEvent):
                 return self._is_taken(event)
             case _:

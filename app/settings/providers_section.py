@@ -6,7 +6,6 @@ import asyncio
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QGridLayout,
     QHBoxLayout,
     QHeaderView,
@@ -26,6 +25,7 @@ from app.settings.preferences import Preferences
 from app.settings.providers import EMBEDDED_LINE, ProviderRow, look_up
 from app.settings.trial import try_model
 from app.settings.trial_row import TrialRow, Work
+from app.theme.plain_table import make_plain
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
@@ -207,19 +207,12 @@ def _table() -> QTableWidget:
     table = QTableWidget(0, 2)
     table.setHorizontalHeaderLabels(["Provider", "Key"])
     table.setAccessibleName("Providers")
-    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-    table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-    table.setTabKeyNavigation(False)
-    table.setShowGrid(False)
-    table.setWordWrap(False)
-    table.verticalHeader().hide()
+    make_plain(table)
     header = table.horizontalHeader()
     header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
     header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
     header.setMinimumSectionSize(LEAST_WIDTH)
     header.setStyleSheet(f"QHeaderView::section {{ padding-left: {ITEM_INDENT}px; }}")
     header.setAccessibleName("Columns of the list of providers")
-    header.setHighlightSections(False)
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     return table

@@ -175,15 +175,21 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 
 @pytest.fixture
-def being_saved(window: MainWindow, tmp_path: Path, disk: Disk) -> Document:
-    """A document that is being saved to a disk that does not answer."""
+def changed(window: MainWindow, tmp_path: Path, disk: Disk) -> Document:
+    """A document with unsaved work whose disk does not answer."""
     disk.may_go_on.set()
     document = open_file(window, saved(tmp_path))
     disk.may_go_on.clear()
-    document.session.do(SetDescription("new"))
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
-    assert document.session.is_saving
+    document.session.do(SetDescription("first"))
     return document
+
+
+@pytest.fixture
+def being_saved(window: MainWindow, changed: Document) -> Document:
+    """A document that is being saved to a disk that does not answer."""
+    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    assert changed.session.is_saving
+    return changed
 
 
 def test_saving_is_seen_and_the_window_goes_on(
@@ -206,7 +212,7 @@ def test_a_tab_that_is_being_saved_closes_when_that_is_over(
     disk.may_go_on.set()
 
     qtbot.waitUntil(lambda: window.documents.all == [])
-    assert load(tmp_path / "one.loop.json").description == "new"
+    assert load(tmp_path / "one.loop.json").description == "first"
 
 
 def test_a_tab_that_could_not_be_saved_stays_and_asks(
@@ -225,7 +231,7 @@ def test_a_tab_that_could_not_be_saved_stays_and_asks(
 
     qtbot.waitUntil(lambda: being_saved.session.path == answers.to_save)
     assert being_saved.bars.text("save") == ""
-    assert load(answers.to_save).description == "new"
+    assert load(answers.to_save).description == "first"
 
 
 def test_the_window_closes_when_what_is_being_saved_is_on_the_disk(
@@ -237,7 +243,7 @@ def test_the_window_closes_when_what_is_being_saved_is_on_the_disk(
     with qtbot.waitSignal(window.finished):
         disk.may_go_on.set()
     assert not window.isVisible()
-    assert load(tmp_path / "one.loop.json").description == "new"
+    assert load(tmp_path / "one.loop.json").description == "first"
 
 
 def test_a_window_whose_disk_does_not_answer_can_be_closed_all_the_same(
@@ -278,16 +284,6 @@ def test_the_question_goes_when_the_disk_has_answered(
         disk.may_go_on.set()
     assert [box for box in window.findChildren(QMessageBox) if box.isVisible()] == []
     assert not window.isVisible()
-
-
-@pytest.fixture
-def changed(window: MainWindow, tmp_path: Path, disk: Disk) -> Document:
-    """A document with unsaved work whose disk does not answer."""
-    disk.may_go_on.set()
-    document = open_file(window, saved(tmp_path))
-    disk.may_go_on.clear()
-    document.session.do(SetDescription("first"))
-    return document
 
 
 def test_what_is_typed_while_a_tab_is_saved_before_it_closes_is_asked_about_too(
