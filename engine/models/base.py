@@ -144,15 +144,37 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """What a model costs, in US dollars a token. A local model costs 0.0; an unknown price is no `Price` at all."""
+class LongPrice:
+    """What all tokens of a call cost, in US dollars a token, where more than so many go in."""
 
+    above_input_tokens: int
     input_usd_per_token: float
     output_usd_per_token: float
 
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in US dollars. A local model costs 0.0; an unknown price is no `Price` at all.
+
+    Attributes:
+        input_usd_per_token: A token that goes in.
+        output_usd_per_token: A token that comes out.
+        usd_per_call: A call, whatever its tokens cost beside.
+        long: Its prices for long calls, the shortest of them first.
+    """
+
+    input_usd_per_token: float
+    output_usd_per_token: float
+    usd_per_call: float = 0.0
+    long: tuple[LongPrice, ...] = ()
+
     def cost_usd(self, usage: Usage) -> float:
-        """The price of that many tokens, in US dollars."""
-        return usage.input_tokens * self.input_usd_per_token + usage.output_tokens * self.output_usd_per_token
+        """The price of one call of that many tokens, in US dollars."""
+        read, written = self.input_usd_per_token, self.output_usd_per_token
+        for price in self.long:
+            if usage.input_tokens > price.above_input_tokens:
+                read, written = price.input_usd_per_token, price.output_usd_per_token
+        return usage.input_tokens * read + usage.output_tokens * written + self.usd_per_call
 
 
 class ModelErrorKind(StrEnum):

@@ -6,12 +6,16 @@ gives it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
-from engine.models.base import Price
+from engine.models.base import LongPrice, Price
 from engine.models.providers import AddressError, origin_of, provider_named
+
+_ABOVE: Final = re.compile(r"(?:input|output)_cost_per_token_above_(\d+)k_tokens")
+"""What is dearer in calls of more than so many thousand tokens; for calls of another kind, more follows in the name."""
 
 
 def local_price(litellm: ModuleType, name: str, api_base: str | None, environment: Mapping[str, str]) -> Price | None:
@@ -37,12 +41,28 @@ def local_price(litellm: ModuleType, name: str, api_base: str | None, environmen
         return None
     listed: Mapping[str, Mapping[str, Any]] = litellm.model_cost
     entry = listed.get(name) or listed.get(model) or {}
-    read, written = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
     if not str(entry.get("litellm_provider", "")).startswith(prefix):
         return None
-    if not isinstance(read, int | float) or not isinstance(written, int | float):
+    read, written = _usd(entry, "input_cost_per_token"), _usd(entry, "output_cost_per_token")
+    if read is None or written is None:
         return None
-    return Price(float(read), float(written))
+    return Price(read, written, _usd(entry, "input_cost_per_request") or 0.0, _long_prices(entry, read, written))
+
+
+def _long_prices(entry: Mapping[str, Any], read: float, written: float) -> tuple[LongPrice, ...]:
+    """The prices above so many tokens; what is not dearer there has its usual price."""
+    steps = sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))})
+    prices: list[LongPrice] = []
+    for thousands in steps:
+        read = _usd(entry, f"input_cost_per_token_above_{thousands}k_tokens") or read
+        written = _usd(entry, f"output_cost_per_token_above_{thousands}k_tokens") or written
+        prices.append(LongPrice(thousands * 1000, read, written))
+    return tuple(prices)
+
+
+def _usd(entry: Mapping[str, Any], key: str) -> float | None:
+    value = entry.get(key)
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _is_own(address: str, addresses: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from engine.models.base import Price, Usage
+from engine.models.base import LongPrice, Price, Usage
 from engine.models.litellm_adapter import read_cost_usd
 from engine.models.litellm_import import load_litellm
 from engine.models.litellm_price import local_price
@@ -38,6 +38,35 @@ def test_a_model_of_the_list_has_its_price(litellm: ModuleType, name: str, api_b
     assert found is not None
     assert 0 < found.input_usd_per_token < found.output_usd_per_token < 0.001
     assert found.cost_usd(Usage(1_000_000, 0)) == pytest.approx(found.input_usd_per_token * 1_000_000)
+
+
+def test_a_call_of_many_tokens_costs_what_the_list_says_for_long_ones(litellm: ModuleType) -> None:
+    found = price(litellm, "gemini/gemini-2.5-pro")
+
+    assert found is not None
+    entry = litellm.model_cost["gemini/gemini-2.5-pro"]
+    read, written = entry["input_cost_per_token"], entry["output_cost_per_token"]
+    assert found.cost_usd(Usage(200_000, 1000)) == pytest.approx(200_000 * read + 1000 * written)
+    read = entry["input_cost_per_token_above_200k_tokens"]
+    written = entry["output_cost_per_token_above_200k_tokens"]
+    assert found.cost_usd(Usage(200_001, 1000)) == pytest.approx(200_001 * read + 1000 * written)
+
+
+def test_prices_of_long_calls_are_taken_in_their_order_and_those_of_other_kinds_are_not() -> None:
+    entry = {
+        "litellm_provider": "openai",
+        "input_cost_per_token": 1.0,
+        "output_cost_per_token": 2.0,
+        "output_cost_per_token_above_200k_tokens": 5.0,
+        "input_cost_per_token_above_32k_tokens": 3.0,
+        "input_cost_per_token_above_128k_tokens_priority": 9.0,
+        "input_cost_per_request": 0.5,
+    }
+    listed = SimpleNamespace(model_cost={"openai/x": entry})
+
+    assert local_price(listed, "openai/x", None, {}) == Price(  # type: ignore[arg-type]
+        1.0, 2.0, 0.5, (LongPrice(32_000, 3.0, 2.0), LongPrice(200_000, 3.0, 5.0))
+    )
 
 
 @pytest.mark.parametrize("name", ["openai/no-such-model", "nobody/gpt-4o-mini", "openai/claude-sonnet-4-5", "gpt-4o"])

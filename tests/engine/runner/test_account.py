@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.models.base import Message, Price, Request, Usage
+from engine.models.base import LongPrice, Message, Price, Request, Usage
 from engine.runner.account import Account, BudgetError, Estimate, estimate, reply_tokens
 
 DOLLAR = Estimate(1.0, 10)
@@ -40,6 +40,15 @@ def test_a_reply_is_reckoned_at_its_longest() -> None:
 
 def test_the_price_of_a_call_is_that_of_all_its_tokens() -> None:
     assert estimate(request("abc"), Price(0.01, 0.5)) == Estimate(pytest.approx(17 * 0.01 + 100 * 0.5), 117)
+
+
+def test_a_call_has_a_price_of_its_own_and_a_long_one_another_for_all_its_tokens() -> None:
+    price = Price(0.01, 0.5, 2.0, (LongPrice(17, 0.02, 1.0), LongPrice(100, 0.03, 1.0)))
+
+    assert price.cost_usd(Usage(17, 100)) == pytest.approx(17 * 0.01 + 100 * 0.5 + 2.0)
+    assert price.cost_usd(Usage(18, 100)) == pytest.approx(18 * 0.02 + 100 * 1.0 + 2.0)
+    assert price.cost_usd(Usage(101, 0)) == pytest.approx(101 * 0.03 + 2.0)
+    assert estimate(request("abcd"), price).cost_usd == pytest.approx(18 * 0.02 + 100 * 1.0 + 2.0)
 
 
 def test_a_charge_counts_on_every_level() -> None:
