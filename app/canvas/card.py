@@ -9,7 +9,7 @@ from typing import Final
 from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.facts import CardFacts
-from app.canvas.look import fonts, growth
+from app.canvas.look import fonts, growth, small_width
 from app.theme.lines import elided, first_line, two_lines
 from app.theme.tokens import FONT_SIZE_TITLE
 
@@ -126,7 +126,7 @@ def shape_of(facts: CardFacts) -> CardShape:
     rows = max(len(facts.inputs), len(facts.outputs))
     width = max(
         used.title_metrics.horizontalAdvance(first_line(facts.title)) + TITLE_LEFT + SIDE,
-        used.small_metrics.horizontalAdvance(first_line(facts.summary)) + TITLE_LEFT + SIDE,
+        small_width(first_line(facts.summary)) + TITLE_LEFT + SIDE,
         _rows_width(facts, rows),
         MIN_WIDTH,
     )
@@ -135,7 +135,7 @@ def shape_of(facts: CardFacts) -> CardShape:
     room = width - TITLE_LEFT - 12
     fold = QRectF()
     if facts.folded:
-        name = used.small_metrics.horizontalAdvance(facts.outputs[-1].name) if facts.outputs else 0.0
+        name = small_width(facts.outputs[-1].name) if facts.outputs else 0.0
         row = max(len(facts.outputs), 1) - 1
         fold = QRectF(width - SIDE - name - 8 - FOLD_WIDTH, HEADER + row * ROW + 2, FOLD_WIDTH, ROW - 4)
     return CardShape(
@@ -150,11 +150,10 @@ def shape_of(facts: CardFacts) -> CardShape:
 
 
 def _rows_width(facts: CardFacts, rows: int) -> float:
-    advance = fonts().small_metrics.horizontalAdvance
     widest = 0.0
     for row in range(rows):
-        left = advance(facts.inputs[row].name) if row < len(facts.inputs) else 0.0
-        right = advance(facts.outputs[row].name) if row < len(facts.outputs) else 0.0
+        left = small_width(facts.inputs[row].name) if row < len(facts.inputs) else 0.0
+        right = small_width(facts.outputs[row].name) if row < len(facts.outputs) else 0.0
         if facts.folded and row == max(len(facts.outputs), 1) - 1:
             right += 8 + FOLD_WIDTH
         widest = max(widest, left + right + GAP + 2 * SIDE)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QRectF, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsItem
 
 from app.canvas import spots
-from app.canvas.facts import facts_of
+from app.canvas.facts import CardFacts, facts_of
 from app.canvas.node_item import NodeItem
 from app.canvas.pipe_item import Pipe
 from app.canvas.places import Places
@@ -80,14 +79,18 @@ class DocumentView(QObject):
     def patch(self, old: Workflow, new: Workflow) -> set[str]:
         """Change what differs between two documents; gives the ids of the nodes that do."""
         self._is_patching = True
-        before = list(self.nodes)
-        touched = self._patch_nodes(old, new)
-        has_other_nodes = before != list(self.nodes)
+        there, wanted = old.nodes_by_id, new.nodes_by_id
+        touched = {node_id for node_id, node in wanted.items() if there.get(node_id) is not node}
+        has_other_nodes = self.nodes.keys() != wanted.keys()
         has_other_edges = has_other_nodes or old.edges is not new.edges
         if has_other_edges:
-            self._patch_edges(new, touched)
-        for node_id in touched & self.nodes.keys():
+            self._count_ports(new)
+        added = self._patch_nodes(new)
+        come = self._take_off_edges(new, touched) if has_other_edges else []
+        for node_id in (touched & self.nodes.keys()) - added:  # ports that only edges name must be there before these
             self.refresh(node_id)
+        for key in come:
+            self._add_pipe(key)
         if has_other_nodes or old.layout is not new.layout:
             self._patch_places(new)
             self.remarks.patch(new)
@@ -111,15 +114,7 @@ class DocumentView(QObject):
 
     def refresh(self, node_id: str) -> None:
         """Show a node as the document has it now, and its edges with it."""
-        item, node = self.nodes[node_id], self._session.workflow.nodes_by_id[node_id]
-        facts = facts_of(
-            node,
-            self._session.registry,
-            self._session.structure,
-            self._used_in.get(node_id, ()),
-            self._used_out.get(node_id, ()),
-            unfolded=node_id in self.unfolded,
-        )
+        item, facts = self.nodes[node_id], self._facts(node_id, self._session.workflow)
         if facts != item.facts:
             item.show_facts(facts)
             self._connect_again(item)
@@ -172,23 +167,34 @@ class DocumentView(QObject):
         for item in self._scene.items():
             item.update()
 
-    def _patch_nodes(self, old: Workflow, new: Workflow) -> set[str]:
-        there, wanted = old.nodes_by_id, new.nodes_by_id
-        touched = {node_id for node_id, node in wanted.items() if there.get(node_id) is not node}
+    def _facts(self, node_id: str, workflow: Workflow) -> CardFacts:
+        return facts_of(
+            workflow.nodes_by_id[node_id],
+            self._session.registry,
+            self._session.structure,
+            self._used_in.get(node_id, ()),
+            self._used_out.get(node_id, ()),
+            unfolded=node_id in self.unfolded,
+        )
+
+    def _patch_nodes(self, new: Workflow) -> set[str]:
+        """Take off the cards of nodes that are gone, and put on those of new ones; gives the ids of these."""
+        wanted = new.nodes_by_id
         gone = [node_id for node_id in self.nodes if node_id not in wanted]
         if gone:
             self._remove_pipes_of({self.nodes[node_id] for node_id in gone})
         for node_id in gone:
             self._remove_node(node_id)
+        added = {node_id for node_id in wanted if node_id not in self.nodes}
         for node_id in wanted:
-            if node_id not in self.nodes:
+            if node_id in added:
                 self._add_node(node_id, new)
-        return touched
+        return added
 
     def _add_node(self, node_id: str, workflow: Workflow) -> None:
-        facts = facts_of(workflow.nodes_by_id[node_id], self._session.registry, self._session.structure, (), ())
-        item = NodeItem(facts, self.node_moved)
-        SpotsItem.show_card(item, is_spot=self.spots.isVisible())
+        item = NodeItem(self._facts(node_id, workflow), self.node_moved)
+        if self.spots.isVisible():
+            SpotsItem.show_card(item, is_spot=True)
         self._scene.addItem(item)
         self.nodes[node_id] = item
 
@@ -205,30 +211,24 @@ class DocumentView(QObject):
             if pipe.input_port.parentItem() in items or pipe.output_port.parentItem() in items:
                 self._remove_pipe(key)
 
-    def _patch_edges(self, new: Workflow, touched: set[str]) -> None:
-        wanted = {(edge.from_, edge.to): edge for edge in new.edges if self._is_drawable(edge)}
+    def _take_off_edges(self, new: Workflow, touched: set[str]) -> list[EdgeKey]:
+        """Take off the edges that are gone; gives those that are still to be put on. The ends of both are touched."""
+        wanted = {(edge.from_, edge.to): None for edge in new.edges if _is_drawable(edge, new)}
         gone = [key for key in self.pipes if key not in wanted]
         come = [key for key in wanted if key not in self.pipes]
-        self._count_ports(wanted.values())
         for key in gone:
             self._remove_pipe(key)
         for source, target in (*gone, *come):
             touched.update((source.partition(".")[0], target.partition(".")[0]))
-        for node_id in touched & self.nodes.keys():  # ports that only edges name must be there before the edges are
-            self.refresh(node_id)
-        for key in come:
-            self._add_pipe(key)
+        return come
 
-    def _is_drawable(self, edge: Edge) -> bool:
-        (source, source_port), (target, target_port) = edge.source, edge.target
-        return source in self.nodes and target in self.nodes and bool(source_port) and bool(target_port)
-
-    def _count_ports(self, edges: Iterable[Edge]) -> None:
+    def _count_ports(self, new: Workflow) -> None:
         self._used_in, self._used_out = {}, {}
-        for edge in edges:
-            (source, source_port), (target, target_port) = edge.source, edge.target
-            self._used_out.setdefault(source, {}).setdefault(source_port, 0)
-            self._used_in.setdefault(target, {}).setdefault(target_port, 0)
+        for edge in new.edges:
+            if _is_drawable(edge, new):
+                (source, source_port), (target, target_port) = edge.source, edge.target
+                self._used_out.setdefault(source, {}).setdefault(source_port, 0)
+                self._used_in.setdefault(target, {}).setdefault(target_port, 0)
 
     def _add_pipe(self, key: EdgeKey) -> None:
         (source, _, source_port), (target, _, target_port) = (end.partition(".") for end in key)
@@ -275,3 +275,9 @@ class DocumentView(QObject):
         if not self._gone:
             QTimer.singleShot(0, self._gone.clear)
         self._gone.append(item)
+
+
+def _is_drawable(edge: Edge, workflow: Workflow) -> bool:
+    (source, source_port), (target, target_port) = edge.source, edge.target
+    nodes = workflow.nodes_by_id
+    return source in nodes and target in nodes and bool(source_port) and bool(target_port)

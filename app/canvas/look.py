@@ -119,6 +119,12 @@ def fonts() -> Fonts:
     )
 
 
+@lru_cache(maxsize=1024)
+def small_width(text: str) -> float:
+    """How wide a text in the small font is; ports of one name are on most cards."""
+    return fonts().small_metrics.horizontalAdvance(text)
+
+
 @lru_cache(maxsize=64)
 def icon_path(name: str, size: int) -> QPainterPath:
     """The outline of an icon, its upper left corner at the origin: sharp at every zoom, and in SVG."""

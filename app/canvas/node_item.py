@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -10,7 +11,7 @@ from PySide6.QtGui import QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.binding import INPUT, OUTPUT, AbstractNodeItem
-from app.canvas.card import DETAILS_FROM, ICON, RADIUS, ROW, SIDE, CardShape, shape_of, words_of
+from app.canvas.card import DETAILS_FROM, ICON, RADIUS, ROW, SIDE, shape_of, words_of
 from app.canvas.facts import CardFacts, PortFacts
 from app.canvas.look import fonts, icon_path, look, pen, zoom_of
 from app.canvas.port_item import CanvasPort
@@ -76,7 +77,7 @@ class NodeItem(AbstractNodeItem):
         shape = shape_of(facts)
         self.prepareGeometryChange()
         self.facts, self.shape_ = facts, shape
-        self._bounds, self._outline = shape.bounds, _outline(shape)
+        self._bounds, self._outline = shape.bounds, _outline(shape.width, shape.height)
         self._width, self._height = shape.width, shape.height
         self._properties["disabled"] = not facts.enabled
         self.inputs = self._fitted(self.inputs, facts.inputs, INPUT, shape.inputs)
@@ -101,7 +102,8 @@ class NodeItem(AbstractNodeItem):
             parts.append(facts.summary)
         if self.problem_text:
             parts.append(self.problem_text)
-        self.setToolTip(plain_tool_tip("\n".join(parts)))
+        if parts or self.toolTip():
+            self.setToolTip(plain_tool_tip("\n".join(parts)))
 
     def port(self, name: str, *, is_input: bool) -> CanvasPort | None:
         """A port by name; None where it is not shown."""
@@ -230,7 +232,8 @@ def paint_port(painter: QPainter, port: CanvasPort, place: QPointF) -> None:
     painter.drawRoundedRect(body.adjusted(1, 1, -1, -1), radius - 1, radius - 1)
 
 
-def _outline(shape: CardShape) -> QPainterPath:
+@lru_cache(maxsize=256)
+def _outline(width: float, height: float) -> QPainterPath:
     path = QPainterPath()
-    path.addRoundedRect(shape.card, RADIUS, RADIUS)
+    path.addRoundedRect(QRectF(0, 0, width, height), RADIUS, RADIUS)
     return path

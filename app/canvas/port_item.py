@@ -24,11 +24,13 @@ class CanvasPort(PortItem):
         facts: What the port is.
     """
 
+    # The base class watches changes in Python, to no end here; each port would tell of eight before it is seen.
+    itemChange = QGraphicsItem.itemChange  # noqa: N815 - Qt's name
+
     def __init__(self, facts: PortFacts, port_type: str, parent: QGraphicsItem) -> None:
         QGraphicsItem.__init__(self, parent)  # see above
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents)
         self.setAcceptHoverEvents(True)
-        self.setZValue(2)
         self._pipes = []
         self._name = facts.name
         self._port_type = port_type
