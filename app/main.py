@@ -8,10 +8,10 @@ import importlib
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
@@ -21,20 +21,25 @@ from app.settings.looks import follow_looks
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.window.faults import FaultDialog, FaultGuard
+from app.window.late_parts import MODULES, PARTS
 from app.window.main_window import MainWindow
 from app.window.program_icon import program_icon
-from app.worker import wait_for_workers
-from engine.expr.expression import compile_expression
+from app.worker import Worker, wait_for_workers
 from engine.models.base import ModelError
 from engine.models.catalogue import Models
-from engine.models.embedded import EmbeddedModel
 from engine.models.litellm_import import load_litellm
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
+
+if TYPE_CHECKING:
+    from engine.models.embedded import EmbeddedModel
 
 AFTER_FIRST_PAINT_MS: Final = 50
 IDLE_MS: Final = 1500
 DISK_ANSWERS_S: Final = 5.0
 """At the end of the program, how long to wait for a disk."""
+
+PAGE_MODULES: Final = ("app.canvas.canvas", "app.inspector.inspector")
+"""What the page of a document takes, with the canvas's library."""
 
 
 def run_window(files: Sequence[str], store: Path | None = None) -> int:
@@ -63,31 +68,48 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     guard = guard_against_faults(window)
     window.finished.connect(application.quit)
     warm_up = WarmUp(window, engine)
+    window.is_starting = True
     window.show()
-    window.history.access.open()
-    # Documents are opened after what they may need has been added.
-    begin = partial(window.additions.begin, lambda: _open(window, files))
-    QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, begin)
+    window.store_access.open(AFTER_FIRST_PAINT_MS)
+    QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, lambda: make_ready(window, lambda: _open(window, files)))
     QTimer.singleShot(IDLE_MS, window, warm_up.begin)
     code = application.exec()
     guard.uninstall()
     preferences.save()
     wait_for_workers(DISK_ANSWERS_S)
     engine.stop()
-    window.history.access.close()  # after the last run has told its end
+    window.store_access.close()  # after the last run has told its end
     wait_for_workers(DISK_ANSWERS_S)
     return code
 
 
+def make_ready(window: MainWindow, then: Callable[[], object]) -> None:
+    """Get ready what the first picture did without, while the window takes clicks, and go on.
+
+    What is to be imported is imported in a thread; then the window's late parts are made, each in a step of its own.
+    Last comes what the person has added to the program, which documents may need.
+    """
+    worker = Worker(window)
+
+    def make(parts: Iterator[str]) -> None:
+        part = next(parts, None)
+        if part is None:
+            worker.ask(partial(import_modules, PAGE_MODULES), lambda _done: window.additions.begin(then))
+            return
+        getattr(window, part)
+        QTimer.singleShot(0, window, lambda: make(parts))
+
+    worker.ask(partial(import_modules, MODULES), lambda _done: make(iter(PARTS)))
+
+
 def _open(window: MainWindow, files: Sequence[str]) -> None:
     build_expression_parser()
+    window.is_starting = False
     if files:
         window.documents.open_files([Path(file) for file in files])
     else:
         window.reopen()
     window.documents.recover_unsaved()
-    if not window.documents.all and not window.documents.is_reading:
-        import_in_background("app.canvas.canvas")
 
 
 def guard_against_faults(window: MainWindow) -> FaultGuard:
@@ -143,25 +165,26 @@ class WarmUp:
 
 async def _start_embedded(models: Models) -> None:
     # The program's own catalogue keeps the model from now on, so that its process outlives each run.
-    model = models.get(EMBEDDED_MODEL)
-    assert isinstance(model, EmbeddedModel)
+    model = cast("EmbeddedModel", models.get(EMBEDDED_MODEL))
     with contextlib.suppress(ModelError):  # a run will say it, where it matters
         await asyncio.to_thread(model.warm_up)
 
 
 def build_expression_parser() -> threading.Thread:
     """Build the parser of expressions in a thread: the first use of one takes a good part of a second."""
-    thread = threading.Thread(target=lambda: compile_expression("1 + 1"), name="loopwright expressions", daemon=True)
+
+    def work() -> None:
+        from engine.expr.expression import compile_expression
+
+        compile_expression("1 + 1")
+
+    thread = threading.Thread(target=work, name="loopwright expressions", daemon=True)
     thread.start()
     return thread
 
 
-def import_in_background(*modules: str) -> None:
-    """Import modules in a thread, so that the window's thread finds them ready; failures show where they are used."""
-
-    def work() -> None:
-        for module in modules:
-            with contextlib.suppress(Exception):
-                importlib.import_module(module)
-
-    threading.Thread(target=work, name="loopwright import", daemon=True).start()
+def import_modules(modules: Iterable[str]) -> None:
+    """Import modules, in a thread, so that the window's finds them ready; failures show where they are used."""
+    for module in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)

@@ -13,9 +13,10 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.bridge import EngineThread, LiveRun
+from app.bridge import EngineThread
 from app.draft import Draft
 from app.file_state import FileState
+from app.live_run import LiveRun
 from app.runs.picture import RunPicture
 from app.saving import Saving, Wish
 from app.worker import Worker

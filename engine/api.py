@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
-from engine.nodes.loop_config import MAX_ITERATIONS_CAP
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.check import check
 from engine.runner.background import run_and_wait

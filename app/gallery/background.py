@@ -11,13 +11,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.gallery.diagram import make_diagram
 from app.gallery.templates import Template
-from engine.nodes.registry import Registry
+
+if TYPE_CHECKING:
+    from engine.nodes.registry import Registry
 
 LOOK_AFTER_MS: Final = 20
 
@@ -44,13 +45,23 @@ class Background(QObject):
         self._timer.setInterval(LOOK_AFTER_MS)
         self._timer.timeout.connect(self._take_up)
 
-    def draw(self, templates: Iterable[Template], registry: Registry) -> None:
-        """Make the pictures of templates."""
+    def draw(self, templates: Iterable[Template], registry: Registry | None = None) -> None:
+        """Make the pictures of templates.
+
+        Args:
+            templates: Those.
+            registry: The node types; those of the program unless given.
+        """
         wanted = list(templates)
 
         def work() -> Iterator[Callable[[], None]]:
+            # Imported in the thread: the page is up before.
+            from app.gallery.diagram import make_diagram
+            from engine.nodes.registry import builtin_registry
+
+            types = registry or builtin_registry()
             for template in wanted:
-                diagram = make_diagram(template.workflow, registry)
+                diagram = make_diagram(template.workflow, types)
                 yield lambda path=template.path, diagram=diagram: self.drawn.emit(path, diagram)
 
         self._start(work, "pictures")

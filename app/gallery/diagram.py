@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.document.model import Workflow
-from engine.nodes.registry import Registry
-from engine.nodes.spec import Category
-from engine.plan.structure import Structure, analyse
+if TYPE_CHECKING:
+    from engine.document.model import Workflow
+    from engine.nodes.registry import Registry
+    from engine.nodes.spec import Category
+    from engine.plan.structure import Structure
 
 NODE_WIDTH: Final = 220.0
 NODE_HEIGHT: Final = 96.0
@@ -65,6 +66,9 @@ class Diagram:
 
 def make_diagram(workflow: Workflow, registry: Registry) -> Diagram:
     """Make the drawing of a document, whatever the document."""
+    # Imported here: the first page is up before, and what shows drawings needs none of it.
+    from engine.plan.structure import analyse
+
     structure = analyse(workflow, registry)
     places = _places_of_layout(workflow) or _layers(structure)
     boxes: dict[str, Box] = {}

@@ -6,21 +6,25 @@ It opens nothing itself; it says through signals what a person wants.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.gallery.background import Background
 from app.gallery.card import TemplateCard
-from app.gallery.diagram import Diagram
 from app.gallery.grid import CardGrid
 from app.gallery.recent import RecentFiles
 from app.gallery.templates import bundled_templates
 from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import HintBar, PlainLabel
-from engine.nodes.registry import Registry, builtin_registry
+
+if TYPE_CHECKING:
+    from app.gallery.diagram import Diagram
+    from app.gallery.templates import Template
+    from engine.nodes.registry import Registry
 
 WHAT_IT_IS: Final = (
     "Draw a workflow in which a language model improves its own work, run it, and look at every iteration."
@@ -54,7 +58,7 @@ class Gallery(QWidget):
 
         Args:
             parent: Its parent.
-            registry: The node types, for the pictures.
+            registry: The node types, for the pictures; those of the program unless given.
             folder: Where the templates lie; the program's own folder unless given.
         """
         super().__init__(parent)
@@ -70,6 +74,8 @@ class Gallery(QWidget):
         self._background.missed.connect(self._recent.show_missing)
         page = self._make_page()
         templates, problems = bundled_templates(folder)
+        self._registry = registry
+        self._to_draw: list[Template] = templates
         for template in templates:
             card = TemplateCard(template)
             card.opened.connect(self.template_chosen)
@@ -78,7 +84,6 @@ class Gallery(QWidget):
             self._hint.say(" ".join(problems), "warning")
             self._hint.show()
         self._lay_out(page)
-        self._background.draw(templates, registry or builtin_registry())
 
     @property
     def cards(self) -> tuple[TemplateCard, ...]:
@@ -105,6 +110,13 @@ class Gallery(QWidget):
     def set_model_line(self, text: str) -> None:
         """Say which model is ready."""
         self._model_line.setText(text)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Once the page has been seen, have the pictures made: that takes much that the page does not."""
+        super().paintEvent(event)
+        if self._to_draw:
+            templates, self._to_draw = self._to_draw, []
+            QTimer.singleShot(0, self, lambda: self._background.draw(templates, self._registry))
 
     def _make_page(self) -> QWidget:
         page = QWidget()

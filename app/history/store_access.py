@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.worker import Worker
 from engine.errors import EngineError
-from engine.store.base import Store
+
+if TYPE_CHECKING:
+    from engine.store.base import Store
 
 ResultT = TypeVar("ResultT")
 
@@ -60,11 +62,21 @@ class StoreAccess(QObject):
         """Whether something that was asked of it is still to be done."""
         return self._worker.is_busy
 
-    def open(self) -> None:
-        """Begin to open it, in a thread."""
+    def open(self, after_ms: int = 0) -> None:
+        """Begin to open it, in a thread.
+
+        Args:
+            after_ms: When the thread is to begin, in milliseconds from now; what waits for the history waits as well.
+        """
         if self.store is not None or self._is_opening:
             return
         self._is_opening, self.failure = True, ""
+        if after_ms:
+            QTimer.singleShot(after_ms, self, self._begin)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         self._worker.ask(lambda: self._make(self._path), self._take_up, self._refuse)
 
     def when_settled(self, act: Callable[[], object]) -> None:

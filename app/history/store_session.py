@@ -12,10 +12,11 @@ from typing import Final, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
-from app.bridge import EngineThread, LiveRun
+from app.bridge import EngineThread
 from app.history.store_access import StoreAccess
 from app.history.store_run import PREVIEW, Level, StoredRun, read_level
 from app.history.stored_results import read_results
+from app.live_run import LiveRun
 from app.runs.executions import node_of
 from app.runs.picture import RunPicture
 from app.session import Session

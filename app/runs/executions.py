@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.models.base import Usage
-from engine.nodes.spec import ModelCall
-from engine.runner.events import LoopIterationCompleted, NodeToolCalled
 from engine.values import Value
+
+if TYPE_CHECKING:
+    from engine.models.base import Usage
+    from engine.nodes.spec import ModelCall
+    from engine.runner.events import LoopIterationCompleted, NodeToolCalled
 
 TAIL_LENGTH: Final = 160
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -115,8 +117,8 @@ class LoopPicture:
     total: int = 0
     current: int = -1
     input_preview: str = ""
-    iterations: list[LoopIterationCompleted] = field(default_factory=list[LoopIterationCompleted])
-    out_of_turn: dict[int, LoopIterationCompleted] = field(default_factory=dict[int, LoopIterationCompleted])
+    iterations: list[LoopIterationCompleted] = field(default_factory=list)
+    out_of_turn: dict[int, LoopIterationCompleted] = field(default_factory=dict)
     cost_usd: float | None = 0.0
     exit_reason: str = ""
     returned: int | None = None

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from engine.errors import EngineError
 from engine.models.model_names import check_model_name
 from engine.models.providers import origin_of
-from engine.nodes.loop_config import MAX_ITERATIONS_CAP
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 RECENT: Final = 12
 """How many files and models are remembered."""

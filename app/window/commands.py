@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
-from app.palette.rows import tool_rows
-from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.window.choosers import before_replacing
-from app.window.document import Document
 from app.window.finder import Entry, Finder
 from app.window.shortcut_sheet import ShortcutSheet
 from engine.errors import EngineError
-from engine.nodes.registry import builtin_registry
 
 if TYPE_CHECKING:
+    from app.session import Session
     from app.settings.dialog import SettingsDialog
+    from app.window.document import Document
     from app.window.main_window import MainWindow
 
 _ITERATION_ACTIONS = ("previous_iteration", "next_iteration", "latest_iteration")
@@ -43,20 +41,20 @@ class Commands(QObject):
             window.actions_by_name[name].triggered.connect(lambda _checked=False, handler=handler: handler())
 
     def _handlers(self) -> dict[str, Callable[[], object]]:
-        window, documents, runs = self._window, self._window.documents, self._window.runs
+        window = self._window
         return {
-            "new": documents.new,
+            "new": self._do(lambda window: window.documents.new()),
             "start_page": window.tabs.show_start,
-            "open": documents.ask_for_files,
-            "save": self._with(documents.save),
-            "save_as": self._with(documents.save_as),
-            "revert": self._with(documents.revert),
+            "open": self._do(lambda window: window.documents.ask_for_files()),
+            "save": self._with(lambda window, document: window.documents.save(document)),
+            "save_as": self._with(lambda window, document: window.documents.save_as(document)),
+            "revert": self._with(lambda window, document: window.documents.revert(document)),
             "export_png": partial(self._export, "png"),
             "export_svg": partial(self._export, "svg"),
-            "close": self._with(window.closing.close_document),
+            "close": self._with(lambda window, document: window.closing.close_document(document)),
             "quit": window.close,
-            "undo": self._with(lambda document: document.session.undo()),
-            "redo": self._with(lambda document: document.session.redo()),
+            "undo": self._with(lambda _window, document: document.session.undo()),
+            "redo": self._with(lambda _window, document: document.session.redo()),
             "find_node": self.find_node,
             "settings": self.open_settings,
             "show_palette": window.show_current,
@@ -67,27 +65,33 @@ class Commands(QObject):
             "show_runs": partial(window.drawer.toggle, "runs"),
             "next_tab": partial(window.tabs.step, 1),
             "previous_tab": partial(window.tabs.step, -1),
-            "run": self._with(runs.run),
-            "run_with": self._with(runs.run_with),
-            "run_batch": self._with(runs.run_batch),
-            "stop": self._with(runs.stop),
-            "pause": self._with(runs.toggle_pause),
-            "step_node": self._with(runs.step_node),
-            "step_iteration": self._with(runs.step_iteration),
-            "previous_iteration": self._with(lambda document: document.iterations.step(-1)),
-            "next_iteration": self._with(lambda document: document.iterations.step(1)),
-            "latest_iteration": self._with(lambda document: document.session.look_at_latest()),
-            "compare": window.history.compare_current,
-            "fork": window.history.fork_current,
+            "run": self._with(lambda window, document: window.runs.run(document)),
+            "run_with": self._with(lambda window, document: window.runs.run_with(document)),
+            "run_batch": self._with(lambda window, document: window.runs.run_batch(document)),
+            "stop": self._with(lambda window, document: window.runs.stop(document)),
+            "pause": self._with(lambda window, document: window.runs.toggle_pause(document)),
+            "step_node": self._with(lambda window, document: window.runs.step_node(document)),
+            "step_iteration": self._with(lambda window, document: window.runs.step_iteration(document)),
+            "previous_iteration": self._with(lambda _window, document: document.iterations.step(-1)),
+            "next_iteration": self._with(lambda _window, document: document.iterations.step(1)),
+            "latest_iteration": self._with(lambda _window, document: document.session.look_at_latest()),
+            "compare": self._do(lambda window: window.history.compare_current()),
+            "fork": self._do(lambda window: window.history.fork_current()),
             "command_palette": self.open_command_palette,
             "shortcuts": self.show_shortcuts,
             "about": self._about,
         }
 
-    def _with(self, act: Callable[[Document], object]) -> Callable[[], object]:
+    def _do(self, act: Callable[[MainWindow], object]) -> Callable[[], object]:
+        """Asks the window for a part of it no sooner than it is needed: see `app.window.late_parts`."""
+        return lambda: act(self._window)
+
+    def _with(self, act: Callable[[MainWindow, Document], object]) -> Callable[[], object]:
+        """The same, for the document that is shown; does nothing where none is."""
+
         def call() -> object:
             document = self._window.current
-            return act(document) if document is not None else None
+            return act(self._window, document) if document is not None else None
 
         return call
 
@@ -131,7 +135,7 @@ class Commands(QObject):
         if self.settings is None:
             window = self._window
             self.settings = SettingsDialog(
-                window.preferences, window.engine, window, history=window.history.access, additions=window.additions
+                window.preferences, window.engine, window, history=window.store_access, additions=window.additions
             )
         self.settings.show()
         self.settings.raise_()
@@ -144,6 +148,9 @@ class Commands(QObject):
 
     def open_command_palette(self) -> Finder:
         """Find anything that can be done by some letters."""
+        from app.palette.rows import tool_rows
+        from engine.nodes.registry import builtin_registry
+
         window, document = self._window, self._window.current
         entries = [_entry(action, title) for title, group in self.groups() for action in group if action.isEnabled()]
         if document is not None:

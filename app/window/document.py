@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
@@ -227,13 +227,3 @@ def _same_meaning(first: Workflow, second: Workflow) -> bool:
     return first is second or (
         first.nodes == second.nodes and first.edges == second.edges and first.settings == second.settings
     )
-
-
-def to_text(state: QByteArray) -> str:
-    """A state of Qt's as a text for the settings."""
-    return bytes(state.toBase64().data()).decode("ascii")
-
-
-def from_text(text: str) -> QByteArray:
-    """The state that `to_text` wrote."""
-    return QByteArray.fromBase64(QByteArray(text.encode("ascii", "replace")))

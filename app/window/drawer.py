@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -29,14 +29,18 @@ class PanelStack(QStackedWidget):
 class Drawer(QWidget):
     """A row of buttons, and below it the panel of the document that is shown.
 
+    Args:
+        late: What makes a panel of the window when it is first opened, by the panel's name.
+
     Signals:
         unfolded: The panel of that name is open now; empty where all are folded away.
     """
 
     unfolded = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, late: Mapping[str, Callable[[], QWidget]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._late = dict(late)
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.open_panel = ""
@@ -88,6 +92,9 @@ class Drawer(QWidget):
 
     def unfold(self, name: str) -> None:
         """Open a panel."""
+        make = self._late.pop(name, None)
+        if make is not None:
+            self.add({name: make()})
         self.open_panel = name
         self.stack.setCurrentWidget(self._pages[name])
         self._arrange()

@@ -16,7 +16,7 @@ from engine.document.node_operations import AddNode, RemoveNode, RenameNode, Set
 from engine.document.operation import Batch, Operation
 from engine.document.operations import Connect, Disconnect, SetLayout, SetSettings
 from engine.document.problems import Problem
-from engine.nodes.loop_config import MAX_ITERATIONS_CAP
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 from engine.nodes.router import DONE
 from engine.plan.structure import Structure

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer
@@ -43,18 +42,18 @@ class History(QObject):
 
     Args:
         window: The window.
-        path: The file of the history; None for the usual one.
+        access: The way to the store.
 
     Attributes:
-        access: The way to the store.
+        access: See above.
         panel: The list of runs.
         compare: The window that compares, once it was opened.
     """
 
-    def __init__(self, window: MainWindow, path: Path | None = None) -> None:
+    def __init__(self, window: MainWindow, access: StoreAccess) -> None:
         super().__init__(window)
         self._window = window
-        self.access = StoreAccess(path, self)
+        self.access = access
         self._going_on = GoingOn(window, self)
         self.panel = RunsPanel(self.access, window.asker)
         self.compare: CompareWindow | None = None
@@ -63,8 +62,11 @@ class History(QObject):
         self.panel.resume_wanted.connect(self.resume)
         self.panel.compare_wanted.connect(lambda left, right: self._compare(Wanted(left), Wanted(right)))
         self.access.failed.connect(self._say_unkept)
-        self.access.opened.connect(self._look_for_broken)
-        self.access.opened.connect(self.retain)
+        self.access.opened.connect(self._take_up)
+        if access.store is not None:
+            self._take_up()
+        elif access.failure:
+            self._say_unkept(access.failure)
 
     def open_run(self, run_id: str) -> None:
         """Show a run: the tab that shows it already, or a new one."""
@@ -222,6 +224,10 @@ class History(QObject):
         self._window.notices.say(
             "history", f"Runs are not being kept. {text}", "warning", [("Try again", self.access.open)]
         )
+
+    def _take_up(self) -> None:
+        self._look_for_broken()
+        self.retain()
 
     def _look_for_broken(self) -> None:
         """Offer to show a run that the last session left unfinished."""

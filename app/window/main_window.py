@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from app.additions import Additions
 from app.bridge import EngineThread
 from app.gallery.gallery import Gallery
-from app.palette.palette import Palette
-from app.session import Session
-from app.settings.models_list import model_names
+from app.history.store_access import StoreAccess
 from app.settings.preferences import Preferences
+from app.window import late_parts
 from app.window.actions import make_actions
 from app.window.bars import Bars
 from app.window.choosers import Asker, DialogAsker
-from app.window.closing import Closing
 from app.window.commands import Commands
-from app.window.document import Document
-from app.window.documents import Documents
 from app.window.drawer import Drawer
 from app.window.drawer_room import DrawerRoom
-from app.window.history import History
 from app.window.menus import Menus
-from app.window.notifier import Notifier
 from app.window.parts import Parts, real_parts
 from app.window.program_icon import program_icon
 from app.window.reading_order import put_in_reading_order
 from app.window.recovery import usual_folder
 from app.window.run_bar import RunBar
-from app.window.run_facts import budget_of, models_of
-from app.window.run_options import usual_model
-from app.window.runs import Runs
 from app.window.side_widths import SideWidths
 from app.window.status_line import StatusLine
 from app.window.tabs import Tabs
-from app.window.taskbar import Taskbar
 from app.window.window_state import open_files, remember, restore, share_layout
-from engine.models.model_names import SCRIPTED_PREFIX
-from engine.nodes.registry import builtin_registry
+
+if TYPE_CHECKING:
+    from app.window.document import Document
 
 
 class MainWindow(QMainWindow):
@@ -54,7 +45,10 @@ class MainWindow(QMainWindow):
         asker: Asks for files; the system's dialogs unless given.
         parts: Makes canvases and inspectors; the real ones unless given.
         data_folder: Where unsaved work is kept; the user's data folder unless given.
-        store: The file of the history; the usual one unless given. It is opened by `history.access.open`.
+        store: The file of the history; the usual one unless given. It is opened by `store_access.open`.
+
+    Attributes:
+        is_starting: Whether what was open last is still to be opened; until then it stays remembered as it was.
 
     Signals:
         finished: It was closed for good.
@@ -63,6 +57,16 @@ class MainWindow(QMainWindow):
 
     finished = Signal()
     models_wanted = Signal(tuple)
+
+    documents = cached_property(late_parts.make_documents)
+    history = cached_property(late_parts.make_history)
+    runs = cached_property(late_parts.make_runs)
+    facts = cached_property(late_parts.make_facts)
+    closing = cached_property(late_parts.make_closing)
+    notifier = cached_property(late_parts.make_notifier)
+    taskbar = cached_property(late_parts.make_taskbar)
+    additions = cached_property(late_parts.make_additions)
+    palette_panel = cached_property(late_parts.make_palette)
 
     def __init__(
         self,
@@ -81,31 +85,22 @@ class MainWindow(QMainWindow):
         self.engine = engine
         self.preferences = preferences
         self.asker = asker or DialogAsker()
+        self.parts = parts or real_parts()
+        self.data_folder = data_folder or usual_folder()
+        self.store_access = StoreAccess(store, self)
+        self.is_starting = False
         self.actions_by_name = make_actions(self)
         self.iterations_layout: dict[str, Any] = {}
-        folder = data_folder or usual_folder()
-        self.documents = Documents(
-            self, engine, preferences, self.asker, parts or real_parts(), folder, lambda: model_names(preferences)
-        )
-        self.history = History(self, store)
-        self.runs = Runs(self, engine, preferences, self.asker, self.history.access)
-        self.notifier = Notifier(self, preferences, self.windowIcon())
-        self.taskbar = Taskbar(self)
         self.gallery = Gallery()
         if self.gallery.cards:  # so that Enter opens the first template
             self.gallery.setFocusProxy(self.gallery.cards[0].button)
-        self.palette_panel = Palette(builtin_registry())
-        self.additions = Additions(engine, self)
-        self.additions.changed.connect(self.palette_panel.refresh)
         self.tabs = Tabs(self.gallery)
         self.inspectors = QStackedWidget()
-        self.drawer = Drawer()
-        self.drawer.add({"runs": self.history.panel})
+        self.drawer = Drawer({"runs": lambda: self.history.panel})
         self.notices = Bars()
         self.run_bar = RunBar(self.actions_by_name)
         self.status = StatusLine()
-        self.menus = Menus(self, self.actions_by_name, self.documents.open_file)
-        self.closing = Closing(self)
+        self.menus = Menus(self, self.actions_by_name, self.open_file)
         self.commands = Commands(self)
         self._arrange()
         self._connect()
@@ -124,14 +119,13 @@ class MainWindow(QMainWindow):
         self._empty = QWidget()
         self._empty.setProperty("panel", True)
         self.inspectors.addWidget(self._empty)
-        self.palette_panel.setProperty("panel", True)
         self.inspectors.setProperty("panel", True)
         self.middle = QSplitter(Qt.Orientation.Vertical)
         self.middle.addWidget(self.tabs)
         self.middle.addWidget(self.drawer)
         self.drawer_room = DrawerRoom(self.middle, self.drawer)
         self.sides = QSplitter(Qt.Orientation.Horizontal)
-        for widget in (self.palette_panel, self.middle, self.inspectors):
+        for widget in (QWidget(), self.middle, self.inspectors):  # the first keeps the palette's place
             self.sides.addWidget(widget)
         for splitter, stretched in ((self.middle, 0), (self.sides, 1)):
             splitter.setChildrenCollapsible(False)
@@ -150,32 +144,41 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(central)
 
     def _connect(self) -> None:
-        documents, gallery = self.documents, self.gallery
-        documents.opened.connect(self._take_in)
-        documents.shown.connect(self.tabs.show_document)
-        documents.closed.connect(self._let_go)
-        documents.refused.connect(self.status.refuse)
-        gallery.template_chosen.connect(documents.open_template)
-        gallery.open_requested.connect(documents.ask_for_files)
-        gallery.new_requested.connect(documents.new)
-        gallery.recent_chosen.connect(documents.open_file)
+        gallery = self.gallery
+        gallery.template_chosen.connect(self.open_template)
+        gallery.open_requested.connect(self.actions_by_name["open"].trigger)
+        gallery.new_requested.connect(self.actions_by_name["new"].trigger)
+        gallery.recent_chosen.connect(self.open_file)
         gallery.models_requested.connect(self.commands.open_settings)
-        self.palette_panel.template_chosen.connect(documents.open_template)
-        self.palette_panel.node_chosen.connect(self.commands.add_node)
         self.tabs.current_changed.connect(self.show_current)
-        self.tabs.close_requested.connect(self.closing.close_document)
+        self.tabs.close_requested.connect(self.close_document)
         self.run_bar.model_clicked.connect(self.commands.open_settings)
         self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status.problems_clicked.connect(lambda: self.drawer.toggle("problems"))
         self.status.question_clicked.connect(self._show_question)
-        self.status.kept_clicked.connect(self.history.show_in_list)
-        self.runs.run_wanted.connect(self.history.open_run)
-        self.runs.problems_in_the_way.connect(lambda _document: self.drawer.unfold("problems"))
+        self.status.kept_clicked.connect(self._show_kept)
         self.drawer.unfolded.connect(lambda _name: self.commands.refresh())
         self.preferences.changed.connect(self._follow_preferences)
         self.preferences.refused.connect(self.status.refuse)
 
-    def _take_in(self, document: Document) -> None:
+    def open_template(self, file: Path) -> None:
+        """Open a copy of a template."""
+        self.documents.open_template(file)
+
+    def open_file(self, file: Path) -> None:
+        """Open a file."""
+        self.documents.open_file(file)
+
+    def open_run(self, run_id: str) -> None:
+        """Show a run that is kept."""
+        self.history.open_run(run_id)
+
+    def close_document(self, document: Document) -> None:
+        """Close a document, after the questions that it takes."""
+        self.closing.close_document(document)
+
+    def take_in(self, document: Document) -> None:
+        """Make room for a document that was opened, and show it."""
         session = document.session
         self.taskbar.follow(session)
         self.inspectors.addWidget(document.inspector)
@@ -193,16 +196,17 @@ class MainWindow(QMainWindow):
         for signal in (session.run_started, session.run_ended):
             signal.connect(lambda: self._run_changed(document))
         session.run_updated.connect(lambda _touched: self._show_facts())
-        session.run_started.connect(lambda: self._remember_models(session))
+        session.run_started.connect(lambda: self.facts.remember_models(session))
         session.run_ended.connect(lambda: self.notifier.tell_end(session))
         self.history.follow(document)
         document.log.questions.changed.connect(lambda: self._note_question(document))
         self.tabs.add(document)
         document.canvas.setFocus()
         self.remember_open()
-        self.models_wanted.emit(models_of(session.workflow, usual_model(self.preferences)))
+        self.models_wanted.emit(self.facts.models(session))
 
-    def _let_go(self, document: Document) -> None:
+    def let_go(self, document: Document) -> None:
+        """Take out a document that was closed."""
         self.tabs.remove(document)
         self.inspectors.removeWidget(document.inspector)
         self.history.forget(document)
@@ -216,7 +220,11 @@ class MainWindow(QMainWindow):
         self.run_bar.show_session(session)
         self.status.show_session(session)
         self.inspectors.setVisible(document is not None and self.actions_by_name["show_inspector"].isChecked())
-        self.palette_panel.setVisible(document is not None and self.actions_by_name["show_palette"].isChecked())
+        with_palette = document is not None and self.actions_by_name["show_palette"].isChecked()
+        if with_palette:
+            self.palette_panel.show()
+        else:
+            self.sides.widget(0).hide()
         if document is not None:
             self.inspectors.setCurrentWidget(document.inspector)
             self._count(document)
@@ -230,12 +238,12 @@ class MainWindow(QMainWindow):
 
     def remember_open(self) -> None:
         """Note which files are open, so that the next start opens them again, also after a crash."""
-        if not self.closing.is_under_way:
+        if not self.closing.is_under_way and not self.is_starting:
             remember(self)
 
     def reopen(self) -> None:
         """Open what was open when the program ended, and offer what a crash left."""
-        self.documents.open_files(open_files(self.preferences, self.documents.data_folder))
+        self.documents.open_files(open_files(self.preferences, self.data_folder))
 
     def keep_everything(self) -> None:
         """Keep all unsaved work now: something is going wrong."""
@@ -255,20 +263,8 @@ class MainWindow(QMainWindow):
         if document is None:
             self.run_bar.show_budget(None)
             return
-        session, choices = document.session, self.preferences
-        running = session.run is not None and session.picture is not None and session.picture.models
-        usual = usual_model(choices)
-        self.run_bar.show_models(session.picture.models if running else models_of(session.workflow, usual))
-        shown = session.run_workflow if running else session.workflow
-        self.run_bar.show_budget(budget_of(shown, choices.budget_usd, choices.budget_tokens, session.picture))
+        self.facts.show(document)
         self.commands.refresh()
-
-    def _remember_models(self, session: Session) -> None:
-        """What a run calls is offered first from now on."""
-        used = models_of(session.workflow, usual_model(self.preferences))
-        for name in reversed(used):
-            if not name.startswith(SCRIPTED_PREFIX):
-                self.preferences.remember_model(name)
 
     def _run_changed(self, document: Document) -> None:
         self.tabs.name(document)
@@ -296,6 +292,9 @@ class MainWindow(QMainWindow):
             self.drawer.unfold("log")
             self.current.log.questions.setFocus()
 
+    def _show_kept(self, run_id: str) -> None:
+        self.history.show_in_list(run_id)
+
     def _note_question(self, document: Document) -> None:
         self.notifier.tell_question(document.session)
         if document is self.current:
@@ -311,7 +310,7 @@ class MainWindow(QMainWindow):
 
     def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
         """Tab goes through the parts of the window as they stand now."""
-        parts = (self.run_bar, self.notices, self.palette_panel, self.tabs, self.inspectors, self.drawer, self.status)
+        parts = (self.run_bar, self.notices, self.sides.widget(0), self.tabs, self.inspectors, self.drawer, self.status)
         put_in_reading_order(parts)
         return super().focusNextPrevChild(next)
 

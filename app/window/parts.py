@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
-from app.session import Session
+if TYPE_CHECKING:
+    from app.session import Session
 
 
 @dataclass(frozen=True, slots=True)

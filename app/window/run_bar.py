@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
-from app.session import Session
 from app.theme.icons import ThemedIcon
 from app.theme.progress import ProgressBar
 from app.theme.style import mark
@@ -14,6 +15,9 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 from app.window.links import Links
 from app.window.run_facts import Budget, model_words, progress
+
+if TYPE_CHECKING:
+    from app.session import Session
 
 
 class ActionButton(QPushButton):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from app.runs.executions import NodeState, node_of
-from app.runs.picture import RunPicture
-from app.runs.stopping import unit_of
-from engine.document.model import Workflow
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.words import money, seconds, tokens
+
+if TYPE_CHECKING:
+    from app.runs.picture import RunPicture
+    from engine.document.model import Workflow
 
 _UNDER_WAY: Final = frozenset({NodeState.RUNNING, NodeState.WAITING, NodeState.ASKING})
 
@@ -104,6 +105,9 @@ def _state(picture: RunPicture, workflow: Workflow) -> str:
         return word
     name = node_title(inner[-1], workflow)
     more = f" and {len(inner) - 1} more" if len(inner) > 1 else ""
+    # Imported while a run is told of: the bars that this module serves are seen before the node types are needed.
+    from app.runs.stopping import unit_of
+
     around = inner[-1].rpartition("[")[0]
     loop, unit = picture.loops.get(around), unit_of(workflow, node_of(around))
     turn = f", {unit} {loop.current + 1} of {loop.total}" if loop is not None else ""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.bridge import EngineThread, LiveRun
+from app.bridge import EngineThread
 from app.history.store_access import StoreAccess
+from app.live_run import LiveRun
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.window.choosers import Asker, ask

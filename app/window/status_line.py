@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEasingCurve, QPropertyAnimation, Qt, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
 
-from app.history.runs_words import short_id
-from app.session import Session
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel
 from app.window.links import Links
 from app.window.run_facts import question_line, state_line
+
+if TYPE_CHECKING:
+    from app.session import Session
 
 TICK_MS: Final = 200
 SHOWN_MS: Final = 8000
@@ -133,6 +134,9 @@ class StatusLine(QWidget):
         is_kept = session is not None and session.run is None and not session.is_past and session.run_id in self._kept
         self.kept.setVisible(is_kept)
         if is_kept and session is not None:
+            # Imported where a run is kept: the line is seen before anything of the history is needed.
+            from app.history.runs_words import short_id
+
             self.kept.setText(f"Kept as run {short_id(session.run_id)}")
             self.kept.setAccessibleName(f"{self.kept.text()}; show it among the runs")
             self.kept.setToolTip("Show it among the runs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QMouseEvent
@@ -10,7 +10,9 @@ from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
 from app.theme.style import icon, style
 from app.theme.widgets import plain_tool_tip
-from app.window.document import Document
+
+if TYPE_CHECKING:
+    from app.window.document import Document
 
 _NARROWEST: Final = 112
 """Of a tab, with texts of the usual size: the first words of its name can be read."""
@@ -60,13 +62,13 @@ class Tabs(QTabWidget):
     def documents(self) -> list[Document]:
         """The documents in the order of their tabs."""
         pages = (self.widget(place) for place in range(self.count()))
-        return [page for page in pages if isinstance(page, Document)]
+        return [cast("Document", page) for page in pages if page is not self.start]
 
     @property
     def current(self) -> Document | None:
         """The document that is shown; None where the start page is."""
         page = self.currentWidget()
-        return page if isinstance(page, Document) else None
+        return None if page is self.start else cast("Document", page)
 
     def add(self, document: Document) -> None:
         """Show a new document; the start page makes room for it."""
@@ -145,7 +147,7 @@ class Tabs(QTabWidget):
 
     def _close(self, place: int) -> None:
         page = self.widget(place)
-        if isinstance(page, Document):
+        if page is not self.start:
             self.close_requested.emit(page)
         elif self.count() > 1:
             self.removeTab(place)

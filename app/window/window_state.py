@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.window.document import from_text, to_text
+from PySide6.QtCore import QByteArray
+
 from app.window.recovery import has_remains
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ def remember(window: MainWindow) -> None:
     paths = [document.session.path for document in window.tabs.documents]
     state = {
         "open": [str(path) for path in dict.fromkeys((*paths, *window.documents.to_come)) if path is not None],
-        "sides": to_text(window.sides.saveState()),
+        "sides": _to_text(window.sides.saveState()),
         "palette": window.actions_by_name["show_palette"].isChecked(),
         "inspector": window.actions_by_name["show_inspector"].isChecked(),
         "drawer": window.drawer.open_panel,
         "drawer_heights": window.drawer_room.chosen,
         "iterations": window.iterations_layout,
     }
-    window.preferences.set(window_state=json.dumps(state), window_geometry=to_text(window.saveGeometry()))
+    window.preferences.set(window_state=json.dumps(state), window_geometry=_to_text(window.saveGeometry()))
     window.preferences.save()
 
 
@@ -38,9 +39,9 @@ def restore(window: MainWindow) -> None:
     window.resize(*SIZE)
     stored = _stored(window.preferences)
     if window.preferences.window_geometry:
-        window.restoreGeometry(from_text(window.preferences.window_geometry))
+        window.restoreGeometry(_from_text(window.preferences.window_geometry))
     if isinstance(stored.get("sides"), str):
-        window.sides.restoreState(from_text(stored["sides"]))
+        window.sides.restoreState(_from_text(stored["sides"]))
     for name in ("palette", "inspector"):
         window.actions_by_name[f"show_{name}"].setChecked(stored.get(name) is not False)
     window.drawer_room.restore(stored.get("drawer_heights"))
@@ -81,3 +82,13 @@ def _stored(preferences: Preferences) -> dict[str, Any]:
     except ValueError:
         return {}
     return stored if isinstance(stored, dict) else {}
+
+
+def _to_text(state: QByteArray) -> str:
+    """A state of Qt's as a text for the settings."""
+    return bytes(state.toBase64().data()).decode("ascii")
+
+
+def _from_text(text: str) -> QByteArray:
+    """The state that `_to_text` wrote."""
+    return QByteArray.fromBase64(QByteArray(text.encode("ascii", "replace")))

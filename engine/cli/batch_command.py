@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.common_options import (
-    MAX_ITERATIONS_CAP,
     AllowCode,
     AllowPrivateAddresses,
     AllowUnknownPrice,
@@ -25,6 +24,7 @@ from engine.cli.common_options import (
 from engine.cli.consent import Allow
 from engine.cli.history import StorePath
 from engine.errors import EngineError
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

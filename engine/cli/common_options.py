@@ -18,8 +18,6 @@ def finite(value: float | None) -> float | None:
 
 SourceName = Annotated[str, typer.Argument(metavar="FILE", help="A workflow file, or the name of a bundled template.")]
 IterationsCap = Annotated[int, typer.Option(min=1, metavar="N", help="The most iterations that a loop may ask for.")]
-MAX_ITERATIONS_CAP = 50
-"""As `engine.nodes.loop` has it; said here again, so that `--help` need not load the node types."""
 ModelName = Annotated[
     str | None,
     typer.Option("--model", "-m", metavar="NAME", help="This model for every node, such as openai/gpt-4o-mini."),

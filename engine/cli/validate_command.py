@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.common_options import MAX_ITERATIONS_CAP, IterationsCap
+from engine.cli.common_options import IterationsCap
 from engine.cli.exit_codes import ExitCode
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 if TYPE_CHECKING:
     from engine.document.problems import Problem

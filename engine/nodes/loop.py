@@ -11,8 +11,9 @@ from engine.document.problems import Severity
 from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.nodes.added_conditions import added_conditions
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.judge import judge_text
-from engine.nodes.loop_config import ITERATION_NAMES, MAX_ITERATIONS_CAP, LoopConfig, asks_for_more_than_the_count
+from engine.nodes.loop_config import ITERATION_NAMES, LoopConfig, asks_for_more_than_the_count
 from engine.nodes.loop_exits import ListedCondition
 from engine.nodes.spec import (
     Category,

@@ -11,8 +11,6 @@ from engine.nodes.loop_exits import ListedCondition
 from engine.nodes.spec import NodeConfig
 
 MAX_ITERATIONS_DEFAULT: Final = 5
-MAX_ITERATIONS_CAP: Final = 50
-"""The most iterations that a file can ask for. The app and the command line may raise it, a file may not."""
 
 ITERATION_NAMES: Final = frozenset({"output", "similarity", "cost_usd", "elapsed_s"})
 """What `until` and `score` may name of the iteration just ended, beside `nodes.ID` and `loop.…`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from engine.nodes import (
     agent,
@@ -63,9 +62,10 @@ class Registry:
         return iter(self._specs.values())
 
 
-@cache
+_PLAIN = (input_node, output, llm, agent, router, transform, validator, approval, tool)
+_BUILTIN = Registry(module.SPEC for module in (*_PLAIN, loop, exit_node, iterator, aggregator, subflow))
+
+
 def builtin_registry() -> Registry:
-    """The node types that come with the program, and those that enabled plugins have added to it."""
-    plain = (input_node, output, llm, agent, router, transform, validator, approval, tool)
-    modules = (*plain, loop, exit_node, iterator, aggregator, subflow)
-    return Registry(module.SPEC for module in modules)
+    """The node types of the program, and those that enabled plugins have added; the same one in all threads."""
+    return _BUILTIN

@@ -15,10 +15,11 @@ from engine.document.model import Workflow
 from engine.document.problems import DocumentError, has_errors
 from engine.expr import compile_expression
 from engine.nodes.input import InputConfig
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.judge import JUDGE, JUDGE_SPEC
 from engine.nodes.loop import range_problem
-from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
 from engine.nodes.registry import Registry, builtin_registry

@@ -11,8 +11,9 @@ from engine.document.problems import Problem, Severity
 from engine.document.settings import Settings, unknown_settings
 from engine.document.wording import shown
 from engine.nodes.input import InputConfig
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.loop import range_problem
-from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.registry import Registry
 from engine.nodes.spec import Category, ModelChoice

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeGuard
 
 from engine.models.base import Model
-from engine.nodes.loop_config import MAX_ITERATIONS_CAP
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry, builtin_registry
 from engine.runner.journal import RunKeeper
 from engine.values import Value

@@ -19,7 +19,8 @@ from engine.document.settings import Settings
 from engine.expr import compile_expression, compile_template
 from engine.expr.functions import FUNCTIONS
 from engine.expr.limits import MAX_EXPRESSION_LENGTH, MAX_TEMPLATE_BYTES
-from engine.nodes.loop_config import MAX_ITERATIONS_CAP, LoopConfig
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import PortType
 from engine.plan.names import LOOP_MEMBERS
 from engine.runner.options import RunOptions

@@ -1,0 +1,46 @@
+"""What the window says of the document that is shown: the models in use, and what of the budget is spent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.session import Session
+from app.window.document import Document
+from app.window.run_facts import budget_of, models_of
+from app.window.run_options import usual_model
+from engine.models.model_names import SCRIPTED_PREFIX
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+
+class Facts(QObject):
+    """Finds the facts.
+
+    Args:
+        window: Whose bar shows them.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+
+    def show(self, document: Document) -> None:
+        """Show those of a document."""
+        session, choices, bar = document.session, self._window.preferences, self._window.run_bar
+        running = session.run is not None and session.picture is not None and session.picture.models
+        bar.show_models(session.picture.models if running else self.models(session))
+        shown = session.run_workflow if running else session.workflow
+        bar.show_budget(budget_of(shown, choices.budget_usd, choices.budget_tokens, session.picture))
+
+    def models(self, session: Session) -> tuple[str, ...]:
+        """The models that a document names, and the person's usual one where a node names none."""
+        return models_of(session.workflow, usual_model(self._window.preferences))
+
+    def remember_models(self, session: Session) -> None:
+        """What a run calls is offered first from now on."""
+        for name in reversed(self.models(session)):
+            if not name.startswith(SCRIPTED_PREFIX):
+                self._window.preferences.remember_model(name)
