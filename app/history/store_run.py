@@ -80,6 +80,7 @@ class StoredRun:
             that path has been taken back.
         numbers: For each iteration that ended, by loop path and index, the number of the event that says so.
         levels: The levels that were read in full.
+        is_held: Whether it waits for a person with another process.
     """
 
     summary: RunSummary
@@ -88,6 +89,7 @@ class StoredRun:
     begun: dict[str, int] = field(default_factory=dict[str, int])
     numbers: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
     levels: set[str] = field(default_factory=set[str])
+    is_held: bool = False
 
     @property
     def workflow(self) -> Workflow:
@@ -116,7 +118,8 @@ def read_outline(store: Store, run_id: str, registry: Registry | None = None) ->
     summary = store.find(run_id)
     workflow = loads(store.document(run_id), source="The document of that run")
     structure = analyse(workflow, registry)
-    run = StoredRun(summary, structure, RunPicture(structure.parent))
+    is_held = summary.status is RunStatus.WAITING and store.is_held(run_id)
+    run = StoredRun(summary, structure, RunPicture(structure.parent), is_held=is_held)
     for event in store.events(run_id, kinds=OUTLINE, preview=PREVIEW):
         run.picture.apply(event)
         if isinstance(event, LoopIterationStarted) and event.index == 0:
@@ -180,4 +183,5 @@ def _note_status(run: StoredRun) -> None:
         run.picture.error = run.picture.error or "The program ended while it was at work."
     elif run.summary.status is RunStatus.WAITING:
         run.picture.status = "interrupted"
-        run.picture.error = "It waits for your answer. Resume it to be asked."
+        how = "Answer it where it is at work, or here." if run.is_held else "Resume it to be asked."
+        run.picture.error = f"It waits for your answer. {how}"

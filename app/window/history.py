@@ -20,6 +20,7 @@ from app.history.runs_words import moment, name_of, title_of
 from app.history.store_access import StoreAccess
 from app.history.store_run import StoredRun, read_outline
 from app.history.store_session import StoredSession
+from app.window.answering import Answering
 from app.window.document import Document
 from app.window.going_on import GoingOn
 from app.window.history_page import HistoryPage
@@ -55,6 +56,7 @@ class History(QObject):
         self._window = window
         self.access = access
         self._going_on = GoingOn(window, self)
+        self._answering = Answering(window, self)
         self.panel = RunsPanel(self.access, window.asker)
         self.compare: CompareWindow | None = None
         self.pages: dict[str, HistoryPage] = {}
@@ -78,7 +80,10 @@ class History(QObject):
 
     def resume(self, summary: RunSummary) -> None:
         """Let a run go on; ask first where there is something to ask."""
-        self._going_on.resume(summary)
+        if summary.status is RunStatus.WAITING:
+            self._answering.before_resuming(summary, lambda: self._going_on.resume(summary))
+        else:
+            self._going_on.resume(summary)
 
     def compare_from(self, document: Document, place: str) -> None:
         """Compare a place of the run that a document shows with the one before it, or with the run's parent."""
@@ -190,7 +195,7 @@ class History(QObject):
         )
         page = self.make_page(session)
         self.pages[run.summary.run_id] = page
-        page.show_summary(run.summary)
+        page.show_summary(run.summary, is_held=run.is_held)
         page.compare_with_today(self._window.documents.all)
         # The tab is made by now; filling it is a step of its own, so that the window answers in between.
         QTimer.singleShot(0, page, lambda: self._fill(page, run))

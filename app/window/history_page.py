@@ -18,7 +18,8 @@ from app.worker import Worker
 from engine.document.model import Workflow
 from engine.store.base import RunSummary
 
-COPY, RESUME, COMPARE = "Open as new document", "Resume", "Compare with its parent"
+COPY, RESUME, ANSWER, COMPARE = "Open as new document", "Resume", "Answer…", "Compare with its parent"
+ELSEWHERE = " in another window or program. Answer it there, or here"
 
 
 class HistoryPage(QObject):
@@ -47,21 +48,28 @@ class HistoryPage(QObject):
         self._access = access
         self._worker = Worker(self)
         self._parent = ("", "")
+        self._is_held = False
         self.bar = PastBar(document)
         self.bar.add_button(COMPARE, lambda: self.compare_wanted.emit(*self._parent))
         self.bar.add_button(RESUME, lambda: self.resume_wanted.emit(self.summary))
+        self.bar.add_button(ANSWER, lambda: self.resume_wanted.emit(self.summary))
         self.bar.add_button(COPY, self.copy_wanted.emit)
         document.put_on_top(self.bar)
         self._offer()
 
-    def show_summary(self, summary: RunSummary) -> None:
-        """Say what run this is, and how it stands."""
+    def show_summary(self, summary: RunSummary, *, is_held: bool = False) -> None:
+        """Say what run this is, and how it stands.
+
+        Args:
+            summary: What lists say of it.
+            is_held: Whether it waits for the person with another process.
+        """
         self.summary = summary
         self._parent = (summary.parent, summary.forked_at)
+        self._is_held = is_held
         # When it was stands in the tab.
-        self.bar.say(
-            f"Run {short_id(summary.run_id)}, as it ran · {STATUS_WORDS[summary.status]}", capital(fork_words(summary))
-        )
+        status = STATUS_WORDS[summary.status] + (ELSEWHERE if is_held else "")
+        self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capital(fork_words(summary)))
         self._offer()
 
     def show_fork(self, parent: str, at: str) -> None:
@@ -94,7 +102,9 @@ class HistoryPage(QObject):
     def _offer(self) -> None:
         is_live = self.session.run is not None
         self.bar.offer(COMPARE, can=bool(self._parent[0]))
-        self.bar.offer(RESUME, can=not is_live and self.summary is not None and may_resume(self.summary))
+        may_go_on = not is_live and self.summary is not None and may_resume(self.summary)
+        self.bar.offer(RESUME, can=may_go_on and not self._is_held)
+        self.bar.offer(ANSWER, can=may_go_on and self._is_held)
 
 
 def open_document(summary: RunSummary, documents: Sequence[Document]) -> Workflow | None:

@@ -138,6 +138,14 @@ class Store(RunKeeper, Protocol):
         """
         ...
 
+    def is_held(self, run_id: str) -> bool:
+        """Whether a process is at work on a run, or waits with it for a person.
+
+        Raises:
+            StoreError: There is no such run.
+        """
+        ...
+
     def children(self, run_id: str) -> list[RunSummary]:
         """The runs that were forked from a run, the oldest first."""
         ...

@@ -79,6 +79,11 @@ class MemoryStore:
             found = [summary.run_id for summary in self._matching(EVERY_RUN) if summary.run_id.startswith(prefix)]
             return self._run(chosen(prefix, found)).summary()
 
+    def is_held(self, run_id: str) -> bool:
+        """Whether somebody is at work on a run, or waits with it for a person."""
+        with self._lock:
+            return self._run(run_id).journals > 0
+
     def children(self, run_id: str) -> list[RunSummary]:
         """The runs that were forked from a run, the oldest first."""
         with self._lock:

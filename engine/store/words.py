@@ -46,7 +46,9 @@ def still_under_way(run_ids: Collection[str]) -> StoreError:
 
 def held_elsewhere(run_id: str) -> RunHeldError:
     """A run on which a process is at work."""
-    return RunHeldError(f'The run "{run_id}" is under way.', "Wait for its end, or stop it first.")
+    return RunHeldError(
+        f'The run "{run_id}" is under way in another window or program.', "Wait for its end, or stop it there first."
+    )
 
 
 def begun_before(run_id: str) -> StoreError:

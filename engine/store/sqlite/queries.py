@@ -93,6 +93,18 @@ def summary_of(connection: sqlite3.Connection, run_id: str) -> RunSummary:
     return read_summary(row[1:], row[0])
 
 
+def is_held(connection: sqlite3.Connection, run_id: str) -> bool:
+    """Whether a run belongs to a process that is there.
+
+    Raises:
+        StoreError: There is none of that id.
+    """
+    row = connection.execute("SELECT owner FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
+    if row is None:
+        raise no_such_run(run_id)
+    return row[0] in live_owners(connection)
+
+
 def ids_that_begin_with(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
     """The ids of runs that begin so, the newest run's first."""
     rows = connection.execute(

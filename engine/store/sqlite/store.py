@@ -87,6 +87,11 @@ class SqliteStore:
             run_id = chosen(prefix, queries.ids_that_begin_with(connection, prefix, _MOST_NAMED))
             return queries.summary_of(connection, run_id)
 
+    def is_held(self, run_id: str) -> bool:
+        """Whether a process is at work on a run, or waits with it for a person."""
+        with self._readers.reading() as connection:
+            return queries.is_held(connection, run_id)
+
     def children(self, run_id: str) -> list[RunSummary]:
         """The runs that were forked from a run, the oldest first."""
         with self._readers.reading() as connection:

@@ -1,29 +1,42 @@
-"""A run that waits in the window is answered from another process: the card goes, and the run goes on."""
+"""A run that waits is answered from another process: the card goes, and the run goes on; and the other way round."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
 from app.session import Session
+from app.window.answering import TAKEN, AnswerDialog
+from app.window.history_page import HistoryPage
 from app.window.main_window import MainWindow
 from engine.document.builder import Builder
+from engine.document.model import Workflow
 from engine.nodes.context import Answer
 from engine.runner.options import RunOptions
-from engine.store import Store
+from engine.store import RunStatus, Store
 from engine.store.answering import give_answer, question_at
+from tests.app.window.conftest import ended, press
 
 
-def test_the_card_goes_and_the_run_goes_on_with_the_answer(
-    window: MainWindow, store: Store, engine_thread: EngineThread, qtbot: QtBot
-) -> None:
+def asking() -> Workflow:
     flow = Builder("Asking")
     text = flow.add("input", id="text", default="the note")
     check = flow.add("approval", id="check", title="Check")
     out = flow.add("output", id="out")
     flow.connect(text["value"], check["input"])
     flow.connect(check["approved"], out["value"])
-    document = window.documents._add(Session(engine_thread, flow.build()))
+    return flow.build()
+
+
+def test_the_card_goes_and_the_run_goes_on_with_the_answer(
+    window: MainWindow, store: Store, engine_thread: EngineThread, qtbot: QtBot
+) -> None:
+    document = window.documents._add(Session(engine_thread, asking()))
     session = document.session
     session.start_run({}, RunOptions(store=window.history.access.store))
     qtbot.waitUntil(lambda: document.log.questions.current is not None)
@@ -35,3 +48,67 @@ def test_the_card_goes_and_the_run_goes_on_with_the_answer(
     qtbot.waitUntil(lambda: session.picture is not None and session.picture.status == "completed")
     assert session.picture.outputs == {"out": "their note"}
     qtbot.waitUntil(lambda: document.log.questions.current is None)
+
+
+@pytest.fixture
+def elsewhere(store: Store, engine_thread: EngineThread, qtbot: QtBot) -> Iterator[Session]:
+    """A run that waits for a person in another program on the same history."""
+    session = Session(engine_thread, asking())
+    session.start_run({}, RunOptions(store=store))
+    qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
+    yield session
+    if session.run is not None:
+        session.run.cancel()
+        qtbot.waitUntil(lambda: session.run is None)
+    session.deleteLater()
+
+
+def opened(window: MainWindow, run_id: str, qtbot: QtBot) -> HistoryPage:
+    window.history.open_run(run_id)
+    qtbot.waitUntil(lambda: run_id in window.history.pages)
+    return window.history.pages[run_id]
+
+
+def dialog_of(window: MainWindow, qtbot: QtBot) -> AnswerDialog:
+    qtbot.waitUntil(lambda: len(window.findChildren(AnswerDialog)) == 1)
+    return window.findChildren(AnswerDialog)[0]
+
+
+def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
+    window: MainWindow, elsewhere: Session, qtbot: QtBot
+) -> None:
+    page = opened(window, elsewhere.run_id, qtbot)
+    assert page.bar.text.endswith("Waiting for you in another window or program. Answer it there, or here")
+    assert page.session.picture is not None
+    assert page.session.picture.error == "It waits for your answer. Answer it where it is at work, or here."
+    titles = [button.text() for button in page.bar.findChildren(QPushButton) if not button.isHidden()]
+    assert titles == ["Answer…", "Open as new document"]
+
+    press(page.bar, "Answer…")
+    dialog = dialog_of(window, qtbot)
+    assert dialog.card.title.full_text == "Check"
+    QTest.keyClicks(dialog.card.comment, "From here.")
+    press(dialog, "Approve")
+
+    qtbot.waitUntil(lambda: elsewhere.picture is not None and elsewhere.picture.status == "completed", timeout=10_000)
+    assert elsewhere.picture.outputs == {"out": "the note"}
+    qtbot.waitUntil(lambda: window.notices.text("answered") == TAKEN)
+
+
+def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with_it(
+    window: MainWindow, store: Store, elsewhere: Session, qtbot: QtBot
+) -> None:
+    run_id = elsewhere.run_id
+    page = opened(window, run_id, qtbot)
+    press(page.bar, "Answer…")
+    dialog = dialog_of(window, qtbot)
+    assert elsewhere.run is not None
+    elsewhere.run.put_aside()
+    qtbot.waitUntil(lambda: elsewhere.run is None and not store.is_held(run_id))
+
+    press(dialog, "Reject")
+
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+    ended(page.document, qtbot)
+    assert page.session.picture is not None
+    assert page.session.picture.node("check").outputs.keys() == {"rejected", "comment"}

@@ -350,6 +350,15 @@ class StoreConformance:
         end(store, journal)
         end(store, store.reopen("a"))
 
+    def test_a_run_is_held_as_long_as_somebody_is_at_work_on_it_or_waits_with_it(self, store: Store):
+        asked = events.NodeWaiting("a", 1, 1001.0, "one", "approval", "approval", "?", None, ("approve",))
+        journal = keep(store, head("a"), [started("a"), asked], close=False)
+        assert (store.find("a").status, store.is_held("a")) == (RunStatus.WAITING, True)
+        end(store, journal)
+        assert (store.find("a").status, store.is_held("a")) == (RunStatus.WAITING, False)
+        with pytest.raises(EngineError, match="no run"):
+            store.is_held("b")
+
     def test_an_answer_lies_there_until_it_is_taken_back_and_the_first_stays(self, store: Store):
         keep(store, head("a"), [started("a")])
         keep(store, head("b"), [started("b")])
