@@ -35,7 +35,7 @@ def refreshed(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem]]:
 
     Returns:
         The document, itself where nothing is new, and what could not be read: an error where there is no copy, a
-        warning where the copy of before is left.
+        warning where the copy of before is left or the subflow is switched off.
     """
     return _refreshed(workflow, path, (_real(path),), {})
 
@@ -84,14 +84,14 @@ def _with_copy(node: Node, file: Path, around: _Chain, known: _Known) -> tuple[N
 
 
 def _read(file: Path, chain: _Chain, known: _Known) -> tuple[Value, DocumentError | Problem | None]:
-    """A file's workflow, those inside it as their files are now, and the first thing that is wrong with it."""
+    """A file's workflow, those inside it as their files are now, and the worst that is wrong with it."""
     try:
         inner, faults = _refreshed(load(file), file, chain, known)
         copied: dict[str, Value] = json.loads(dumps(inner))
     except DocumentError as error:
         return None, error
     copied.pop("layout", None)
-    return copied, next(iter(faults), None)
+    return copied, next(iter(sorted(faults, key=lambda fault: fault.severity is not Severity.ERROR)), None)
 
 
 def is_relative(file: str) -> bool:
@@ -106,7 +106,7 @@ def _without_copy(node: Node) -> Node:
 
 
 def _problem(node: Node, code: str, message: str, remedy: str, *, is_error: bool) -> Problem:
-    severity = Severity.ERROR if is_error else Severity.WARNING
+    severity = Severity.ERROR if is_error and node.enabled else Severity.WARNING
     return Problem(code, message, remedy, severity, node=node.id, field="file")
 
 

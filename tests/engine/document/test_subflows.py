@@ -75,6 +75,26 @@ def test_a_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_pa
     assert problem.message.endswith("What runs is the copy in this document.")
 
 
+def test_a_missing_file_is_a_warning_where_the_subflow_is_switched_off(tmp_path: Path) -> None:
+    bare = outer("gone.loop.json")
+    off = bare.model_copy(update={"nodes": tuple(n.model_copy(update={"enabled": n.id != "part"}) for n in bare.nodes)})
+
+    _, (problem,) = refreshed(off, tmp_path / "outer.loop.json")
+
+    assert (problem.severity, problem.node) == ("warning", "part")
+
+
+def test_an_error_in_the_file_of_a_subflow_is_told_before_a_warning(tmp_path: Path) -> None:
+    kept = part("kept", "subflow", file="gone.loop.json", workflow=plain().to_json())
+    bare = part("bare", "subflow", file="lost.loop.json")
+    inner = flow(entry("given"), kept, bare, result("out"), edges="given -> kept.given\ngiven -> out")
+    put(tmp_path, "inner.loop.json", inner)
+
+    _, (problem,) = refreshed(outer("inner.loop.json"), tmp_path / "outer.loop.json")
+
+    assert (problem.severity, "lost.loop.json" in problem.message) == ("error", True)
+
+
 def test_a_workflow_that_contains_itself_directly_or_not_is_an_error(tmp_path: Path) -> None:
     path = put(tmp_path, "self.loop.json", outer("self.loop.json"))
     _, (problem,) = refreshed(load(path), path)
