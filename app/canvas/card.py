@@ -124,12 +124,9 @@ def shape_of(facts: CardFacts) -> CardShape:
     """Measure a card."""
     used = fonts()
     rows = max(len(facts.inputs), len(facts.outputs))
-    width = max(
-        used.title_metrics.horizontalAdvance(first_line(facts.title)) + TITLE_LEFT + SIDE,
-        small_width(first_line(facts.summary)) + TITLE_LEFT + SIDE,
-        _rows_width(facts, rows),
-        MIN_WIDTH,
-    )
+    title, summary = first_line(facts.title), first_line(facts.summary)
+    title_width, summary_width = used.title_metrics.horizontalAdvance(title), small_width(summary)
+    width = max(max(title_width, summary_width) + TITLE_LEFT + SIDE, _rows_width(facts, rows), MIN_WIDTH)
     width = min(8 * -(-width // 8), MAX_WIDTH)
     height = HEADER + (rows * ROW + BELOW_ROWS if rows else 0)
     room = width - TITLE_LEFT - 12
@@ -141,8 +138,8 @@ def shape_of(facts: CardFacts) -> CardShape:
     return CardShape(
         width,
         height,
-        elided(used.title_metrics, facts.title, room),
-        elided(used.small_metrics, facts.summary, room),
+        title if title_width <= room else elided(used.title_metrics, title, room),
+        summary if summary_width <= room else elided(used.small_metrics, summary, room),
         tuple(QPointF(0, HEADER + (row + 0.5) * ROW) for row in range(len(facts.inputs))),
         tuple(QPointF(width, HEADER + (row + 0.5) * ROW) for row in range(len(facts.outputs))),
         fold,

@@ -46,8 +46,10 @@ class Fitting:
 
     def first_look(self) -> None:
         """Show the whole document; the start of one that is too large to be read as a whole."""
-        self.fit_all()
-        self._look_at_start()
+        if self._viewer.zoom_for(self._view.content_rect, self._covers(has_map=False)) < LEAST_FIRST:
+            self._look_at_start()
+        else:
+            self.fit_all()
         self._fitted, self._fit_again = self._standing, self.first_look
 
     @property
@@ -68,11 +70,10 @@ class Fitting:
         return (self._viewer.transform().m11(), corner.x(), corner.y())
 
     def _look_at_start(self) -> None:
-        if self._viewer.zoom < LEAST_FIRST:
-            rect, cards = self._view.content_rect, self._view.nodes.values()
-            middles = (card.card_rect.center() for card in cards)
-            start = min(middles, key=lambda place: place.x(), default=rect.center())
-            self._viewer.show_start(rect, start, self._covers(has_map=self._minimap.has_room), LEAST_FIRST)
+        rect, cards = self._view.content_rect, self._view.nodes.values()
+        middles = (card.card_rect.center() for card in cards)
+        start = min(middles, key=lambda place: place.x(), default=rect.center())
+        self._viewer.show_start(rect, start, self._covers(has_map=self._minimap.has_room), LEAST_FIRST)
 
     def fit_selection(self) -> None:
         """Show what is selected; the whole document where nothing is."""

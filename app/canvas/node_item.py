@@ -70,14 +70,15 @@ class NodeItem(AbstractNodeItem):
     @property
     def card_rect(self) -> QRectF:
         """The card in the scene."""
-        return self.shape_.card.translated(self.pos())
+        return QRectF(self.pos(), self._size)
 
     def show_facts(self, facts: CardFacts) -> None:
         """Show another content. Ports that are still there stay the same items, with their edges."""
         shape = shape_of(facts)
         self.prepareGeometryChange()
         self.facts, self.shape_ = facts, shape
-        self._bounds, self._outline = shape.bounds, _outline(shape.width, shape.height)
+        self._size, self._bounds = shape.card.size(), shape.bounds
+        self._outline = _outline(shape.width, shape.height)
         self._width, self._height = shape.width, shape.height
         self._properties["disabled"] = not facts.enabled
         self.inputs = self._fitted(self.inputs, facts.inputs, INPUT, shape.inputs)

@@ -126,10 +126,17 @@ class ViewBase(NodeViewer):
         shift = self.mapFromScene(before) - anchor
         self._pan(shift)
 
-    def show_rect(self, rect: QRectF, covers: Sequence[QRectF] = (), largest: float = 1.0) -> None:
-        """Show a part of the scene as a whole beside what lies over the view, no larger than `largest`."""
+    def show_rect(self, rect: QRectF, covers: Sequence[QRectF] = ()) -> None:
+        """Show a part of the scene as a whole beside what lies over the view, no larger than at 100 %."""
         if not rect.isEmpty():
-            self._take(framed(rect, QRectF(self.viewport().rect()), covers, largest * style().scale))
+            self._take(self._framed(rect, covers))
+
+    def zoom_for(self, rect: QRectF, covers: Sequence[QRectF] = ()) -> float:
+        """The zoom at which `show_rect` would show a part of the scene."""
+        return max(self._framed(rect, covers).factor / style().scale, SMALLEST) if not rect.isEmpty() else self._zoom
+
+    def _framed(self, rect: QRectF, covers: Sequence[QRectF]) -> Frame:
+        return framed(rect, QRectF(self.viewport().rect()), covers, style().scale)
 
     def show_start(self, rect: QRectF, start: QPointF, covers: Sequence[QRectF], zoom: float) -> None:
         """Show a part of the scene from the place where people begin to read, at a zoom."""
