@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, Final
 
 from engine.nodes.pairs import PAIR_BY_START
@@ -38,7 +39,9 @@ class RunFold:
 
     def copy(self) -> RunFold:
         """The same once more, to take up further events apart from this one."""
-        return replace(self, asking=set(self.asking))
+        fold = RunFold(*_VALUES(self))
+        fold.asking = set(self.asking)
+        return fold
 
     def take(self, event: AnyEvent) -> None:
         """Take up the next event."""
@@ -80,6 +83,9 @@ class RunFold:
             size,
         )
 
+
+_VALUES: Final = attrgetter(*(field.name for field in fields(RunFold)))
+"""All that a fold holds, in order."""
 
 UNDER_WAY: Final = frozenset({RunStatus.RUNNING, RunStatus.PAUSED})
 """How a run stands on which a process is surely at work."""

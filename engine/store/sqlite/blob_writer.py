@@ -89,17 +89,16 @@ class BlobWriter:
         self._not_noted.append(blob)
         return True
 
-    def write_uses(self, connection: sqlite3.Connection) -> int:
-        """Write down which blobs the run names.
+    def take_written(self) -> int:
+        """Bytes that blobs have taken since this was last asked."""
+        written, self._written = self._written, 0
+        return written
 
-        Returns:
-            Bytes that they took.
-        """
+    def write_uses(self, connection: sqlite3.Connection) -> None:
+        """Write down which blobs the run names."""
         rows = [(self._run, blob) for blob in sorted(self._not_noted)]
         connection.executemany("INSERT OR IGNORE INTO uses (run, blob) VALUES (?, ?)", rows)
-        written, self._written = self._written, 0
         self._not_noted.clear()
-        return written
 
     def _insert(
         self, connection: sqlite3.Connection, digest: bytes, data: bytes, place: Hashable, children: frozenset[int]

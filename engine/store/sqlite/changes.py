@@ -72,7 +72,8 @@ def begin(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: floa
     run = int(connection.execute(_INSERT, row).lastrowid or 0)
     blobs = BlobWriter(run)
     document = to_json(_written(connection, blobs, head.document))
-    size = len(document) + len(options) + blobs.write_uses(connection)
+    size = len(document) + len(options) + blobs.take_written()
+    blobs.write_uses(connection)
     connection.execute("UPDATE runs SET document = ?, size = ? WHERE id = ?", (document, size, run))
     return Begun(run, head.run_id, head.source, fold, size)
 

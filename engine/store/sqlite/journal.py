@@ -28,7 +28,8 @@ _ROW_BYTES: Final = 25
 """What an event's row costs beside its body, about."""
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 _UPDATE: Final = f"""
-    UPDATE runs SET ({FOLD_COLUMNS}, search, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?
+    UPDATE runs SET ({FOLD_COLUMNS}, search, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    WHERE id = ? AND owner = ?
 """  # noqa: S608 - constants
 _UPDATE_START: Final = "UPDATE runs SET started = ? WHERE id = ?"
 """By itself, as it happens but once: SQLite writes the index anew whenever the column is named, changed or not."""
@@ -107,18 +108,17 @@ class RunWriter:
         """
         if self._is_over:
             return
-        row = connection.execute("SELECT owner FROM runs WHERE id = ?", (self._run,)).fetchone()
-        if row is None or row[0] != self._owner:
-            raise was_taken(self._run_id)
         self._fold = self._safe_fold.copy()
         self._is_closing = items[-1] is _CLOSE
         rows = [self._row(connection, event) for event in (items[:-1] if self._is_closing else items)]
-        connection.executemany("INSERT INTO events (id, kind, path, time, body) VALUES (?, ?, ?, ?, ?)", rows)
-        self._size = self._safe_size + sum(len(row[-1]) + _ROW_BYTES for row in rows)
-        self._size += self._blobs.write_uses(connection)
+        self._size = self._safe_size + sum(len(row[-1]) + _ROW_BYTES for row in rows) + self._blobs.take_written()
         search = search_text(self._fold.workflow, self._source)
         owner = None if self._is_closing else self._owner
-        connection.execute(_UPDATE, (*fold_row(self._fold), search, self._size, owner, self._run))
+        values = (*fold_row(self._fold), search, self._size, owner, self._run, self._owner)
+        if connection.execute(_UPDATE, values).rowcount == 0:
+            raise was_taken(self._run_id)
+        connection.executemany("INSERT INTO events (id, kind, path, time, body) VALUES (?, ?, ?, ?, ?)", rows)
+        self._blobs.write_uses(connection)
         if self._fold.started != self._safe_fold.started:
             connection.execute(_UPDATE_START, (self._fold.started, self._run))
 

@@ -63,22 +63,26 @@ def split(text: bytes, base: Known | None, others: Sequence[Known]) -> list[Piec
 
 
 def _shared_ends(text: bytes, base: Known | None) -> tuple[int, int]:
-    """Where what is new begins and ends."""
+    """Where what is new begins and ends, as far as an end that is shared is worth a quote."""
     if base is None:
         return 0, len(text)
-    start = common_start(text, base.data)
-    longest = min(len(text), len(base.data)) - start
-    return start, len(text) - common_end(text, base.data, longest)
+    before = base.data
+    start = common_start(text, before) if text[:SHORTEST] == before[:SHORTEST] else 0
+    longest = min(len(text), len(before)) - start
+    shared = common_end(text, before, longest) if text[-SHORTEST:] == before[-SHORTEST:] else 0
+    return start, len(text) - shared
 
 
 def _whole_quotes(text: bytes, start: int, end: int, others: Sequence[Known]) -> list[tuple[int, Quote]]:
     """Which other texts stand between `start` and `end`, or reach into that, none over another; in order."""
     found: list[tuple[int, Quote]] = []
-    for blob, data in sorted(others, key=lambda known: -len(known.data)):
+    if end - start < SHORTEST:
+        return found
+    # One that is much longer than what is new shares nearly all of it with the ends, and takes long to look for.
+    longest = min(len(text), _REACH * (end - start))
+    fitting = [known for known in others if SHORTEST <= len(known.data) <= longest]
+    for blob, data in sorted(fitting, key=lambda known: -len(known.data)):
         size = len(data)
-        # One that is much longer than what is new shares nearly all of it with the ends, and takes long to look for.
-        if not SHORTEST <= size <= min(len(text), _REACH * (end - start)) or end - start < SHORTEST:
-            continue
         place = text.find(data, max(start - size + SHORTEST, 0), min(end + size - SHORTEST, len(text)))
         if place >= 0 and all(place + size <= at or at + quote.length <= place for at, quote in found):
             found.append((place, Quote(blob, 0, size)))

@@ -30,7 +30,7 @@ def fold_row(fold: RunFold) -> tuple[Any, ...]:
         to_bytes(fold.exit_reason),
         fold.tokens,
         fold.cost_usd,
-        to_bytes(json.dumps(fold.models, ensure_ascii=False)),
+        _write_models(fold.models),
         to_bytes(fold.error),
     )
 
@@ -83,6 +83,11 @@ def read_summary(row: tuple[Any, ...], status: str) -> RunSummary:
     )
 
 
+@lru_cache(maxsize=64)  # a run's do not change
+def _write_models(models: tuple[str, ...]) -> bytes:
+    return to_bytes(json.dumps(models, ensure_ascii=False))
+
+
 @lru_cache(maxsize=64)  # most runs of a list call the same few
 def _read_models(stored: bytes) -> tuple[str, ...]:
     return tuple(json.loads(to_text(stored)))
@@ -103,6 +108,7 @@ def plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+@lru_cache(maxsize=64)  # a run's does not change
 def search_text(workflow: str, source: str) -> str:
     """What a filter looks for its text in: name and source, in no case."""
     return plain(f"{workflow}\n{source}".casefold())

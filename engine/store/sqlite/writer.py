@@ -23,6 +23,11 @@ from engine.store.sqlite.owners import BEAT_S, Owner
 from engine.store.words import closed
 
 _AT_ONCE: Final = 1_000
+_TIDY_AFTER: Final = 32
+"""Transactions after which the log beside the file is worth being emptied. SQLite itself lets a thousand pages come
+together, and then whoever wrote the last of them waits for all."""
+_PAUSE_S: Final = 0.002
+"""Seconds without anything new after which nobody is taken to wait."""
 _T = TypeVar("_T")
 
 
@@ -63,6 +68,7 @@ class Writer:
         self._lock = threading.Lock()
         self._is_closed = False
         self._held_runs = 0
+        self._transactions = 0
         self._thread = threading.Thread(target=self._work, name="loopwright history", daemon=True)
         self._thread.start()
 
@@ -108,6 +114,7 @@ class Writer:
 
     def _work(self) -> None:
         while (batch := self._next_batch()) is not None:
+            self._transactions += 1
             for is_alone, items in groupby(batch, lambda item: isinstance(item[0], Task) and item[0].is_alone):
                 groups = _by_recipient(items)
                 if is_alone:
@@ -123,7 +130,7 @@ class Writer:
     def _next_batch(self) -> list[tuple[Recipient, Any]] | None:
         """What waits, at least one item or an empty list when the heart should beat; None at the end."""
         try:
-            first = self._queue.get(timeout=BEAT_S if self._held_runs else None)
+            first = self._next_item()
         except Empty:
             return [(Task(lambda _connection: None), None)]
         if first is None:
@@ -136,6 +143,21 @@ class Writer:
                 break
             batch.append(item)
         return batch
+
+    def _next_item(self) -> tuple[Recipient, Any] | None:
+        """What comes next.
+
+        Raises:
+            Empty: Nothing does, and the heart should beat.
+        """
+        if self._transactions >= _TIDY_AFTER:
+            with suppress(Empty):
+                return self._queue.get(timeout=_PAUSE_S)
+            # A run is at a model call, most likely. What cannot be done now is done another time, by SQLite if need be.
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._transactions = 0
+        return self._queue.get(timeout=BEAT_S if self._held_runs else None)
 
     def _write(self, groups: list[tuple[Recipient, list[Any]]]) -> None:
         try:

@@ -1,0 +1,67 @@
+"""The thread that writes: what nobody waits for is done while nothing comes."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+from engine.store.sqlite.owners import Owner
+from engine.store.sqlite.schema import connect, prepare
+from engine.store.sqlite.writer import Writer
+
+_MORE_THAN_A_FEW = 40
+
+
+def test_the_log_beside_the_file_is_emptied_in_a_pause(tmp_path: Path):
+    path, copy = tmp_path / "history.sqlite3", tmp_path / "copy.sqlite3"
+    prepare(path)
+    with closing(connect(path)) as reader:  # the last connection that is closed would empty the log too
+        connection = connect(path)
+        emptied = threading.Event()
+        connection.set_trace_callback(lambda statement: emptied.set() if "wal_checkpoint" in statement else None)
+        writer = Writer(path, connection, Owner())
+        for number in range(_MORE_THAN_A_FEW):
+            _add_path(writer, number)
+        assert emptied.wait(10)
+        writer.do(lambda _there: None)  # it is done with that
+        shutil.copyfile(path, copy)
+        assert _paths(reader) == _MORE_THAN_A_FEW
+        writer.close()
+
+    with closing(sqlite3.connect(copy)) as alone:
+        assert _paths(alone) > _MORE_THAN_A_FEW / 2  # the pause may have come before the last of them
+
+
+def test_a_log_that_cannot_be_emptied_now_stops_nothing(tmp_path: Path):
+    path = tmp_path / "history.sqlite3"
+    prepare(path)
+    connection = connect(path)
+    refused = threading.Event()
+
+    def refuse(action: int, name: str | None, *_more: object) -> int:
+        if action == sqlite3.SQLITE_PRAGMA and name == "wal_checkpoint":
+            refused.set()
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
+
+    connection.set_authorizer(refuse)
+    writer = Writer(path, connection, Owner())
+    for number in range(_MORE_THAN_A_FEW):
+        _add_path(writer, number)
+    assert refused.wait(10)
+    _add_path(writer, _MORE_THAN_A_FEW)
+    found = writer.do(_paths)
+    writer.close()
+
+    assert found == _MORE_THAN_A_FEW + 1
+
+
+def _add_path(writer: Writer, number: int) -> None:
+    writer.do(lambda connection: connection.execute("INSERT INTO paths (path) VALUES (?)", (f"n{number}",)))
+
+
+def _paths(connection: sqlite3.Connection) -> int:
+    return connection.execute("SELECT count(*) FROM paths").fetchone()[0]
