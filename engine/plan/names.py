@@ -43,12 +43,15 @@ def name_problems(structure: Structure) -> Iterator[Problem]:
 
 
 def state_names(structure: Structure) -> dict[str, list[str]]:
-    """The names in `state` that nodes give, each with the ids of those nodes."""
+    """The names in `state` that nodes give, each with the ids of those nodes; those of broken nodes too."""
     found: dict[str, list[str]] = {}
-    for resolved in structure.resolution.nodes.values():
-        key: str = resolved.config.__dict__.get("output_key", "")  # few types have one, and pydantic is slow to say so
-        if key:
-            found.setdefault(key, []).append(resolved.id)
+    for node in structure.workflow.nodes_by_id.values():
+        resolved = structure.resolution.nodes.get(node.id)
+        # Few types have one, and pydantic is slow to say so.
+        settings: dict[str, object] = resolved.config.__dict__ if resolved is not None else node.config
+        key = settings.get("output_key")
+        if isinstance(key, str) and key:
+            found.setdefault(key, []).append(node.id)
     return found
 
 

@@ -122,6 +122,14 @@ async def test_faults_of_a_node_that_is_switched_off_stop_no_run(node: Part, cod
     assert [event.path for event in played.of(NodeSkipped)] == ["n"]
 
 
+async def test_the_name_in_the_state_of_a_node_that_is_switched_off_stays_whatever_is_wrong_with_it() -> None:
+    draft = off(llm("draft", temperature="warm", output_key="draft"))
+    workflow = flow(entry(), draft, transform("n", "{{input}}{{state.draft}}"), result(), edges="text -> n -> out")
+
+    assert {p.severity for p in validate(workflow)} == {Severity.WARNING}
+    assert (await play(workflow)).out == "seed"
+
+
 async def test_a_node_of_an_unknown_type_that_is_switched_off_passes_its_input_on() -> None:
     workflow = flow(entry(), transform("n"), result(), edges="text -> n -> out")
     workflow = with_node(workflow, "n", type="of_a_plugin", enabled=False)
