@@ -64,6 +64,7 @@ class AnswerDialog(QDialog):
         column.addWidget(PlainLabel(TOLD, look="dim", wrap=True))
         column.addWidget(self.card, 1)
         column.addLayout(row)
+        self.setMinimumSize(160 * UNIT, 80 * UNIT)
         self.card.setFocus()
 
 

@@ -19,7 +19,8 @@ from engine.document.model import Workflow
 from engine.store.base import RunSummary
 
 COPY, RESUME, ANSWER, COMPARE = "Open as new document", "Resume", "Answer…", "Compare with its parent"
-ELSEWHERE = " in another window or program. Answer it there, or here"
+ELSEWHERE = " in another window or program"
+HOW = "answer it there, or here: it goes on there"
 
 
 class HistoryPage(QObject):
@@ -69,7 +70,8 @@ class HistoryPage(QObject):
         self._is_held = is_held
         # When it was stands in the tab.
         status = STATUS_WORDS[summary.status] + (ELSEWHERE if is_held else "")
-        self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capital(fork_words(summary)))
+        more = " · ".join(part for part in (fork_words(summary), HOW if is_held else "") if part)
+        self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capital(more))
         self._offer()
 
     def show_fork(self, parent: str, at: str) -> None:

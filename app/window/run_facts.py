@@ -85,19 +85,19 @@ def state_line(picture: RunPicture, workflow: Workflow, now: float) -> str:
         now: The present moment, in seconds since the epoch.
     """
     duration = picture.duration_s
-    if duration is None:
+    if duration is None and not picture.is_over:  # of one that broke off, nobody has told how long it was at work
         duration = max(now - picture.started, 0.0) if picture.started else 0.0
     parts = [_state(picture, workflow)]
     if picture.usage.total_tokens:
         parts += [tokens(picture.usage), money(picture.cost_usd)]
-    return " · ".join([*parts, seconds(duration)])
+    return " · ".join([*parts, *([seconds(duration)] if duration is not None else [])])
 
 
 def _state(picture: RunPicture, workflow: Workflow) -> str:
     if picture.status == "failed":
         return "Failed"
-    if picture.status in {"completed", "cancelled"}:
-        return {"completed": "Done", "cancelled": "Stopped"}[picture.status]
+    if picture.is_over:
+        return {"completed": "Done", "cancelled": "Stopped"}.get(picture.status, "Not at its end")
     word = "Paused" if picture.status == "paused" else "Running"
     at_work = [path for path, node in picture.nodes.items() if node.state is NodeState.RUNNING]
     inner = [path for path in at_work if path not in picture.loops]

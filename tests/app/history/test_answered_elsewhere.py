@@ -78,9 +78,11 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
     window: MainWindow, elsewhere: Session, qtbot: QtBot
 ) -> None:
     page = opened(window, elsewhere.run_id, qtbot)
-    assert page.bar.text.endswith("Waiting for you in another window or program. Answer it there, or here")
+    assert page.bar.text.endswith("Waiting for you in another window or program")
+    assert page.bar.origin == "Answer it there, or here: it goes on there"
     assert page.session.picture is not None
     assert page.session.picture.error == "It waits for your answer. Answer it where it is at work, or here."
+    qtbot.waitUntil(lambda: window.status.state.full_text == "Not at its end")
     titles = [button.text() for button in page.bar.findChildren(QPushButton) if not button.isHidden()]
     assert titles == ["Answer…", "Open as new document"]
 
