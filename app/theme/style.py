@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 
@@ -64,6 +64,8 @@ class Style(QObject):
         self._application.setFont(self.font())
         self._put_on_sheet()
         self.changed.emit()
+        # At once, or a first frame shows letters of the new size in fields of the old one, their edges cut.
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
 
     def _put_on_sheet(self) -> None:
         """Put the sheet on the main windows that are seen, each with all that is in it, else on the application.

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QToolButton,
+)
 from pytestqt.qtbot import QtBot
 
 from app.theme.style import style
@@ -76,6 +86,30 @@ def test_palette_and_inspector_grow_with_the_texts_in_them(window: MainWindow, s
     assert window.inspectors.width() == round(inspector * 1.5)
     style().choose("dark", 1.0)
     assert (window.palette_panel.width(), window.inspectors.width()) == (palette, inspector)
+
+
+@pytest.mark.usefixtures("_usual_size_again")
+@pytest.mark.parametrize("has_dialog", [False, True], ids=["alone", "beside the settings"])
+def test_no_field_is_cut_in_the_first_frame_of_another_size_of_texts(
+    window: MainWindow, qtbot: QtBot, self_refine: Document, has_dialog: bool
+) -> None:
+    window.resize(1440, 900)
+    if has_dialog:  # then the look is put on another way
+        dialog = QDialog(window)
+        qtbot.addWidget(dialog)
+        dialog.show()
+    self_refine.session.select(())
+    form = self_refine.inspector.workflow_page
+    kinds = (QLineEdit, QComboBox, QAbstractSpinBox, QPlainTextEdit, QPushButton)
+    fields = [field for root in (form, window.run_bar) for kind in kinds for field in root.findChildren(kind)]
+    # What is a part of another field has the room that this leaves it.
+    seen = [field for field in fields if field.isVisible() and not isinstance(field.parentWidget(), kinds)]
+    assert len(seen) >= 8
+    for scale in (1.5, 1.0, 1.25, 2.0, 1.0):
+        style().choose("light", scale)
+        needed = {field: min(field.sizeHint().height(), field.maximumHeight()) for field in seen}
+        cut = [(scale, field) for field in seen if field.height() < needed[field]]
+        assert cut == []
 
 
 @pytest.mark.usefixtures("_usual_size_again")
