@@ -85,7 +85,7 @@ class DocumentView(QObject):
         has_other_edges = has_other_nodes or old.edges is not new.edges
         if has_other_edges:
             self._count_ports(new)
-        added = self._patch_nodes(new)
+        added = self._patch_nodes(new) if has_other_nodes else set[str]()
         come = self._take_off_edges(new, touched) if has_other_edges else []
         for node_id in (touched & self.nodes.keys()) - added:  # ports that only edges name must be there before these
             self.refresh(node_id)
@@ -150,6 +150,7 @@ class DocumentView(QObject):
         are_spots = self._viewer.factor < spots.BELOW
         if are_spots is not self.spots.isVisible():
             self.spots.show_cards(are_spots=are_spots)
+            self._viewer.find_items(are_most_seen=are_spots)
 
     def show_selection(self) -> None:
         """Restyle the edges that were selected, and those that are; show it on the spots."""

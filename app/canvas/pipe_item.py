@@ -36,7 +36,8 @@ class Flow(Enum):
 
 def curve(start: QPointF, end: QPointF) -> QPainterPath:
     """The way of an edge from an output at `start` to an input at `end`."""
-    across, down = end.x() - start.x(), end.y() - start.y()
+    left, top, right, bottom = start.x(), start.y(), end.x(), end.y()
+    across, down = right - left, bottom - top
     if across < 0 and abs(down) >= LEAST_LANE:
         return _round_the_corner(start, end)
     if across >= 0:
@@ -44,7 +45,7 @@ def curve(start: QPointF, end: QPointF) -> QPainterPath:
     else:  # leads back: swing out further, so that it does not hide behind the cards
         arm = min(max(-across / 3, 2 * SHORTEST_ARM), 2 * LONGEST_ARM)
     path = QPainterPath(start)
-    path.cubicTo(QPointF(start.x() + arm, start.y()), QPointF(end.x() - arm, end.y()), end)
+    path.cubicTo(left + arm, top, right - arm, bottom, right, bottom)
     return path
 
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.canvas.look import fonts, growth, look, pen, zoom_of
+from app.canvas.look import fonts, growth, look, pen, small_width, zoom_of
 from app.canvas.region_label import RegionLabel
 from app.theme.tokens import FONT_SIZE_SMALL
 
@@ -80,7 +80,7 @@ class RegionItem(QGraphicsItem):
         from_, to = end.card_rect, start.card_rect
         self._route(QPointF(from_.center().x(), from_.bottom()), QPointF(to.center().x(), to.bottom()), lane)
         self.label.setPos(rect.left() + CORNER, rect.top())
-        self.label.fit(rect.width() - 2 * CORNER)
+        self.label.take(rect.width() - 2 * CORNER)
         self.update()
 
     @property
@@ -139,7 +139,7 @@ class RegionItem(QGraphicsItem):
         self._arrow = path
         tip = QPointF(end.x(), end.y() + 3)
         self._head = QPolygonF([tip + QPointF(-ARROW, ARROW), tip, tip + QPointF(ARROW, ARROW)])
-        width = fonts().small_metrics.horizontalAdvance(self.words) + 16
+        width = small_width(self.words) + 16
         room = abs(start.x() - end.x()) - 2 * turn
         middle = QPointF((start.x() + end.x()) / 2, lane)
         fits = room > width

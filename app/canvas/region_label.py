@@ -104,16 +104,20 @@ class RegionLabel(QGraphicsItem):
         """Say something else; paints only where it differs."""
         if facts != self.facts:
             self.facts = facts
-            self.fit(self._room)
+            self._fit()
             self.update()
 
-    def fit(self, room: float) -> None:
+    def take(self, room: float) -> None:
         """Take the room that the content needs, at most `room`."""
+        if room != self._room:
+            self._room = room
+            self._fit()
+
+    def _fit(self) -> None:
         self.prepareGeometryChange()
-        self._room = room
         used, facts = fonts(), self.facts
         rest = 32 + self._counter_width + self._dots_width + self._cost_width + 8
-        self._title = elided(used.bold_metrics, facts.title, max(room - rest, 48))
+        self._title = elided(used.bold_metrics, facts.title, max(self._room - rest, 48))
         self._width = used.bold_metrics.horizontalAdvance(self._title) + rest
 
     def boundingRect(self) -> QRectF:

@@ -10,7 +10,7 @@ from typing import Final
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QBrush, QColor, QPainter, QPixmap, QResizeEvent, QTransform
-from PySide6.QtWidgets import QGraphicsItem, QGraphicsView, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QGraphicsView, QWidget
 
 from app.canvas.binding import NodeViewer
 from app.canvas.framing import Frame, framed, started
@@ -109,6 +109,14 @@ class ViewBase(NodeViewer):
         """
         if not self.scene().sceneRect().contains(rect):
             self.scene().setSceneRect(rect.adjusted(-ROOM, -ROOM, ROOM, ROOM))
+
+    def find_items(self, *, are_most_seen: bool) -> None:
+        """Say whether most items are seen at once: then it takes longer to find out which than to go through all.
+
+        Where they are is not kept up then, which items that move would pay for at each frame.
+        """
+        index = QGraphicsScene.ItemIndexMethod
+        self.scene().setItemIndexMethod(index.NoIndex if are_most_seen else index.BspTreeIndex)
 
     def look_at(self, centre: QPointF) -> None:
         """Bring a place of the scene to the middle."""

@@ -108,9 +108,9 @@ class Workflow(_Part):
     @cached_property
     def nodes_by_id(self) -> dict[str, Node]:
         """The nodes by id; of nodes that share an id, the first."""
-        by_id: dict[str, Node] = {}
-        for node in self.nodes:
-            by_id.setdefault(node.id, node)
+        by_id = {node.id: node for node in self.nodes}
+        if len(by_id) < len(self.nodes):
+            by_id.update({node.id: node for node in reversed(self.nodes)})
         return by_id
 
     @cached_property

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QGraphicsItem, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.canvas import operations
@@ -266,3 +266,12 @@ def test_the_scene_divides_what_the_document_takes_and_not_all_that_can_be_looke
     hand.click(hand.title("draft"))
     assert hand.session.selection == ("draft",)
     assert hand.canvas.viewer.sceneRect().width() == 2 * MOST
+
+
+def test_the_scene_keeps_up_where_items_are_only_while_not_all_are_seen(hand: Hand) -> None:
+    scene = hand.canvas.viewer.scene()
+    assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex
+    hand.canvas.zoom_to(0.15)
+    assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.NoIndex
+    hand.canvas.zoom_to(1.0)
+    assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex
