@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from engine.models.embedded import EmbeddedModel
 
 AFTER_FIRST_PAINT_MS: Final = 50
-IDLE_MS: Final = 1500
+IDLE_MS: Final = 500
+"""After documents have been opened, how long to wait before slow things are got ready that no picture needs."""
 DISK_ANSWERS_S: Final = 5.0
 """At the end of the program, how long to wait for a disk."""
 
@@ -52,6 +53,7 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     Returns:
         The exit code.
     """
+    gc.disable()  # until all is imported: going through everything holds all threads up, and finds nothing
     os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
     application = QApplication(sys.argv[:1])
     application.setApplicationName("loopwright")
@@ -71,8 +73,17 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     window.is_starting = True
     window.show()
     window.store_access.open(AFTER_FIRST_PAINT_MS)
-    QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, lambda: make_ready(window, lambda: _open(window, files)))
-    QTimer.singleShot(IDLE_MS, window, warm_up.begin)
+
+    def go_on() -> None:
+        gc.freeze()  # what is there by now stays, and is not gone through again
+        gc.enable()
+        window.additions.begin(open_documents)  # documents may need them
+
+    def open_documents() -> None:
+        _open(window, files)
+        QTimer.singleShot(IDLE_MS, window, warm_up.begin)
+
+    QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, lambda: make_ready(window, go_on))
     code = application.exec()
     guard.uninstall()
     preferences.save()
@@ -87,24 +98,25 @@ def make_ready(window: MainWindow, then: Callable[[], object]) -> None:
     """Get ready what the first picture did without, while the window takes clicks, and go on.
 
     What is to be imported is imported in a thread; then the window's late parts are made, each in a step of its own.
-    Last comes what the person has added to the program, which documents may need.
+    Last is imported what the page of a document takes.
     """
     worker = Worker(window)
 
     def make(parts: Iterator[str]) -> None:
         part = next(parts, None)
         if part is None:
-            worker.ask(partial(import_modules, PAGE_MODULES), lambda _done: window.additions.begin(then))
+            worker.ask(import_for_pages, lambda _done: then())
             return
-        getattr(window, part)
         QTimer.singleShot(0, window, lambda: make(parts))
+        getattr(window, part)
 
     worker.ask(partial(import_modules, MODULES), lambda _done: make(iter(PARTS)))
 
 
 def _open(window: MainWindow, files: Sequence[str]) -> None:
-    build_expression_parser()
     window.is_starting = False
+    if window.documents.all:  # somebody was quick
+        window.remember_open()
     if files:
         window.documents.open_files([Path(file) for file in files])
     else:
@@ -170,17 +182,13 @@ async def _start_embedded(models: Models) -> None:
         await asyncio.to_thread(model.warm_up)
 
 
-def build_expression_parser() -> threading.Thread:
-    """Build the parser of expressions in a thread: the first use of one takes a good part of a second."""
+def import_for_pages() -> None:
+    """Import in a thread what the page of a document takes, and build the parser of expressions: that takes as long."""
+    import_modules(PAGE_MODULES)
+    from engine.expr.expression import compile_expression
 
-    def work() -> None:
-        from engine.expr.expression import compile_expression
-
+    with contextlib.suppress(Exception):  # it shows where it is used
         compile_expression("1 + 1")
-
-    thread = threading.Thread(target=work, name="loopwright expressions", daemon=True)
-    thread.start()
-    return thread
 
 
 def import_modules(modules: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.main import PARTS, WarmUp, build_expression_parser, import_modules, make_ready
+from app.main import PARTS, WarmUp, import_for_pages, import_modules, make_ready
 from app.settings.preferences import Preferences
 from app.window.main_window import MainWindow
 from app.window.window_state import open_files
@@ -117,7 +117,7 @@ def test_the_parser_of_expressions_is_built_before_it_is_wanted() -> None:
 
     compile_expression.cache_clear()
     syntax._parser.cache_clear()
-    build_expression_parser().join()
+    import_for_pages()
 
     assert syntax._parser.cache_info().currsize == 1
 
@@ -158,6 +158,24 @@ def test_a_window_closed_at_once_still_opens_next_time_what_was_open(
     quick.close()
 
     assert open_files(preferences, tmp_path) == [path]
+
+
+def test_a_part_that_fails_keeps_no_other_from_being_made(
+    window: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_window: MainWindow) -> None:
+        raise RuntimeError("no facts today")
+
+    for name in ("facts", "taskbar"):
+        vars(window).pop(name, None)
+    monkeypatch.setattr(MainWindow, "facts", property(fail))
+    ended: list[bool] = []
+    with qtbot.captureExceptions() as faults:
+        make_ready(window, lambda: ended.append(True))
+        qtbot.waitUntil(lambda: ended == [True])
+
+    assert [str(fault[1]) for fault in faults] == ["no facts today"]
+    assert "taskbar" in vars(window)
 
 
 @pytest.fixture
