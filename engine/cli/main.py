@@ -28,7 +28,7 @@ from engine.cli.templates_command import templates_command
 from engine.cli.tools_command import tools_command
 from engine.cli.validate_command import validate_command
 from engine.errors import EngineError
-from engine.process_end import end_process
+from engine.runner.process_end import end_process
 
 PROGRAM = "loopwright"
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"

@@ -1,7 +1,7 @@
 """The threads in which tools do what blocks, and an event loop whose end none of them holds up.
 
 A tool that hangs, on a disk that does not answer, stays in its thread when its run is over. The end of the loop waits a
-moment for it, so that a tool may end what it is writing, and no longer; `engine.process_end` ends the process.
+moment for it, so that a tool may end what it is writing, and no longer; `engine.runner.process_end` ends the process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from engine.process_end import TOOL_THREAD, tools_at_work
+from engine.runner.process_end import TOOL_THREAD, tools_at_work
 
 ResultT = TypeVar("ResultT")
 
