@@ -71,15 +71,16 @@ class BlobWriter:
             place: Where in the run it stands, as far as texts there resemble each other.
             children: Blobs that the bytes name.
         """
-        digest = hashlib.sha256(data).digest()
-        row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
         named = frozenset(children) if children else _NOTHING
-        blob = int(row[0]) if row else self._insert(connection, digest, data, place, named)
-        # A list that grows brings its old texts along each time: only what is new here is looked for in others.
-        if self.use(blob) and len(data) >= SHORTEST:
-            self._recent.append(Known(blob, data))
-        self._remember(place, _Latest(Known(blob, data), named))
-        return blob
+        # What a node gave is often just what the next one gets, or asks a model.
+        known = next((known for known in self._recent if known.data == data), None)
+        if known is None:
+            known = Known(self._stored(connection, data, place, named), data)
+            # A list that grows brings its old texts along each time: only what is new here is looked for in others.
+            if self.use(known.blob) and len(data) >= SHORTEST:
+                self._recent.append(known)
+        self._remember(place, _Latest(known, named))
+        return known.blob
 
     def use(self, blob: int) -> bool:
         """Note that the run names a blob; whether it did not before."""
@@ -99,6 +100,12 @@ class BlobWriter:
         rows = [(self._run, blob) for blob in sorted(self._not_noted)]
         connection.executemany("INSERT OR IGNORE INTO uses (run, blob) VALUES (?, ?)", rows)
         self._not_noted.clear()
+
+    def _stored(self, connection: sqlite3.Connection, data: bytes, place: Hashable, children: frozenset[int]) -> int:
+        """The number of the blob with these bytes, which is written if the file has none."""
+        digest = hashlib.sha256(data).digest()
+        row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
+        return int(row[0]) if row else self._insert(connection, digest, data, place, children)
 
     def _insert(
         self, connection: sqlite3.Connection, digest: bytes, data: bytes, place: Hashable, children: frozenset[int]
