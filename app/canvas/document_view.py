@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QRectF, QTimer, Signal
@@ -62,7 +65,8 @@ class DocumentView(QObject):
         self._selected_pipes: set[Pipe] = set()
         self._is_patching = False
         viewer.view_moved.connect(self.follow_zoom)
-        self.patch(Workflow(), session.workflow)
+        with _collector_at_rest():
+            self.patch(Workflow(), session.workflow)
 
     @property
     def content_rect(self) -> QRectF:
@@ -276,6 +280,18 @@ class DocumentView(QObject):
         if not self._gone:
             QTimer.singleShot(0, self._gone.clear)
         self._gone.append(item)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Let Python's collector of cycles wait: of many thousand new items that all stay, it would find none to free."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _is_drawable(edge: Edge, workflow: Workflow) -> bool:

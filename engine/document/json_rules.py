@@ -63,26 +63,51 @@ def faults(root: object, *, depth: int = 0) -> Iterator[Fault]:
         One fault for each wrong value or key.
     """
     pending: list[Iterator[tuple[str | int, object]]] = [iter([(0, root)])]
-    path: list[str | int] = []
+    path: list[str | int] = [0]
+    if depth > MAX_DEPTH:
+        yield _too_deep(())
+        return
     while pending:
         step = next(pending[-1], None)
         if step is None:
             pending.pop()
+            path.pop()
             continue
-        key, value = step
-        path[len(pending) - 1 :] = [key]
+        path[-1], value = step
+        if isinstance(value, str):  # by far the most
+            continue
         if isinstance(value, dict):
-            for wrong in _key_faults(cast("dict[object, object]", value)):
+            keyed = cast("dict[object, object]", value)
+            for wrong in () if _has_usual_keys(keyed) else _key_faults(keyed):
                 yield Fault(wrong[0], tuple(path[1:]), *wrong[1:])
-            pending.append(iter(cast("dict[str, object]", value).items()))
+            inside: Iterator[tuple[str | int, object]] = iter(cast("dict[str, object]", value).items())
         elif isinstance(value, list):
-            pending.append(enumerate(cast("list[object]", value)))
-        elif wrong := _plain_fault(value):
-            yield Fault(wrong[0], tuple(path[1:]), *wrong[1:])
-        if len(pending) - 1 + depth > MAX_DEPTH:
-            message = f"Objects and lists stand more than {MAX_DEPTH} deep inside one another."
-            yield Fault("too-deep", tuple(path[1:4]), message, "Make the value flatter.")
+            inside = enumerate(cast("list[object]", value))
+        else:
+            if wrong := _plain_fault(value):
+                yield Fault(wrong[0], tuple(path[1:]), *wrong[1:])
+            continue
+        if len(pending) + depth > MAX_DEPTH:
+            yield _too_deep(tuple(path[1:4]))
             return
+        pending.append(inside)
+        path.append(0)
+
+
+def _too_deep(path: JsonPath) -> Fault:
+    message = f"Objects and lists stand more than {MAX_DEPTH} deep inside one another."
+    return Fault("too-deep", path, message, "Make the value flatter.")
+
+
+def _has_usual_keys(value: dict[object, object]) -> bool:
+    """Whether all keys are texts that can be written, and none stood twice: what is so of almost every object."""
+    if isinstance(value, RepeatingObject):
+        return False
+    try:
+        "".join(cast("dict[str, object]", value)).encode()
+    except (TypeError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def _key_faults(value: dict[object, object]) -> Iterator[tuple[str, str, str]]:
@@ -107,7 +132,7 @@ def _encodable(key: str) -> bool:
 
 
 def _plain_fault(value: object) -> tuple[str, str, str] | None:
-    if value is None or isinstance(value, str):
+    if value is None:
         return None
     if isinstance(value, int):
         ordinary = -_INTEGER_BOUND < value < _INTEGER_BOUND
