@@ -73,7 +73,7 @@ def test_a_secret_in_the_query_of_an_address_is_refused() -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        ["-y", "@modelcontextprotocol/server-filesystem", "/srv/keys"],
+        ["-y", "@modelcontextprotocol/server-filesystem", "notes/keys"],
         ["server", "--api-key", "${MY_KEY}", "--header", "Authorization: Bearer ${TOKEN}"],
         ["server", "--api-key", "--verbose"],
         ["server", "--api-key"],
