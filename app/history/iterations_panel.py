@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from app.history.breadcrumb import Breadcrumb
 from app.history.chart import Chart
@@ -41,6 +41,10 @@ _LEAST: Final = (320, 128)
 """Width, and height at the usual size of texts, below which it cannot be used."""
 _CHART_FROM: Final = 208
 """Less high than this, in pixels at the usual size of texts, the panel leaves its chart out."""
+_NARROW: Final = 520
+"""Less wide than this, at the usual size of texts, it is scrolled sideways, and its sentence takes more lines: then the
+chart takes `_MORE` to be there."""
+_MORE: Final = 40
 
 
 class IterationsPanel(QWidget):
@@ -81,6 +85,7 @@ class IterationsPanel(QWidget):
         self.empty = PlainLabel("", self, look="dim", wrap=True)
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
         self._header = QWidget(self)
+        self.room = QScrollArea(self)
         self._news = QTimer(self)
         self._news.setSingleShot(True)
         self._news.setInterval(_NEWS_MS)
@@ -116,7 +121,7 @@ class IterationsPanel(QWidget):
         column.addWidget(self.chart, 2)
         column.addWidget(self.table, 3)
         column.addWidget(self.why)
-        self.table.setMinimumHeight(14 * UNIT)
+        self.table.setMinimumSize(56 * UNIT, 14 * UNIT)
         self.split.addWidget(left)
         self.split.addWidget(self.detail)
         self.split.setChildrenCollapsible(False)
@@ -128,9 +133,24 @@ class IterationsPanel(QWidget):
         page.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)
         page.setContentsMargins(3 * UNIT, UNIT, 3 * UNIT, 2 * UNIT)
         page.setSpacing(2 * UNIT)
-        page.addWidget(self._header)
-        page.addWidget(self.split, 1)
+        page.addWidget(self._room(), 1)
         page.addWidget(self.empty, 1)
+
+    def _room(self) -> QScrollArea:
+        """The loop, in an area that is scrolled sideways where a narrow panel would lay its parts on each other."""
+        inside = QWidget()
+        inside.setMinimumHeight(1)  # a low panel is not scrolled: its table and texts are
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2 * UNIT)
+        column.addWidget(self._header)
+        column.addWidget(self.split, 1)
+        self.room.setFrameShape(QFrame.Shape.NoFrame)
+        self.room.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.room.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.room.setWidgetResizable(True)
+        self.room.setWidget(inside)
+        return self.room
 
     def _connect(self) -> None:
         session = self._session
@@ -194,8 +214,7 @@ class IterationsPanel(QWidget):
             self._picture = self._session.picture
             self.similarities.forget(self._session.read_results)
         has_run = self._looked_at.loop.current >= 0
-        for widget in (self._header, self.split):
-            widget.setVisible(has_run)
+        self.room.setVisible(has_run)
         self.empty.setVisible(not has_run)
         if not has_run:
             self.empty.setText(self._looked_at.nothing())
@@ -249,7 +268,8 @@ class IterationsPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A low panel leaves the chart out."""
         super().resizeEvent(event)
-        is_roomy = event.size().height() >= _CHART_FROM * style().scale
+        least = _CHART_FROM + (_MORE if event.size().width() < _NARROW * style().scale else 0)
+        is_roomy = event.size().height() >= least * style().scale
         for widget in (self.chart, self.legend, self.readout):
             widget.setVisible(is_roomy)
         QTimer.singleShot(0, self, self._show_readout)  # once its label has its new width

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,26 @@ def test_a_narrow_panel_keeps_the_result_and_a_low_one_the_table(open_panel: Ope
     bench.panel.resize(700, 190)
     assert not bench.panel.chart.isVisible()
     assert bench.panel.table.isVisible()
+
+
+@pytest.mark.parametrize("height", [190, 236, 300])
+def test_a_very_narrow_panel_is_scrolled_sideways_and_nothing_lies_on_anything(ran: Bench, height: int) -> None:
+    panel, detail = ran.panel, ran.panel.detail
+    panel.resize(360, height)
+    room = panel.room.horizontalScrollBar()
+    ran.qtbot.waitUntil(lambda: room.maximum() > 0)
+    for button in (panel.latest, panel.export, detail.compare, detail.fork):
+        assert button.width() >= button.sizeHint().width(), button.text()
+
+    def is_apart() -> bool:
+        column = [part.geometry() for part in (panel.chart, panel.table, panel.why) if part.isVisible()]
+        return all(above.bottom() < below.top() for above, below in pairwise(column))
+
+    ran.qtbot.waitUntil(is_apart)
+    assert panel.why.height() >= panel.why.heightForWidth(panel.why.width())
+    assert detail.parts.geometry().right() < detail.pages.geometry().left()
+    panel.resize(1000, height)
+    ran.qtbot.waitUntil(lambda: room.maximum() == 0)
 
 
 def test_the_arrangement_is_kept(open_panel: OpenPanel) -> None:
