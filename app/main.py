@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 AFTER_FIRST_PAINT_MS: Final = 50
 IDLE_MS: Final = 500
 """After documents have been opened, how long to wait before slow things are got ready that no picture needs."""
+STEP_MS: Final = 1
+"""Between two parts that are made: with none, Qt would make them all in one go."""
+
 DISK_ANSWERS_S: Final = 5.0
 """At the end of the program, how long to wait for a disk."""
 
@@ -107,7 +110,7 @@ def make_ready(window: MainWindow, then: Callable[[], object]) -> None:
         if part is None:
             worker.ask(import_for_pages, lambda _done: then())
             return
-        QTimer.singleShot(0, window, lambda: make(parts))
+        QTimer.singleShot(STEP_MS, window, lambda: make(parts))
         getattr(window, part)
 
     worker.ask(partial(import_modules, MODULES), lambda _done: make(iter(PARTS)))
