@@ -12,6 +12,9 @@ from app.theme.style import style
 WIDTHS: Final = (216, 900, 320)
 """Palette, documents and inspector with texts of the usual size, until a person moves the borders."""
 
+LEAST: Final = 240
+"""What larger texts beside them leave the documents, with texts of the usual size: the zoom buttons have room there."""
+
 
 class SideWidths(QObject):
     """Keeps the widths.
@@ -44,6 +47,9 @@ class SideWidths(QObject):
             self._give(sum(self._sides.sizes()))
 
     def _give(self, room: int) -> None:
-        left, right = (round(width * self._scale) for width in self._wanted)
-        shown = [width for width, widget in ((left, 0), (right, 2)) if not self._sides.widget(widget).isHidden()]
-        self._sides.setSizes([left, max(1, room - sum(shown)), right])
+        left, right = (width * self._scale for width in self._wanted)
+        shown = sum(width for width, place in ((left, 0), (right, 2)) if not self._sides.widget(place).isHidden())
+        # In a narrow window both have less, in proportion.
+        share = min(1.0, max(0.0, room - LEAST * self._scale) / shown) if shown else 1.0
+        left, right = round(left * share), round(right * share)
+        self._sides.setSizes([left, max(1, room - round(shown * share)), right])

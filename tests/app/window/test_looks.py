@@ -25,7 +25,7 @@ from app.theme.tokens import DARK, LIGHT, Theme
 from app.window.document import Document
 from app.window.drawer import PANELS
 from app.window.main_window import MainWindow
-from app.window.side_widths import WIDTHS
+from app.window.side_widths import LEAST, WIDTHS
 from tests.app.window.conftest import SELF_REFINE
 
 
@@ -121,6 +121,19 @@ def test_they_have_grown_too_where_they_were_not_seen(window: MainWindow) -> Non
     QApplication.processEvents()
     left, _, right = WIDTHS
     assert (window.palette_panel.width(), window.inspectors.width()) == (round(left * 1.5), round(right * 1.5))
+
+
+@pytest.mark.usefixtures("_usual_size_again", "self_refine")
+def test_in_a_narrow_window_they_leave_the_canvas_room_for_its_buttons(window: MainWindow) -> None:
+    window.resize(900, 600)
+    style().choose("dark", 1.0)
+    QApplication.processEvents()
+    style().choose("dark", 1.5)
+    QApplication.processEvents()
+    assert window.current is not None
+    canvas = window.current.canvas
+    assert canvas.width() >= 1.5 * LEAST
+    assert canvas.controls.geometry().right() < canvas.width()
 
 
 @pytest.mark.usefixtures("_usual_size_again", "self_refine")
