@@ -94,6 +94,8 @@ class LoopRun:
             has_begun = replay is not None and replay.has_begun(state.path, index)
             if replay is not None:
                 body_input = replay.edited_start(state.path, index, body_input)
+            if index:
+                await self._let_limit_strike()
             if index and not has_begun:
                 await self._between_iterations()
             ended, reason = await run_iteration(state, index, body_input, is_told=has_begun)
@@ -102,6 +104,15 @@ class LoopRun:
                 return reason
             self.feedbacks.append(ended.record.feedback)
             body_input = next_input(self.config, state.original, body_input, self.feedbacks)
+
+    async def _let_limit_strike(self) -> None:
+        """Let a time limit strike that is over by what the loop had taken before its run broke off.
+
+        It strikes only when the event loop has its turn, which a quick iteration may never give it.
+        """
+        ends = self.state.limit.when()
+        if ends is not None and ends <= asyncio.get_running_loop().time():
+            await asyncio.sleep(0)
 
     async def _between_iterations(self) -> None:
         """Wait as long as the settings say, and pause where a person steps from one iteration to the next."""
