@@ -95,6 +95,10 @@ class Document(QWidget):
         self._fitting = QTimer(self)
         self._fitting.setSingleShot(True)
         self._fitting.timeout.connect(self.first_look)
+        # Once all else has taken up the end of the run: the page of the output may have to be made first.
+        self._showing = QTimer(self)
+        self._showing.setSingleShot(True)
+        self._showing.timeout.connect(self._show_result)
 
     @property
     def panels(self) -> dict[str, QWidget]:
@@ -164,7 +168,7 @@ class Document(QWidget):
         if self.session.run is not None or picture is None:
             return
         if picture.status == "completed":
-            self._show_result()
+            self._showing.start()
         elif picture.status == "failed":
             node = node_of(picture.failed_path)
             way = [("Show it", lambda: self.show_node(node))] if self.session.node(node) is not None else []
@@ -182,12 +186,13 @@ class Document(QWidget):
     def _show_result(self) -> None:
         """Show the first output, unless the person looks at something, or writes in the workflow's own fields."""
         focus = QApplication.focusWidget()
-        if self.session.selection or (focus is not None and self.inspector.isAncestorOf(focus)):
+        is_writing = focus is not None and self.inspector.isAncestorOf(focus)
+        if self.session.run is not None or self.session.selection or is_writing:
             return
         outputs = [node.id for node in self.session.workflow.nodes if node.type == "output"]
         if outputs:
             self.session.select(outputs[:1])
-            self.inspector.show_result()
+            QTimer.singleShot(0, self.inspector, self.inspector.show_result)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and right step through the iterations while one is looked at; Esc goes back to the latest."""

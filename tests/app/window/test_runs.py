@@ -62,10 +62,14 @@ def test_one_click_runs_and_shows_the_result(window: MainWindow, self_refine: Do
     assert self_refine.session.run is not None
     assert not window.run_bar.run.isEnabled()
     assert window.run_bar.stop.isEnabled()
+    at_end: list[tuple[str, ...]] = []
+    self_refine.session.run_ended.connect(lambda: at_end.append(self_refine.session.selection))
     ended(self_refine, qtbot)
 
     assert self_refine.session.picture.outputs == {"text": "words"}
-    assert self_refine.session.selection == ("text",)
+    assert at_end == [()]  # what shows the result is made in an event of its own
+    qtbot.waitUntil(lambda: self_refine.session.selection == ("text",))
+    qtbot.waitUntil(lambda: self_refine.inspector.tabs.currentIndex() == 1)
     assert window.status.state.full_text.startswith("Done · ")
     assert window.run_bar.run.isEnabled()
     lines = [line.text for line in self_refine.log.model.lines]
