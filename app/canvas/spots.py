@@ -92,14 +92,15 @@ class SpotsItem(QGraphicsItem):
         if self._is_stale:
             self._gather()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-        painter.setPen(_stroke(theme.colour("accent"), 2 * RING))
+        ratio = painter.device().devicePixelRatioF()  # a pen that is as wide at every zoom counts the device's pixels
+        painter.setPen(_stroke(theme.colour("accent"), 2 * RING * ratio))
         painter.drawRects(self._chosen)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.colour("card"))
         painter.drawRects(self._cards)
         painter.translate(EDGE / scale / 2, 0)
         for (category, enabled), edges in self._edges.items():
-            painter.setPen(_stroke(theme.category(category, 255 if enabled else 110), EDGE))
+            painter.setPen(_stroke(theme.category(category, 255 if enabled else 110), EDGE * ratio))
             painter.drawLines(edges)
 
     def _gather(self) -> None:
