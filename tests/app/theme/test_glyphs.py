@@ -48,5 +48,5 @@ def test_an_icon_is_as_sharp_as_the_screen(style: Style) -> None:
 
 def test_where_the_files_are_gone_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glyphs, "_FILES", "no-such-font")
-    with pytest.raises(EngineError, match="QtAwesome's icons are missing. Install them"):
+    with pytest.raises(EngineError, match=r"QtAwesome's icons are missing\. Install them"):
         glyphs._file("*.ttf")
