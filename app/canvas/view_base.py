@@ -115,8 +115,9 @@ class ViewBase(NodeViewer):
 
         Where they are is not kept up then, which items that move would pay for at each frame.
         """
-        index = QGraphicsScene.ItemIndexMethod
-        self.scene().setItemIndexMethod(index.NoIndex if are_most_seen else index.BspTreeIndex)
+        index, scene = QGraphicsScene.ItemIndexMethod, self.scene()
+        scene.setItemIndexMethod(index.NoIndex if are_most_seen else index.BspTreeIndex)
+        scene.sceneRectChanged.emit(scene.sceneRect())  # a new index does not ask what it is to divide
 
     def look_at(self, centre: QPointF) -> None:
         """Bring a place of the scene to the middle."""
