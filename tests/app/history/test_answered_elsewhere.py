@@ -56,6 +56,7 @@ def elsewhere(store: Store, engine_thread: EngineThread, qtbot: QtBot) -> Iterat
     session = Session(engine_thread, asking())
     session.start_run({}, RunOptions(store=store))
     qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
+    qtbot.waitUntil(lambda: store.find(session.run_id).status is RunStatus.WAITING)  # it is written a moment later
     yield session
     if session.run is not None:
         session.run.cancel()
