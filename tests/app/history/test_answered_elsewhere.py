@@ -67,7 +67,10 @@ def elsewhere(store: Store, engine_thread: EngineThread, qtbot: QtBot) -> Iterat
 def opened(window: MainWindow, run_id: str, qtbot: QtBot) -> HistoryPage:
     window.history.open_run(run_id)
     qtbot.waitUntil(lambda: run_id in window.history.pages)
-    return window.history.pages[run_id]
+    page = window.history.pages[run_id]
+    # What the run did is put in a step later; only then does nothing on the page change by itself any more.
+    qtbot.waitUntil(lambda: page.session.picture is not None and page.bar.isVisible())
+    return page
 
 
 def dialog_of(window: MainWindow, qtbot: QtBot) -> AnswerDialog:
