@@ -285,7 +285,8 @@ def test_a_failed_run_goes_on_where_it_failed(window: MainWindow, store: Store, 
     page = window.history.pages[run_id]
     assert "Failed" in page.bar.text
     press(page.bar, "Resume")
-    qtbot.waitUntil(lambda: document.session.run is not None)
+    # Not that it is at work: it may be over before anybody looks.
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
     picture = document.session.picture
     assert picture is not None
