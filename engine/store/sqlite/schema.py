@@ -155,7 +155,6 @@ def _look_at(path: Path) -> bool:
         return True
     with path.open("r+b") as file:  # for writing, so that a file which cannot be written is told at once
         start = file.read(100)
-    size = path.stat().st_size
     if not start:
         return True
     if not start.startswith(b"SQLite format 3\0"[: len(start)]):
@@ -163,11 +162,18 @@ def _look_at(path: Path) -> bool:
     page_size = int.from_bytes(start[16:18], "big")
     # The number of pages holds only where the last to write the file also wrote that number.
     pages = int.from_bytes(start[28:32], "big") if start[24:28] == start[92:96] else 0
-    log = path.with_name(f"{path.name}-wal")
-    has_log = log.exists() and log.stat().st_size > 0
-    if not has_log and (len(start) < 100 or size < pages * (65_536 if page_size == 1 else page_size)):
-        raise is_damaged(path)
+    # The size is asked last: who was writing meanwhile has taken the log away only once the file was whole.
+    if not _has_log(path):
+        size = path.stat().st_size
+        if len(start) < 100 or size < pages * (65_536 if page_size == 1 else page_size):
+            raise is_damaged(path)
     return False
+
+
+def _has_log(path: Path) -> bool:
+    """Whether SQLite will make the file whole from one beside it: `-wal`, or `-journal` where it was being made."""
+    logs = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-journal"))
+    return any(log.exists() and log.stat().st_size > 0 for log in logs)
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path, steps: Sequence[Step], *, is_new: bool) -> None:

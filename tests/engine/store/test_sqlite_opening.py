@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -58,6 +61,31 @@ def test_an_empty_file_becomes_a_history(tmp_path: Path):
     path.touch()
     with closing(open_store(path)) as store:
         assert store.runs() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit on files is POSIX's")
+@pytest.mark.parametrize("pages", [1, 2, 14, 20])
+def test_a_history_whose_making_was_killed_is_made_anew(tmp_path: Path, pages: int):
+    path = tmp_path / "h.sqlite3"
+    killed = subprocess.run([sys.executable, "-c", _KILLED_WHILE_MAKING, path, str(pages * 4096)], check=False)
+    assert killed.returncode == -signal.SIGXFSZ
+    assert path.with_name(f"{path.name}-journal").exists(), "the tables were not all written"
+
+    with closing(open_store(path)) as store:
+        assert store.runs() == []
+        keep(store, head("a"), whole("a"))
+        assert [run.run_id for run in store.runs()] == ["a"]
+
+
+_KILLED_WHILE_MAKING = """
+import resource, signal, sys
+from pathlib import Path
+from engine.store.sqlite.schema import prepare
+
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # the system kills who writes a file beyond the limit
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+prepare(Path(sys.argv[1]))
+"""
 
 
 def test_an_older_file_is_brought_up_to_date_with_all_that_is_in_it(tmp_path: Path):
