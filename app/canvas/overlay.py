@@ -22,6 +22,8 @@ PILL_HEIGHT: Final = 20.0
 MOST_GROWTH: Final = 1.6
 """How much larger than at 100 % the marks are when zoomed out."""
 
+GROWS_FROM: Final = 6.0
+"""Where the marks grow from, below the card's upper edge: nearly all upwards, off the title, which grows as well."""
 MARK: Final = 12
 SPOT_BELOW: Final = 0.2
 """Zoomed out further than this, the marks are a stroke of colour."""
@@ -127,8 +129,8 @@ class StateItem(QGraphicsItem):
         self._has_line = bool(self.shown.line)
         marks = self._pill.united(self._badge)
         self._total = marks.width()
-        grown = QRectF(right - MOST_GROWTH * self._total, 0, MOST_GROWTH * self._total, 0)
-        grown.adjust(0, -MOST_GROWTH * PILL_HEIGHT / 2, 0, MOST_GROWTH * PILL_HEIGHT / 2)
+        top = GROWS_FROM - MOST_GROWTH * (GROWS_FROM + PILL_HEIGHT / 2)
+        grown = QRectF(right - MOST_GROWTH * self._total, top, MOST_GROWTH * self._total, MOST_GROWTH * PILL_HEIGHT)
         line = card.card if self._has_line or self.shown.bar is not None else QRectF()
         self._spot = (
             QRectF(right - SPOT_WIDTH, -PILL_HEIGHT / 2, SPOT_WIDTH, PILL_HEIGHT) if width or badge else QRectF()
@@ -170,9 +172,9 @@ class StateItem(QGraphicsItem):
         card = self._shape
         most = min(MOST_GROWTH, max((card.width - 16) / max(self._total, 1.0), 1.0))
         grown = growth(FONT_SIZE_SMALL, zoom, most)
-        painter.translate(card.width - 8, 0)
+        painter.translate(card.width - 8, GROWS_FROM)
         painter.scale(grown, grown)
-        painter.translate(8 - card.width, 0)
+        painter.translate(8 - card.width, -GROWS_FROM)
 
     def _paint_spot(self, painter: QPainter) -> None:
         """A stroke along the top in the colour of the state; still wide enough to be seen."""

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 from PySide6.QtCore import QPointF, QRectF
 
-from app.canvas.look import growth
-from app.canvas.overlay import MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
+from app.canvas.card import HEADER_FROM, words_of
+from app.canvas.look import fonts, growth
+from app.canvas.overlay import GROWS_FROM, MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
 from app.runs.executions import NodeState
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL
@@ -38,7 +39,8 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
     item.state.show_state(CardState(state))
     grown = growth(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
     width = item.state._pill.width() * grown
-    corner = item.pos() + QPointF(item.shape_.width - 8 - width + 8 * grown, -MARK / 2 * grown)
+    top = GROWS_FROM - (GROWS_FROM + MARK / 2) * grown
+    corner = item.pos() + QPointF(item.shape_.width - 8 - width + 8 * grown, top)
     image = hand.canvas.viewer.viewport().grab().toImage()
 
     def colours(rect: QRectF) -> Counter[str]:
@@ -51,3 +53,14 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
     mark = colours(QRectF(corner.x(), corner.y(), MARK * grown, MARK * grown))
     strong = sum(count for colour, count in mark.items() if contrast(colour, ground) >= LEAST_CONTRAST)
     assert strong / mark.total() >= LEAST_INK
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+@pytest.mark.parametrize("zoom", [HEADER_FROM, 0.65, 0.69, 0.75, 1.0])
+def test_the_marks_stay_off_the_title_below(hand: Hand, scale: float, zoom: float) -> None:
+    style().choose("light", scale)
+    item = hand.item("loop")
+    words = words_of(item.facts.title, item.shape_, zoom)
+    letters = words.growth * (words.room.center().y() - fonts().title_metrics.capHeight() / 2)
+    lower_edge = GROWS_FROM + (PILL_HEIGHT / 2 - GROWS_FROM) * growth(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
+    assert lower_edge + 3 <= letters
