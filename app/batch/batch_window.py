@@ -283,6 +283,7 @@ class BatchWindow(QDialog):
         self._let_go()
 
     def _let_go(self) -> None:
+        self.model.end()
         if self.batch is not None:
             self.batch.deleteLater()
             self.batch = None

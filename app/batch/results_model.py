@@ -62,6 +62,13 @@ class ResultsModel(QAbstractTableModel):
             self._result_texts.pop(result.row - 1, None)
             self._tell(result.row)
 
+    def end(self) -> None:
+        """The batch is over: a row that was stopped before its run had begun tells no end of its own."""
+        for place, state in enumerate(self._states):
+            if state == "running":
+                self._states[place] = "waiting"
+                self._tell(place + 1)
+
     def result_at(self, index: _Index) -> RowResult | None:
         """What the row came to; None before its end."""
         return self._results[index.row()] if index.isValid() else None
