@@ -66,7 +66,7 @@ def test_a_click_on_a_dot_shows_its_iteration(hand: Hand, qtbot: QtBot, tmp_path
 
 
 def test_a_running_node_shows_the_tail_of_its_stream_and_moves(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
-    rules = [{"node": "draft", "reply": {"text": "word " * 400, "stream": 5, "chunk_delay_s": 0.01}}]
+    rules = [{"node": "draft", "reply": {"text": "word " * 40_000, "stream": 5, "chunk_delay_s": 0.01}}]
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
     qtbot.waitUntil(lambda: state(hand, "draft").line.count("word") > 2)
     assert state(hand, "draft").state is NodeState.RUNNING

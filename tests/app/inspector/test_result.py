@@ -174,7 +174,7 @@ def test_while_a_run_goes_on_the_words_come_as_they_stream(
     open_inspector: OpenInspector, write_script: WriteScript
 ) -> None:
     bench = at_result(open_inspector, "draft")
-    reply = {"text": "slowly it comes", "stream": 3, "chunk_delay_s": 0.05}
+    reply = {"text": "slowly it comes " * 10_000, "stream": 3, "chunk_delay_s": 0.05}
     bench.session.start_run(
         {"task": "a note"}, RunOptions(model=f"scripted:{write_script(draft=reply, critique='fine')}")
     )

@@ -4,6 +4,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,17 @@ def start(window: MainWindow, document: Document, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: document.session.picture.node("draft").state is NodeState.RUNNING)
 
 
+@contextmanager
+def held(window: MainWindow) -> Iterator[None]:
+    """No run comes any further meanwhile, however long a press of a key takes here."""
+    may_go_on = threading.Event()
+    window.engine.call(lambda: may_go_on.wait(10))
+    try:
+        yield
+    finally:
+        may_go_on.set()
+
+
 def test_a_tab_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: Document) -> None:
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
     assert question(window).text() == "“Self-Refine” is still running."
@@ -54,16 +66,16 @@ def test_a_tab_with_a_run_stops_and_closes(window: MainWindow, running: Document
 
 
 def test_a_run_goes_on_in_the_background_and_its_end_is_told(
-    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, self_refine: Document, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window, "isActiveWindow", lambda: False)
-    script({"text": "words", "delay_s": 0.2})
-    start(window, self_refine, qtbot)
 
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    answer(window, "Let it finish")
-    assert window.documents.all == []
-    assert window.closing.background == [self_refine]
+    with held(window):
+        QTest.keyClick(window, Qt.Key.Key_F5)
+        QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+        answer(window, "Let it finish")
+        assert window.documents.all == []
+        assert window.closing.background == [self_refine]
 
     qtbot.waitUntil(lambda: window.closing.background == [], timeout=5000)
     assert window.notifier.told.startswith("“Self-Refine” is done after")
@@ -99,12 +111,10 @@ def test_the_window_with_a_run_stops_it_and_ends(window: MainWindow, running: Do
 
 
 def test_the_window_is_gone_while_a_run_goes_on_and_then_the_program_ends(
-    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+    window: MainWindow, self_refine: Document, qtbot: QtBot
 ) -> None:
-    script({"text": "words", "delay_s": 0.2})
-    start(window, self_refine, qtbot)
-
-    with qtbot.waitSignal(window.finished, timeout=5000):
+    with qtbot.waitSignal(window.finished, timeout=5000), held(window):
+        QTest.keyClick(window, Qt.Key.Key_F5)
         window.close()
         answer(window, "Let it finish")
         assert not window.isVisible()

@@ -172,7 +172,7 @@ def test_by_keyboard_and_from_the_menu_it_is_opened_as_well(window: MainWindow, 
 
 
 def test_while_the_run_goes_on_its_nodes_are_followed(window: MainWindow, script: Script, qtbot: QtBot) -> None:
-    script("more", {"reply": {"text": "word " * 200, "stream": 5, "chunk_delay_s": 0.01}})
+    script("more", {"reply": {"text": "word " * 40_000, "stream": 5, "chunk_delay_s": 0.01}})
     document = window.documents.open_copy(outer())
     window.runs.run(document)
     qtbot.waitUntil(lambda: document.session.picture is not None and bool(document.session.picture.loops))
