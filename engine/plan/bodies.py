@@ -42,22 +42,32 @@ class Body:
 
 
 def find_body(
-    loop: str, exit_id: str, workflow: Workflow, graph: Graph, found: list[Link], exit_of: dict[str, str]
+    loop: str, exit_id: str, workflow: Workflow, graph: Graph, leaving: list[Link], exit_of: dict[str, str]
 ) -> Body:
-    """Find a loop's body in the graph of all nodes, in which every loop is joined to its exit."""
+    """Find a loop's body.
+
+    Args:
+        loop: The loop.
+        exit_id: Its exit.
+        workflow: The document.
+        graph: All its nodes, every loop joined to its exit.
+        leaving: The edges that start at the loop.
+        exit_of: The exit of each loop.
+    """
     kind = PAIR_BY_START[workflow.nodes_by_id[loop].type]
-    seeds = [link.target for link in found if link.source == loop and link.source_port in kind.body_ports]
+    seeds = [link.target for link in leaving if link.source_port in kind.body_ports]
     forward = reachable(graph, seeds, stop_at=exit_id)
     core = (forward & leading_to(graph, exit_id, stop_at=loop)) - {loop, exit_id}
-    results = [link.target for link in found if link.source == loop and link.source_port not in kind.body_ports]
-    after = reachable(graph, [exit_id, *(node for node in results if node not in core)])
-    loop_of = {there: its_loop for its_loop, there in exit_of.items()}
+    hanging = forward - core - {loop, exit_id}
     side: set[str] = set()
-    candidates = forward - core - after - {loop, exit_id}
-    for node in reversed(ordered(graph.subgraph(candidates))):
-        leaves = workflow.nodes_by_id[node].type == "output" or loop_of.get(node, node) not in forward
-        if not leaves and all(successor in side for successor in graph.successors(node)):
-            side.add(node)
+    if hanging:  # seldom, and what comes after a loop may be most of the document
+        results = [link.target for link in leaving if link.source_port not in kind.body_ports]
+        after = reachable(graph, [exit_id, *(node for node in results if node not in core)])
+        loop_of = {there: its_loop for its_loop, there in exit_of.items()}
+        for node in reversed(ordered(graph.subgraph(hanging - after))):
+            leaves = workflow.nodes_by_id[node].type == "output" or loop_of.get(node, node) not in forward
+            if not leaves and all(successor in side for successor in graph.successors(node)):
+                side.add(node)
     return Body(kind, loop, exit_id, frozenset(core | side), frozenset(side))
 
 

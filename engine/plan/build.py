@@ -129,8 +129,7 @@ class _Level:
 
     def _synthetic_graph(self) -> Graph:
         """The level as a graph: nested bodies are folded into their loops, this loop's ends are the synthetic ones."""
-        own = (node for node in self.structure.order if self.structure.parent.get(node) == self.loop)
-        graph = make_graph(own, ())
+        graph = make_graph(self.structure.members.get(self.loop, ()), ())
         if self.body is not None:
             graph.add_nodes_from((LOOP_INPUT, LOOP_OUTPUT))
         for link in self._links():

@@ -100,7 +100,7 @@ def _loop_fault(members: tuple[str, ...], loop: str | None, structure: Structure
 
 
 def _node_fault(members: tuple[str, ...], loop: str, structure: Structure) -> str:
-    there = [node for node in structure.order if structure.parent.get(node) == loop]
+    there = structure.members.get(loop, [])
     if members and members[0] in there:
         return ""
     if loop not in structure.bodies:

@@ -59,6 +59,14 @@ class Structure:
         return _grouped(self.links, lambda link: link.target)
 
     @cached_property
+    def members(self) -> dict[str | None, list[str]]:
+        """The nodes of each body in their order, without those of nested bodies; under None those outside of all."""
+        found: dict[str | None, list[str]] = {}
+        for node in self.order:
+            found.setdefault(self.parent.get(node), []).append(node)
+        return found
+
+    @cached_property
     def loop_of(self) -> dict[str, str]:
         """The loop of each exit, the iterator of each aggregator."""
         return {body.exit: body.loop for body in self.bodies.values()}
@@ -117,8 +125,9 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     cycle = _cycle(graph)
     if cycle is not None:
         return Structure(workflow, resolution, found, problems=[*problems, cycle])
+    leaving = _grouped(found, lambda link: link.source)
     bodies = {
-        loop: find_body(loop, exit_id, workflow, graph, found, pairing.exit_of)
+        loop: find_body(loop, exit_id, workflow, graph, leaving.get(loop, []), pairing.exit_of)
         for loop, exit_id in pairing.exit_of.items()
     }
     problems.extend(body_problems(bodies, found))
@@ -161,9 +170,9 @@ def _routers_to_exit(structure: Structure, body: Body) -> list[str]:
     """Routers of the body itself whose branch `done` leads to the exit's input."""
     into_exit = {link.source for link in structure.links_to.get(body.exit, ()) if link.target_port == "input"}
     routers: list[str] = []
-    for node in structure.order:
+    for node in structure.members.get(body.loop, ()):
         router = structure.workflow.node(node)
-        if structure.parent.get(node) != body.loop or router.type != "router" or not router.enabled:
+        if router.type != "router" or not router.enabled:
             continue
         done = [link for link in structure.links_from.get(node, ()) if link.source_port == DONE]
         direct = any(link.target == body.exit and link.target_port == "input" for link in done)
@@ -215,7 +224,7 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
 def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     """Find the ends of branches that lead nowhere; two on the same branch are a problem, since both would be live."""
     is_wired = any(link.target_port == "feedback" for link in structure.links_to.get(body.exit, ()))
-    own = [node for node in structure.order if structure.parent.get(node) == body.loop]
+    own = structure.members.get(body.loop, [])
     ends = [node for node in own if node in body.side_branches and node not in structure.links_from]
     ends_of: dict[tuple[str, str], list[str]] = {}
     for node in own:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -223,3 +224,48 @@ def test_two_ends_between_which_a_further_router_chooses_are_no_problem() -> Non
         if problem.code == "two-feedback-ends" and problem.node == "again"
     ]
     assert "nowhere: y, z;" in problem.message
+
+
+def loops_in_a_row(number: int) -> Workflow:
+    """So many loops of a router each, one after the other."""
+    nodes: dict[str, Any] = {"text": "input"}
+    edges, last = list[str](), "text.value"
+    for place in range(number):
+        loop, check, leave = f"loop_{place}", f"check_{place}", f"leave_{place}"
+        nodes |= {loop: "loop", check: ROUTER, leave: ("exit", {"loop": loop})}
+        edges += [f"{last} -> {loop}.input", f"{loop}.body -> {check}.input", f"{check}.done -> {leave}.input"]
+        last = f"{leave}.output"
+    return document({**nodes, "out": "output"}, *edges, f"{last} -> out.value")
+
+
+def steps_to_analyse(workflow: Workflow) -> int:
+    """How many functions of Python are called, or generators gone on with."""
+    steps = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal steps
+        steps += event == "call"
+
+    sys.setprofile(count)
+    try:
+        analyse(workflow)
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+def test_to_find_a_body_only_what_lies_near_it_is_gone_through() -> None:
+    few, many = loops_in_a_row(20), loops_in_a_row(40)
+    assert [len(body.nodes) for body in analyse(many).bodies.values()] == [1] * 40
+
+    assert steps_to_analyse(many) < 2.2 * steps_to_analyse(few)
+
+
+def test_each_level_has_its_own_nodes_in_their_order() -> None:
+    structure = analyse(document(two_loops(), *NESTED))
+
+    assert structure.members == {
+        None: ["text", "one", "leave_one", "out"],
+        "one": ["a", "two", "leave_two"],
+        "two": ["b"],
+    }
