@@ -23,6 +23,7 @@ from engine.document.problems import DocumentError
 
 SUFFIX: Final = ".autosave"
 UNSAVED_PREFIX: Final = "unsaved-"
+_LOCK: Final = ".lock"
 
 
 def usual_folder() -> Path:
@@ -62,12 +63,23 @@ class Place:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._lock = QLockFile(f"{file}.lock")
+        self._lock = QLockFile(f"{file}{_LOCK}")
         self._lock.setStaleLockTime(0)
 
     def claim(self) -> bool:
         """Lock it for this program; false where another program that lives has it, or the folder takes no file."""
-        return self._lock.isLocked() or self._lock.tryLock(0)
+        if self._lock.isLocked() or self._lock.tryLock(0):
+            return True
+        # Who was killed while writing the lock leaves a part of it, which Qt never takes for a dead program's. It
+        # removes none that a program of this machine still holds.
+        return self._is_partial() and self._lock.removeStaleLockFile() and self._lock.tryLock(0)
+
+    def _is_partial(self) -> bool:
+        """Whether the lock is there, but not to its last line."""
+        try:
+            return not Path(self._lock.fileName()).read_bytes().endswith(b"\n")
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Give the lock back and leave the file."""
@@ -113,6 +125,10 @@ def has_remains(path: Path, folder: Path) -> bool:
 
 def recovered_unsaved(folder: Path) -> list[Recovered]:
     """What a crash left of documents that never were saved, the oldest first."""
+    for lock in folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}{_LOCK}"):
+        file = lock.with_name(lock.name.removesuffix(_LOCK))
+        if not file.exists():
+            discard(file)  # a program that was killed before it kept anything, or while it removed what it had kept
     found = [remains for file in sorted(folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}")) if (remains := _read(file))]
     return sorted(found, key=lambda remains: remains.when)
 

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.window.autosave import Autosave
 from app.window.document import Document
 from app.window.main_window import MainWindow
-from app.window.recovery import Place, Recovered, places_of, recovered_of
+from app.window.recovery import Place, Recovered, places_of, recovered_of, recovered_unsaved
 from engine.document import files
 from engine.document.files import load, save
 from engine.document.model import Workflow
@@ -227,6 +227,51 @@ def test_the_work_of_a_living_window_is_no_remains(tmp_path: Path, folder: Path)
     assert recovered_of(path, folder, small()) is None
     place.release()
     assert recovered_of(path, folder, small()) is not None
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 0.9])
+def test_a_kill_while_the_lock_is_written_hides_nothing_and_blocks_no_place(
+    tmp_path: Path, folder: Path, share: float
+) -> None:
+    path = saved(tmp_path)
+    place = Place(places_of(path, folder)[0])
+    lock = place.file.with_name(f"{place.file.name}.lock")
+    assert place.claim()
+    whole = lock.read_bytes()
+    place.release()
+    save(described("other"), place.file)
+    lock.write_bytes(whole[: int(len(whole) * share)])
+
+    remains = recovered_of(path, folder, small())
+
+    assert remains is not None
+    assert remains.workflow.description == "other"
+    assert place.claim(), "the next work is kept there"
+    place.clear()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_that_is_not_written_yet_is_left_to_the_living_program(tmp_path: Path, folder: Path) -> None:
+    path = saved(tmp_path)
+    place = Place(places_of(path, folder)[0])
+    assert place.claim()
+    save(described("other"), place.file)
+    place.file.with_name(f"{place.file.name}.lock").write_bytes(b"")
+
+    assert recovered_of(path, folder, small()) is None
+    assert not Place(place.file).claim()
+    place.clear()
+
+
+def test_locks_of_killed_programs_that_kept_nothing_are_cleared_away(tmp_path: Path) -> None:
+    (tmp_path / "unsaved-0123456789ab.autosave.lock").write_bytes(b"")
+    living = Place(tmp_path / "unsaved-ba9876543210.autosave")
+    assert living.claim()
+
+    assert recovered_unsaved(tmp_path) == []
+
+    assert [file.name for file in tmp_path.iterdir()] == ["unsaved-ba9876543210.autosave.lock"]
+    living.clear()
 
 
 def test_remains_that_say_what_is_saved_are_none(tmp_path: Path, folder: Path) -> None:
