@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QW
 
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
+from app.window.choosers import is_asking
 from app.window.log_lines import iterators_of, place, titles_of
 from app.window.log_questions import QuestionCard
 from app.worker import Worker
@@ -95,6 +96,8 @@ class Answering(QObject):
         def found(question: tuple[NodeWaiting, str] | None) -> None:
             if question is None:
                 resume()
+                return
+            if is_asking():
                 return
             dialog = AnswerDialog(*question, self._window)
             dialog.card.answered.connect(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QWidget
 
 from engine.document.model import FILE_SUFFIX
 
@@ -116,6 +116,11 @@ def before_replacing(parent: QWidget, chosen: Path, path: Path, write: Callable[
         [("Replace", _Role.DestructiveRole, write), ("Cancel", _Role.RejectRole, lambda: None)],
     )
     put_cancel_first(box)
+
+
+def is_asking() -> bool:
+    """Whether a dialog is open over its window: what was pressed twice before it came is not asked about twice."""
+    return QApplication.activeModalWidget() is not None
 
 
 def put_cancel_first(box: QMessageBox) -> None:

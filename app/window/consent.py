@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.session import Session
-from app.window.choosers import ask, put_cancel_first
+from app.window.choosers import ask, is_asking, put_cancel_first
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.plan.structure import Structure, analyse
@@ -84,6 +84,8 @@ class Consent(QObject):
     def _answered(self, name: str, reach: Reach, go_on: Callable[[], object], is_known: bool) -> None:
         if is_known:
             go_on()
+            return
+        if is_asking():
             return
         box = ask(
             self._window,

@@ -20,6 +20,7 @@ from app.history.runs_words import name_of
 from app.history.store_run import StoredRun
 from app.history.store_session import StoredSession
 from app.settings.models_list import model_names
+from app.window.choosers import is_asking
 from app.window.consent import Consent
 from app.window.document import Document
 from app.window.history_page import HistoryPage, open_document
@@ -74,6 +75,8 @@ class GoingOn(QObject):
             return standing, needs_of(standing.ran)
 
         def asked(found: tuple[Standing, Needs]) -> None:
+            if is_asking():
+                return
             standing, needs = found
 
             def go_on(document: Workflow | None) -> None:
