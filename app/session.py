@@ -73,7 +73,7 @@ class Session(QObject):
         analysed: `structure` and `problems` fit the document as it is now.
         selection_changed: Other nodes are selected.
         refused: Something could not be done; the text says what and why.
-        run_started: A run began, and `picture` and `run` are new.
+        run_started: Another run is shown, and `picture` is new: one that begins (`run`), or one that was before.
         run_updated: Events came; the set of ids of the nodes that they touched.
         run_ended: The run is over.
         view_changed: Other iterations are looked at.
@@ -93,6 +93,8 @@ class Session(QObject):
         chosen: By loop id, the iteration that is looked at; a loop that is not in it shows the latest.
         read_results: Reads results where `picture` has only their beginnings; None where it has them. It is called in a
             thread, and may raise `EngineError`.
+        last_inputs: What was given to the last run, also to one that could not begin; `last_inputs_of`: to which
+            document.
     """
 
     is_past = False
@@ -142,6 +144,7 @@ class Session(QObject):
         self.chosen: dict[str, int] = {}
         self.read_results: ReadResults | None = None
         self.last_inputs: dict[str, Value] = {}
+        self.last_inputs_of: Workflow | None = None
         self._analyst = Worker(self)
         self._saving = Saving(self)
         self._saving.written.connect(self._take_up_saved)
@@ -266,23 +269,17 @@ class Session(QObject):
         """Run the document as it is now, or get ready to, step by step. One run a document at a time."""
         if self.run is not None:
             return
-        self.last_inputs = dict(inputs)
-        self.run_workflow = self.workflow
+        workflow = self.workflow
+        self.last_inputs, self.last_inputs_of = dict(inputs), workflow
+        self.follow_run(LiveRun(self._engine, lambda: start(workflow, inputs, options), self, paused=paused))
+
+    def follow_run(self, run: LiveRun) -> None:
+        """Show a run of the document that begins; where it cannot begin, what was shown before is shown again."""
         is_behind = self.structure.workflow is not self.workflow
         structure = analyse(self.workflow, self.registry) if is_behind else self.structure
-        workflow = self.workflow
-        run = LiveRun(self._engine, lambda: start(workflow, inputs, options), self, paused=paused)
-        self.follow_run(run, RunPicture(structure.parent))
-
-    def follow_run(self, run: LiveRun, picture: RunPicture) -> None:
-        """Show a run that begins, from its first event on.
-
-        Args:
-            run: The run.
-            picture: What it tells, nothing as yet.
-        """
-        self.picture, self.run, self.run_id = picture, run, ""
-        self.chosen = {}
+        self._shown_before = self.picture, self.run_workflow, self.run_id, self.chosen, self.read_results
+        self.picture, self.run_workflow, self.run_id = RunPicture(structure.parent), self.workflow, ""
+        self.chosen, self.read_results, self.run = {}, None, run
         self.run.events.connect(self._take_up_events)
         self.run.refused.connect(self._run_refused)
         self.run.ended.connect(self._run_ended)
@@ -347,6 +344,8 @@ class Session(QObject):
         self.picture = None
         self.refused.emit(str(error))
         self.run_ended.emit()
+        self.picture, self.run_workflow, self.run_id, self.chosen, self.read_results = self._shown_before
+        self.run_started.emit()
 
     def _run_ended(self) -> None:
         self._forget_run()

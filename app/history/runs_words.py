@@ -29,9 +29,8 @@ STATUS_ICONS: Final = {
 }
 """Icon and colour of each state, by the names of QtAwesome and of `Theme`."""
 
-_MAY_GO_ON: Final = frozenset(
-    {RunStatus.INTERRUPTED, RunStatus.WAITING, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.PAUSED}
-)
+# One that is paused is held by the program that has paused it, and goes on there.
+_MAY_GO_ON: Final = frozenset({RunStatus.INTERRUPTED, RunStatus.WAITING, RunStatus.FAILED, RunStatus.CANCELLED})
 _REASONS: Final = {
     "max_iterations": "count reached",
     "evaluator_done": "evaluator chose done",

@@ -108,6 +108,15 @@ class StoredRun:
                 loop.out_of_turn[index] = level.iteration
 
 
+def waits_elsewhere(store: Store, summary: RunSummary) -> bool:
+    """Whether a run waits for a person with a process that is there.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    return summary.status is RunStatus.WAITING and store.is_held(summary.run_id)
+
+
 def read_outline(store: Store, run_id: str, registry: Registry | None = None) -> StoredRun:
     """Read what a run was and how it went, without its nodes.
 
@@ -118,8 +127,7 @@ def read_outline(store: Store, run_id: str, registry: Registry | None = None) ->
     summary = store.find(run_id)
     workflow = loads(store.document(run_id), source="The document of that run")
     structure = analyse(workflow, registry)
-    is_held = summary.status is RunStatus.WAITING and store.is_held(run_id)
-    run = StoredRun(summary, structure, RunPicture(structure.parent), is_held=is_held)
+    run = StoredRun(summary, structure, RunPicture(structure.parent), is_held=waits_elsewhere(store, summary))
     for event in store.events(run_id, kinds=OUTLINE, preview=PREVIEW):
         run.picture.apply(event)
         if isinstance(event, LoopIterationStarted) and event.index == 0:

@@ -18,7 +18,6 @@ from app.history.store_run import PREVIEW, Level, StoredRun, read_level
 from app.history.stored_results import read_results
 from app.live_run import LiveRun
 from app.runs.executions import node_of
-from app.runs.picture import RunPicture
 from app.session import Session
 from app.worker import Worker
 from engine.document.model import Workflow
@@ -76,9 +75,10 @@ class StoredSession(Session):
         return not self._asked
 
     def show_run(self, run: StoredRun) -> None:
-        """Show a run, as far as it was read; what is looked at is read from now on."""
+        """Show a run, as far as it was read; what is looked at is read from now on, and stays so where it is shown."""
         self._stored, self._asked = run, set()
-        self.picture, self.run_id, self.chosen = run.picture, run.summary.run_id, {}
+        self.chosen = self.chosen if self.run_id == run.summary.run_id else {}
+        self.picture, self.run_id = run.picture, run.summary.run_id
         store, run_id = self._access.store, run.summary.run_id
         if store is not None:
             self.read_results = partial(read_results, store, run_id, run.numbers)
@@ -110,8 +110,10 @@ class StoredSession(Session):
             begin: Starts it, in the engine's thread.
         """
         if self.run is None:
-            self._stored = self.read_results = None
-            self.follow_run(LiveRun(self._engine, begin, self), RunPicture(self.structure.parent))
+            stored, self._stored = self._stored, None
+            run = LiveRun(self._engine, begin, self)
+            self.follow_run(run)
+            run.refused.connect(lambda _error: self._read_again(stored))
 
     def read(self, levels: Iterable[str]) -> None:
         """Read those of these levels of the run (`""`, `loop[2]`) that have not been read; a run at work tells them."""
@@ -127,6 +129,11 @@ class StoredSession(Session):
                     self._refuse,
                     worker=self._worker,
                 )
+
+    def _read_again(self, stored: StoredRun | None) -> None:
+        """The run has not gone on: what is looked at is read as before."""
+        self._stored, self._asked = stored, set()
+        self._read_shown()
 
     def _read_shown(self) -> None:
         if self._stored is not None:

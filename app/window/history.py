@@ -24,7 +24,7 @@ from app.window.answering import Answering
 from app.window.document import Document
 from app.window.going_on import GoingOn
 from app.window.history_page import HistoryPage
-from app.window.log_lines import written
+from app.window.log_lines import LogLine, written
 from engine.errors import EngineError
 from engine.plan.structure import analyse
 from engine.runner.events import AnyEvent, RunNotKept
@@ -184,9 +184,12 @@ class History(QObject):
             if page.session.run_id:
                 self.pages[page.session.run_id] = page
 
+        if page.session.run is not None:
+            return
         page.session.go_on(begin)
         page.session.run_updated.connect(lambda _touched: note_id())
-        page.show_live()
+        # Another program may be at work on it by now.
+        page.session.run.refused.connect(lambda _error: page.elsewhere.look())
 
     def show(self, run: StoredRun) -> HistoryPage:
         """Show a run that was read in a tab of its own."""
@@ -197,14 +200,25 @@ class History(QObject):
         self.pages[run.summary.run_id] = page
         page.show_summary(run.summary, is_held=run.is_held)
         page.compare_with_today(self._window.documents.all)
+        page.elsewhere.changed.connect(lambda now: self._show_again(page, now))
         # The tab is made by now; filling it is a step of its own, so that the window answers in between.
         QTimer.singleShot(0, page, lambda: self._fill(page, run))
         return page
 
+    def _show_again(self, page: HistoryPage, run: StoredRun) -> None:
+        """Show a run that has come further in another program."""
+        if page.session.run is None:
+            page.show_summary(run.summary, is_held=run.is_held)
+            self._fill(page, run)
+
     def _fill(self, page: HistoryPage, run: StoredRun) -> None:
+        def told(lines: list[LogLine]) -> None:
+            if page.session.run is None:
+                page.document.log.show_past(lines)
+
         if page.session.run is None:  # it has not gone on meanwhile, which tells everything anew
             page.session.show_run(run)
-            page.session.read_log(partial(written, run.workflow), page.document.log.show_lines)
+            page.session.read_log(partial(written, run.workflow), told)
 
     def make_page(self, session: StoredSession) -> HistoryPage:
         """Open a tab for a run."""

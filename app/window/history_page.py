@@ -7,6 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.history.elsewhere import Elsewhere
 from app.history.resume_question import document_today
 from app.history.runs_differences import differences
 from app.history.runs_words import STATUS_WORDS, capital, fork_words, may_resume, place_words, short_id
@@ -19,7 +20,7 @@ from engine.document.model import Workflow
 from engine.store.base import RunSummary
 
 COPY, RESUME, ANSWER, COMPARE = "Open as new document", "Resume", "Answer…", "Compare with its parent"
-ELSEWHERE = " in another window or program"
+THERE = " in another window or program"
 HOW = "answer it there, or here: it goes on there"
 
 
@@ -50,12 +51,14 @@ class HistoryPage(QObject):
         self._worker = Worker(self)
         self._parent = ("", "")
         self._is_held = False
+        self.elsewhere = Elsewhere(access, document)
         self.bar = PastBar(document)
         self.bar.add_button(COMPARE, lambda: self.compare_wanted.emit(*self._parent))
         self.bar.add_button(RESUME, lambda: self.resume_wanted.emit(self.summary))
         self.bar.add_button(ANSWER, lambda: self.resume_wanted.emit(self.summary))
         self.bar.add_button(COPY, self.copy_wanted.emit)
         document.put_on_top(self.bar)
+        session.run_started.connect(self._note_run)
         self._offer()
 
     def show_summary(self, summary: RunSummary, *, is_held: bool = False) -> None:
@@ -69,9 +72,10 @@ class HistoryPage(QObject):
         self._parent = (summary.parent, summary.forked_at)
         self._is_held = is_held
         # When it was stands in the tab.
-        status = STATUS_WORDS[summary.status] + (ELSEWHERE if is_held else "")
+        status = STATUS_WORDS[summary.status] + (THERE if is_held else "")
         more = " · ".join(part for part in (fork_words(summary), HOW if is_held else "") if part)
         self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capital(more))
+        self.elsewhere.follow(summary, is_held=is_held)
         self._offer()
 
     def show_fork(self, parent: str, at: str) -> None:
@@ -85,10 +89,6 @@ class HistoryPage(QObject):
         self.bar.say(", ".join(part for part in (f"Fork of {short_id(parent)}", place_words(at)) if part))
         self._offer()
 
-    def show_live(self) -> None:
-        """The run goes on."""
-        self._offer()
-
     def compare_with_today(self, documents: Sequence[Document]) -> None:
         """Say how the document of the same file has changed since: the one that is open, or else the file."""
         if self.summary is None:
@@ -100,6 +100,14 @@ class HistoryPage(QObject):
             return differences(ran, today) if today is not None else []
 
         self._worker.ask(work, self.bar.show_differences)
+
+    def _note_run(self) -> None:
+        """The run goes on here, or is only looked at."""
+        if self.session.run is not None:
+            self.elsewhere.leave()
+        elif self.summary is not None:
+            self.elsewhere.follow(self.summary, is_held=self._is_held)
+        self._offer()
 
     def _offer(self) -> None:
         is_live = self.session.run is not None

@@ -166,6 +166,11 @@ class LogPanel(QWidget):
                 self.filter.addItem(titles.get(node, node), node)
         self.view.arrange()
 
+    def show_past(self, lines: list[LogLine]) -> None:
+        """Show the lines of a run of the history, in place of those that it had before."""
+        self.model.clear()
+        self.show_lines(lines)
+
     def copy(self) -> None:
         """Put the selected lines, or all that are shown, on the clipboard."""
         rows = sorted(index.row() for index in self.view.selectedIndexes()) or range(self.shown.rowCount())

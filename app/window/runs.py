@@ -202,8 +202,8 @@ def _runs_code(document: Document) -> bool:
 
 def _given_last(session: Session) -> dict[str, Value]:
     """The values of the last run, without those that were only what the document had for them then."""
-    ran = session.run_workflow
-    had = {item.name: item.default for item in declared_inputs(ran)} if ran is not None else {}
+    given_to = session.last_inputs_of
+    had = {item.name: item.default for item in declared_inputs(given_to)} if given_to is not None else {}
     return {name: value for name, value in session.last_inputs.items() if value != had.get(name)}
 
 

@@ -49,8 +49,9 @@ class Taskbar(QObject):
         session.run_ended.connect(lambda: self._end(session))
 
     def _begin(self, session: Session) -> None:
-        self._running.append(session)
-        self._refresh()
+        if session.run is not None:  # not where a run of the history is shown
+            self._running.append(session)
+            self._refresh()
 
     def _end(self, session: Session) -> None:
         self._running = [other for other in self._running if other is not session]

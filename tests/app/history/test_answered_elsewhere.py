@@ -51,17 +51,33 @@ def test_the_card_goes_and_the_run_goes_on_with_the_answer(
 
 
 @pytest.fixture
-def elsewhere(store: Store, engine_thread: EngineThread, qtbot: QtBot) -> Iterator[Session]:
-    """A run that waits for a person in another program on the same history."""
+def begun_elsewhere(store: Store, engine_thread: EngineThread, qtbot: QtBot) -> Iterator[Session]:
+    """A run that is paused in another program on the same history, and will wait for a person there."""
     session = Session(engine_thread, asking())
-    session.start_run({}, RunOptions(store=store))
-    qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
-    qtbot.waitUntil(lambda: store.find(session.run_id).status is RunStatus.WAITING)  # it is written a moment later
+    session.start_run({}, RunOptions(store=store), paused=True)
+    # It is written a moment later.
+    qtbot.waitUntil(lambda: [run.status for run in store.runs()] == [RunStatus.PAUSED])
+    qtbot.waitUntil(lambda: session.run_id != "")
     yield session
     if session.run is not None:
         session.run.cancel()
         qtbot.waitUntil(lambda: session.run is None)
     session.deleteLater()
+
+
+@pytest.fixture
+def elsewhere(begun_elsewhere: Session, store: Store, qtbot: QtBot) -> Session:
+    """That run when it waits for the person."""
+    go_on(begun_elsewhere, store, qtbot)
+    return begun_elsewhere
+
+
+def go_on(session: Session, store: Store, qtbot: QtBot) -> None:
+    """Let the run over there come to its question."""
+    assert session.run is not None
+    session.run.resume()
+    qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
+    qtbot.waitUntil(lambda: store.find(session.run_id).status is RunStatus.WAITING)
 
 
 def opened(window: MainWindow, run_id: str, qtbot: QtBot) -> HistoryPage:
@@ -71,6 +87,11 @@ def opened(window: MainWindow, run_id: str, qtbot: QtBot) -> HistoryPage:
     # What the run did is put in a step later; only then does nothing on the page change by itself any more.
     qtbot.waitUntil(lambda: page.session.picture is not None and page.bar.isVisible())
     return page
+
+
+def titles(page: HistoryPage) -> list[str]:
+    """What can be done with the run."""
+    return [button.text() for button in page.bar.findChildren(QPushButton) if not button.isHidden()]
 
 
 def dialog_of(window: MainWindow, qtbot: QtBot) -> AnswerDialog:
@@ -87,8 +108,7 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
     assert page.session.picture is not None
     assert page.session.picture.error == "It waits for your answer. Answer it where it is at work, or here."
     qtbot.waitUntil(lambda: window.status.state.full_text == "Not at its end")
-    titles = [button.text() for button in page.bar.findChildren(QPushButton) if not button.isHidden()]
-    assert titles == ["Answer…", "Open as new document"]
+    assert titles(page) == ["Answer…", "Open as new document"]
 
     press(page.bar, "Answer…")
     dialog = dialog_of(window, qtbot)
@@ -118,3 +138,52 @@ def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with
     ended(page.document, qtbot)
     assert page.session.picture is not None
     assert page.session.picture.node("check").outputs.keys() == {"rejected", "comment"}
+
+
+def test_a_second_press_of_answer_asks_nothing_more(window: MainWindow, elsewhere: Session, qtbot: QtBot) -> None:
+    page = opened(window, elsewhere.run_id, qtbot)
+    press(page.bar, "Answer…")
+    press(page.bar, "Answer…")
+    dialog = dialog_of(window, qtbot)
+    qtbot.waitUntil(lambda: not window.history._answering._worker.is_busy)
+    assert window.findChildren(AnswerDialog) == [dialog]
+    press(dialog, "Cancel")
+
+
+def test_a_page_follows_a_run_that_is_at_work_in_another_program(
+    window: MainWindow, store: Store, begun_elsewhere: Session, qtbot: QtBot
+) -> None:
+    there = begun_elsewhere
+    page = opened(window, there.run_id, qtbot)
+    page.elsewhere._timer.setInterval(20)
+    shown = f"Run {there.run_id[:6]}, as it ran · "
+    assert page.bar.text == f"{shown}Paused"
+    assert titles(page) == ["Open as new document"]
+
+    go_on(there, store, qtbot)
+    qtbot.waitUntil(lambda: page.bar.text == f"{shown}Waiting for you in another window or program")
+    assert titles(page) == ["Answer…", "Open as new document"]
+    assert page.session.picture is not None
+    assert page.session.picture.error == "It waits for your answer. Answer it where it is at work, or here."
+    qtbot.waitUntil(lambda: page.document.log.model.rowCount() > 0)
+
+    assert there.run is not None
+    there.run.answer("check", "approve", "the note", "")
+    qtbot.waitUntil(lambda: page.bar.text == f"{shown}Done")
+    assert titles(page) == ["Open as new document"]
+    assert page.session.picture.outputs == {"out": "the note"}
+    assert not page.elsewhere._timer.isActive()
+    qtbot.waitUntil(lambda: any(line.text.startswith("Done in ") for line in page.document.log.model.lines))
+    written = [line.written for line in page.document.log.model.lines]
+    assert len(written) == len(set(written)), "nothing is told twice"
+
+
+def test_a_run_that_waited_in_a_program_that_is_gone_is_resumed_instead_of_answered(
+    window: MainWindow, elsewhere: Session, qtbot: QtBot
+) -> None:
+    page = opened(window, elsewhere.run_id, qtbot)
+    page.elsewhere._timer.setInterval(20)
+    assert elsewhere.run is not None
+    elsewhere.run.put_aside()
+    qtbot.waitUntil(lambda: titles(page) == ["Resume", "Open as new document"])
+    assert page.bar.text.endswith("Waiting for you")

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
+from app.session import Session
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.document.files import save
@@ -126,3 +127,47 @@ def test_where_nothing_has_changed_nothing_is_asked(
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
     assert not window.findChildren(QMessageBox)
+
+
+def iterations(session: Session) -> list[str]:
+    """The results of the loop of the run that is shown."""
+    assert session.picture is not None
+    return [str(iteration.result) for iteration in session.picture.loops["loop"].iterations]
+
+
+def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_is_said(
+    window: MainWindow, store: Store, failed: str, qtbot: QtBot
+) -> None:
+    journal = store.reopen(failed)
+    document = ask_to_resume(window, failed, qtbot)
+    refusal = window.status.refusal
+    qtbot.waitUntil(lambda: "under way in another window or program" in refusal.full_text, timeout=10_000)
+    ended(document, qtbot)
+    session = document.session
+    assert iterations(session) == ["The sea is wide, draft 1."]
+    assert (session.run_id, session.run_workflow) == (failed, refine())
+    assert session.read_results is not None
+    session.look_at("loop", 0)
+    qtbot.waitUntil(lambda: session.picture.node("draft", session.chosen).calls != (), timeout=10_000)
+
+    journal.close()
+    qtbot.waitUntil(lambda: not store.is_held(failed))
+    press(window.history.pages[failed].bar, "Resume")
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
+    ended(document, qtbot)
+    assert len(iterations(session)) == 3
+
+
+def test_a_second_press_of_resume_asks_nothing_more(
+    window: MainWindow, store: Store, failed: str, file: Path, qtbot: QtBot
+) -> None:
+    change(file)
+    document = ask_to_resume(window, failed, qtbot)
+    press(window.history.pages[failed].bar, "Resume")
+    asked(window, qtbot)
+    qtbot.waitUntil(lambda: not window.history.access.is_busy)
+    answer(window, "As it ran")  # the only question that is open
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
+    ended(document, qtbot)
+    assert len(iterations(document.session)) == 3
+    assert not any(box.isVisible() for box in window.findChildren(QMessageBox))

@@ -410,6 +410,36 @@ def test_a_run_that_cannot_start_says_why(
     assert "gone.json" in window.status.refusal.full_text
 
 
+def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
+    window: MainWindow,
+    self_refine: Document,
+    preferences: Preferences,
+    tmp_path: Path,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = self_refine.session
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    ended(self_refine, qtbot)
+    session.look_at("loop", 1)
+    run_id, ran, told = session.run_id, session.run_workflow, window.notifier.told
+    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+    preferences.set(default_model=f"scripted:{tmp_path / 'gone.json'}")
+    session.do(SetConfig("draft", ("prompt",), "Something else."))
+
+    window.runs.run(self_refine)
+    ended(self_refine, qtbot)
+
+    assert "gone.json" in window.status.refusal.full_text
+    assert session.picture.outputs == {"text": "words"}
+    assert (session.run_id, session.run_workflow, session.chosen) == (run_id, ran, {"loop": 1})
+    assert self_refine.canvas.view.nodes["draft"].state.shown.state is NodeState.DONE
+    assert window.status.state.full_text.startswith("Done · ")
+    assert window.run_bar.run.isEnabled()
+    assert "has changed since this run" in self_refine.bars.text("changed")
+    assert window.notifier.told == told, "no run has ended"
+
+
 def test_the_budget_is_a_meter_and_the_models_are_named(
     window: MainWindow, preferences: Preferences, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:

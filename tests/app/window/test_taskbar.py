@@ -71,6 +71,16 @@ def test_of_several_runs_the_mean_is_shown_until_the_last_has_ended(
     assert told[-1] is None
 
 
+def test_a_run_that_is_only_looked_at_makes_no_progress(make_session: MakeSession) -> None:
+    told: list[float | None] = []
+    session = make_session(load(SELF_REFINE))
+    Taskbar(show=told.append).follow(session)
+
+    session.run_started.emit()  # as where a run of the history is shown
+
+    assert told == []
+
+
 def test_where_no_dock_can_hear_nothing_is_told() -> None:
     assert means_of("linux", {}) is None
     assert means_of("linux", {"XDG_RUNTIME_DIR": "/nowhere"}) is None
