@@ -99,10 +99,7 @@ def is_held(connection: sqlite3.Connection, run_id: str) -> bool:
     Raises:
         StoreError: There is none of that id.
     """
-    row = connection.execute("SELECT owner FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
-    if row is None:
-        raise no_such_run(run_id)
-    return row[0] in live_owners(connection)
+    return _of_run(connection, "owner", run_id)[0] in live_owners(connection)
 
 
 def ids_that_begin_with(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
@@ -121,10 +118,7 @@ def number_of(connection: sqlite3.Connection, run_id: str) -> int:
     Raises:
         StoreError: There is none of that id.
     """
-    row = connection.execute("SELECT id FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
-    if row is None:
-        raise no_such_run(run_id)
-    return int(row[0])
+    return _of_run(connection, "id", run_id)[0]
 
 
 def head_of(connection: sqlite3.Connection, run_id: str) -> tuple[str, str]:
@@ -133,7 +127,18 @@ def head_of(connection: sqlite3.Connection, run_id: str) -> tuple[str, str]:
     Raises:
         StoreError: There is no run of that id.
     """
-    row = connection.execute("SELECT document, options FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
+    document, options = _of_run(connection, "document, options", run_id)
+    return document, options
+
+
+def _of_run(connection: sqlite3.Connection, columns: str, run_id: str) -> tuple[Any, ...]:
+    """Some columns of one run.
+
+    Raises:
+        StoreError: There is none of that id.
+    """
+    query = f"SELECT {columns} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
+    row = connection.execute(query, (plain(run_id),)).fetchone()
     if row is None:
         raise no_such_run(run_id)
     return row
