@@ -8,19 +8,21 @@ which others, `uses` which run names which blobs.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from engine.store.base import StoreError
-from engine.store.sqlite.faults import as_store_error, is_damaged, is_newer, is_no_history
+from engine.store.sqlite.faults import as_store_error, is_busy, is_damaged, is_newer, is_no_history
 from engine.store.sqlite.held import is_held
 
 APPLICATION_ID: Final = 0x4C4F4F50
 SEQ_BITS: Final = 40
 BUSY_S: Final = 10.0
 """Seconds that another process may hold the file before it is told."""
+_AGAIN_S: Final = 0.01
 
 _TABLES: Final = """
 CREATE TABLE owners (
@@ -139,6 +141,7 @@ def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS
         # Not `connect`: nothing is changed before the file is known to be ours.
         with closing(sqlite3.connect(path, timeout=busy_s, isolation_level=None)) as connection:
             _bring_up_to_date(connection, path, steps, is_new=is_new)
+            _keep_log(connection, busy_s)
     except (sqlite3.Error, OSError) as error:
         raise as_store_error(error, path) from error
 
@@ -153,8 +156,7 @@ def _look_at(path: Path) -> bool:
         if not path.parent.is_dir():
             raise StoreError(f'The folder "{path.parent}" does not exist.', "Make it, or name another place.")
         return True
-    with path.open("r+b") as file:  # for writing, so that a file which cannot be written is told at once
-        start = file.read(100)
+    start = _start_of(path)
     if not start:
         return True
     if not start.startswith(b"SQLite format 3\0"[: len(start)]):
@@ -166,8 +168,17 @@ def _look_at(path: Path) -> bool:
     if not _has_log(path):
         size = path.stat().st_size
         if len(start) < 100 or size < pages * (65_536 if page_size == 1 else page_size):
+            # Space may have been given back since the start was read; then that is another one now.
+            if _start_of(path) != start:
+                return _look_at(path)
             raise is_damaged(path)
     return False
+
+
+def _start_of(path: Path) -> bytes:
+    """SQLite's header."""
+    with path.open("r+b") as file:  # for writing, so that a file which cannot be written is told at once
+        return file.read(100)
 
 
 def _has_log(path: Path) -> bool:
@@ -179,7 +190,12 @@ def _has_log(path: Path) -> bool:
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path, steps: Sequence[Step], *, is_new: bool) -> None:
     if is_new:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    version = _version(connection, path)
+    # In one transaction: another process may be making the tables at this moment.
+    connection.execute("BEGIN")
+    try:
+        version = _version(connection, path)
+    finally:
+        connection.rollback()
     if version > len(steps):
         raise is_newer(path)
     if version < len(steps):
@@ -195,12 +211,28 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, steps: Sequenc
         except BaseException:
             connection.rollback()
             raise
-    # After the tables: so the file itself, and not only the log beside it, says from the start what it is.
-    connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _keep_log(connection: sqlite3.Connection, busy_s: float) -> None:
+    """Have what is written kept in a log beside the file until it is in the file.
+
+    Only once there are tables: so the file itself, and not only the log, says from the start what it is.
+    """
+    last = time.monotonic() + busy_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            # Where another process is about the same, SQLite does not wait by itself.
+            if not is_busy(error) or time.monotonic() >= last:
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            return
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The file's version; 0 for one without tables.
+    """The file's version; 0 for one without tables. Inside a transaction.
 
     Raises:
         StoreError: It is some other program's.

@@ -1,0 +1,90 @@
+"""Opening a file that another process is just making, opening or making smaller."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from engine.store.base import StoreError
+from engine.store.opening import open_store
+from engine.store.sqlite import schema
+from engine.store.sqlite.deletion import give_space_back
+from engine.store.sqlite.held import hold, release
+from engine.store.sqlite.schema import connect, prepare
+from tests.engine.store.kept import head, keep, node, whole
+
+
+def test_the_tables_may_be_made_while_a_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "h.sqlite3"
+    path.touch()
+    _between_statements(monkeypatch, "sqlite_master", lambda: prepare(path, busy_s=0))
+
+    prepare(path)
+
+    with closing(open_store(path)) as store:
+        assert store.runs() == []
+
+
+def test_of_two_that_open_a_file_for_the_first_time_one_waits_for_the_other(tmp_path: Path):
+    path = tmp_path / "h.sqlite3"
+    prepare(path)
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        held = hold(path)  # as it is by another process: its locks stay, whatever is read here
+        other.execute("BEGIN IMMEDIATE")
+        done = threading.Timer(0.1, other.rollback)
+        done.start()
+
+        prepare(path)
+
+        done.join()
+        release(held)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_file_that_has_become_smaller_while_it_was_looked_at_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "h.sqlite3"
+    with closing(open_store(path)) as store:
+        keep(store, head("a"), [*whole("a"), node("a", 9, "x", random.Random(1).randbytes(50_000).hex())])
+    has_log, others = schema._has_log, []
+
+    def look_for_log(file: Path) -> bool:
+        if not others:
+            others.append(connect(path))
+            others[0].executescript("DELETE FROM uses; DELETE FROM blobs")
+            give_space_back(others[0])
+        return has_log(file)
+
+    monkeypatch.setattr(schema, "_has_log", look_for_log)
+
+    with closing(open_store(path)) as store:
+        assert [run.run_id for run in store.runs()] == ["a"]
+    others[0].close()
+
+
+def _between_statements(monkeypatch: pytest.MonkeyPatch, word: str, act: Callable[[], object]) -> None:
+    """Do something just before the first statement that has a word in it; what it cannot do meanwhile it leaves."""
+    acts = [act]
+    plain = sqlite3.connect
+
+    def connect(*arguments: object, **options: object) -> sqlite3.Connection:
+        connection = plain(*arguments, **options)  # type: ignore[call-overload]
+
+        def note(statement: str) -> None:
+            if word in statement and acts:
+                with suppress(StoreError):
+                    acts.pop()()
+
+        connection.set_trace_callback(note)
+        return connection
+
+    monkeypatch.setattr(schema.sqlite3, "connect", connect)
