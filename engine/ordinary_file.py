@@ -1,13 +1,24 @@
-"""Reading a file that a person names: an ordinary one, not larger than what reads it can bear.
+"""Ordinary files: reading one that a person names, and putting a whole new one in the place of one.
 
-What the file is for, and what to say when it cannot be read, is not known here.
+What the file is for, and what to say when it cannot be read or written, is not known here.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import secrets
 import stat
+import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+_UNFINISHED: Final = re.compile(r"\.loopwright-[0-9a-f]{16}\.tmp")
+_GIVEN_UP_S: Final = 3600.0
+"""Seconds without a change after which nobody is still at work on an unfinished file."""
 
 
 def read_ordinary_file(path: Path, most: int) -> bytes:
@@ -30,3 +41,76 @@ def read_ordinary_file(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise ValueError(f"it has more than {most // 1_000_000:,} MB")
     return content
+
+
+def replace_file(target: Path, content: bytes | Iterable[bytes], *, wait_for_disk: bool = True) -> None:
+    """Put a whole new file in a file's place, with its permissions, or leave it as it was.
+
+    The new file is made beside it. A symbolic link stays; the file that it leads to is replaced.
+
+    Args:
+        target: The file.
+        content: What it is to hold, whole or in pieces.
+        wait_for_disk: Whether it is safe from a power cut when this ends.
+
+    Raises:
+        OSError, ValueError: It cannot be written.
+    """
+    target = Path(os.path.realpath(target))
+    mode = _mode_of_old(target)
+    unfinished = target.parent / unfinished_name()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(unfinished, flags, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines([content] if isinstance(content, bytes) else content)
+            file.flush()
+            if wait_for_disk:
+                os.fsync(file.fileno())
+        if mode is not None:
+            unfinished.chmod(mode)
+        unfinished.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+    if wait_for_disk:
+        _settle(target.parent)
+    clear_unfinished(target.parent)
+
+
+def unfinished_name() -> str:
+    """A new name for a file that is to take another's place once it is whole."""
+    return f".loopwright-{secrets.token_hex(8)}.tmp"
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Remove what programs that were killed have left of such files; what cannot be removed stays."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _UNFINISHED.fullmatch(entry.name):
+                with suppress(OSError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > _GIVEN_UP_S:
+                        Path(entry).unlink()
+
+
+def _mode_of_old(target: Path) -> int | None:
+    try:
+        status = target.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("something that is no ordinary file has this name")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "it is write-protected")
+    return stat.S_IMODE(status.st_mode)
+
+
+def _settle(folder: Path) -> None:
+    # The new name is safe from a power cut once its folder is on the disk; not every system can be asked for that.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

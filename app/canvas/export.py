@@ -16,6 +16,7 @@ from app.canvas.look import look
 from app.canvas.pipe_item import Pipe
 from app.canvas.spots import SpotsItem
 from engine.errors import EngineError
+from engine.ordinary_file import replace_file
 
 MARGIN: Final = 24.0
 LARGEST_SIDE: Final = 16_000
@@ -123,7 +124,8 @@ def _select(items: Iterable[QGraphicsItem], *, are_selected: bool) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     try:
-        path.write_bytes(data)
-    except OSError as error:
-        message = f'The picture could not be written to "{path}": {error.strerror or error}.'
+        replace_file(path, data, wait_for_disk=False)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        message = f'The picture could not be written to "{path}": {reason}.'
         raise ExportError(message, "Choose another folder, or free some space.") from error

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from engine.ordinary_file import replace_file
 from engine.store.base import Store, StoreError
 from engine.store.export_csv import run_to_csv
 from engine.store.export_markdown import run_to_markdown
@@ -33,18 +33,11 @@ def write_run(store: Store, run_id: str, form: str, path: Path) -> None:
     Raises:
         StoreError: The run cannot be read, or the file cannot be written.
     """
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        try:
-            with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-                file.writelines(_pieces(store, run_id, form))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"{path.name} cannot be written: {error.strerror or error}.", "Choose another folder or name."
-        ) from error
+        replace_file(path, (piece.encode("utf-8", "backslashreplace") for piece in _pieces(store, run_id, form)))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"{path.name} cannot be written: {reason}.", "Choose another folder or name.") from error
 
 
 def take_in_run(store: Store, path: Path) -> str:

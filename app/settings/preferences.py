@@ -6,7 +6,6 @@ It knows what can be decided from `app.settings.choices`, and nothing of what co
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.settings.choices import RECENT, Choices
 from engine.errors import EngineError
+from engine.ordinary_file import replace_file
 
 VERSION: Final = 1
 FILE_NAME: Final = "preferences.json"
@@ -134,8 +134,8 @@ class Preferences(QObject):
         text = json.dumps({"version": VERSION} | self.choices.model_dump(mode="json"), indent=2) + "\n"
         try:
             _write(self.path, text)
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
             self._refuse(f"The settings cannot be saved in {self.path} ({reason}); they count until the program ends.")
         else:
             self._refusal = ""
@@ -203,9 +203,4 @@ def _write(path: Path, text: str) -> None:
     # Not forced onto the disk, which may take longer than the window may stand still. Should the power fail in that
     # second, the worst is a damaged file, and that is an ordinary case for `load`.
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        temporary.write_text(text, encoding="ascii")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, text.encode(), wait_for_disk=False)

@@ -16,9 +16,9 @@ from typing import IO, Any, Final, cast
 
 from engine.batch.result import RowResult
 from engine.batch.table import Table, TableError, is_json_lines, parse_table
-from engine.document.files import replace_file
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.ordinary_file import replace_file
 from engine.store.export_csv import FORMULA_STARTS
 from engine.values import Value, to_text
 
@@ -97,7 +97,7 @@ class ResultsFile:
     def _rewrite(self, lines: Iterable[str]) -> None:
         text = ("" if self._is_json else _csv_text(self._columns)) + "".join(lines)
         try:
-            replace_file(Path(os.path.realpath(self._path)), text.encode("utf-8", "backslashreplace"))
+            replace_file(self._path, text.encode("utf-8", "backslashreplace"))
         except (OSError, ValueError) as error:
             raise self._unwritable(error) from error
 

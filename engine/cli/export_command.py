@@ -56,13 +56,11 @@ def export_command(
 
 
 def _write(out: Path, text: str) -> None:
-    import os
-
-    from engine.document.files import replace_file
     from engine.document.wording import shown
+    from engine.ordinary_file import replace_file
 
     try:
-        replace_file(Path(os.path.realpath(out)), text.encode())
+        replace_file(out, text.encode())
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
         raise EngineError(f'"{shown(out)}" cannot be written: {reason}.', "Name another file with --out.") from error

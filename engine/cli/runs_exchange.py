@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -86,11 +85,11 @@ def _write(file: Path, pieces: Iterable[str]) -> None:
     Raises:
         EngineError: It cannot be written; what was there before is unchanged.
     """
-    from engine.document.files import replace_file
     from engine.document.wording import shown
+    from engine.ordinary_file import replace_file
 
     try:
-        replace_file(Path(os.path.realpath(file)), (piece.encode("utf-8", "backslashreplace") for piece in pieces))
+        replace_file(file, (piece.encode("utf-8", "backslashreplace") for piece in pieces))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise EngineError(

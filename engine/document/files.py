@@ -9,10 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from engine.document.migrate import migrate
@@ -22,6 +19,7 @@ from engine.document.places import broken, rule_problems
 from engine.document.problems import DocumentError
 from engine.document.structure import to_workflow
 from engine.document.wording import shown
+from engine.ordinary_file import replace_file
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -96,7 +94,7 @@ def save(workflow: Workflow, path: str | os.PathLike[str]) -> None:
     content = dumps(workflow).encode()
     name = shown(os.fspath(path))
     try:
-        replace_file(Path(os.path.realpath(path)), content)
+        replace_file(Path(path), content)
     except (OSError, ValueError) as error:
         message = f"{name}: The file cannot be saved: {_reason(error)}."
         raise DocumentError(
@@ -116,57 +114,6 @@ def _read(path: Path, name: str) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
         return file.read(MAX_BYTES + 1)
-
-
-def replace_file(target: Path, content: bytes | Iterable[bytes]) -> None:
-    """Put a whole new file in a file's place, or leave it as it was.
-
-    Args:
-        target: The file.
-        content: What it is to hold, whole or in pieces.
-
-    Raises:
-        OSError, ValueError: It cannot be written.
-    """
-    mode = _mode_of_old(target)
-    temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(temporary, flags, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines([content] if isinstance(content, bytes) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            temporary.chmod(mode)
-        temporary.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    _settle(target.parent)
-
-
-def _mode_of_old(target: Path) -> int | None:
-    try:
-        status = target.lstat()
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError("something that is no ordinary file has this name")
-    if not os.access(target, os.W_OK):
-        raise PermissionError("it is write-protected")
-    return stat.S_IMODE(status.st_mode)
-
-
-def _settle(folder: Path) -> None:
-    # The new name is safe from a power cut once its folder is on the disk; not every system can be asked for that.
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _reason(error: OSError | ValueError) -> str:

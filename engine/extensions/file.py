@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import secrets
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.ordinary_file import replace_file
 from engine.tools.mcp.settings import NAME_PATTERN, McpServer
 
 _MAX_BYTES: Final = 1_000_000
@@ -86,14 +85,9 @@ def write_extensions(path: Path, extensions: Extensions) -> None:
         ExtensionsError: It cannot be written.
     """
     content = extensions.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps({"version": 1} | content, indent=2) + "\n", encoding="ascii")
-        temporary.replace(path)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+        replace_file(path, (json.dumps({"version": 1} | content, indent=2) + "\n").encode())
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ExtensionsError(f"{path} cannot be written: {reason}.", "Look at the folder.") from error
-    finally:
-        with contextlib.suppress(OSError):  # where it could not even be made, the error above says so
-            temporary.unlink()

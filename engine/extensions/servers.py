@@ -58,8 +58,8 @@ async def refresh_server(name: str, server: McpServer, path: Path) -> Listing:
     listing = await ask_server(name, server)
     try:
         await asyncio.to_thread(_keep, path, name, listing)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ExtensionsError(f"{path} cannot be written: {reason}.", "Look at the folder.") from error
     offer_server(name, server, listing)
     return listing

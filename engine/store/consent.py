@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from engine.document.files import replace_file
 from engine.document.model import Workflow
+from engine.ordinary_file import replace_file
 from engine.runner.reach import fingerprint
 
 VARIABLE: Final = "LOOPWRIGHT_APPROVED"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import stat
 import threading
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from engine.ordinary_file import clear_unfinished, unfinished_name
 from engine.tools.base import Tool, ToolContext, ToolError
 from engine.tools.parameters import Parameters, Text
 from engine.tools.sandbox import (
@@ -120,7 +120,7 @@ def _append(parent: Parent, name: str, content: bytes, path: str) -> None:
 def _replace(parent: Parent, name: str, content: bytes) -> None:
     """Write beside the file and put it in the file's place in one step."""
     there = look_at(parent, name)
-    temporary = f".{secrets.token_hex(8)}.tmp"
+    temporary = unfinished_name()
     descriptor = open_ordinary(parent, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         try:
@@ -135,6 +135,7 @@ def _replace(parent: Parent, name: str, content: bytes) -> None:
             os.unlink(parent.at(temporary), dir_fd=parent.descriptor)
         raise
     _sync_folder(parent)
+    clear_unfinished(parent.path)
 
 
 def _claim_free_name(parent: Parent, name: str, path: str) -> str:

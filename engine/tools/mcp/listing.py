@@ -7,13 +7,13 @@ document was opened.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.ordinary_file import replace_file
 from engine.tools.base import AnyTool, Tool, ToolContext
 from engine.tools.mcp.connection import McpConnection
 from engine.tools.mcp.parameters import ServedParameters, UnusableSchemaError, parameters_of
@@ -100,15 +100,10 @@ def write_listings(path: Path, listings: Mapping[str, Listing]) -> None:
     """Keep what servers offer: all of it, or the old file stays.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError, ValueError: The file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        temporary.write_text(json.dumps(_File(servers=dict(listings)).model_dump(), indent=1) + "\n", encoding="ascii")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, (json.dumps(_File(servers=dict(listings)).model_dump(), indent=1) + "\n").encode())
 
 
 def served_tools(name: str, server: McpServer, listing: Listing) -> Iterable[AnyTool]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -212,6 +213,23 @@ def test_an_empty_document_can_be_exported(make_canvas: MakeCanvas, tmp_path: Pa
 def test_a_file_that_cannot_be_written_is_said_in_words(hand: Hand, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="could not be written"):
         hand.canvas.export_png(tmp_path / "no" / "such.png")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit on files is POSIX's")
+def test_a_picture_that_cannot_be_written_whole_leaves_the_old_one(hand: Hand, tmp_path: Path) -> None:
+    import resource
+
+    file = tmp_path / "picture.png"
+    file.write_bytes(b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(ExportError, match="could not be written"):
+            hand.canvas.export_png(file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_every_control_has_a_name_and_can_be_reached(hand: Hand) -> None:

@@ -270,6 +270,16 @@ async def test_whatever_the_path_nothing_outside_changes_and_only_tool_errors_co
 # Writing
 
 
+async def test_what_a_killed_program_left_unfinished_goes_with_a_later_write(folder: Path) -> None:
+    left = folder / ".loopwright-0123456789abcdef.tmp"
+    left.write_text("half")
+    os.utime(left, (1.0, 1.0))
+
+    await write(folder, "draft.md", "text")
+
+    assert names_in(folder) == ["draft.md"]
+
+
 async def test_by_default_every_write_takes_a_free_name(folder: Path) -> None:
     written = [await write(folder, "notes/draft.md", text) for text in ("one", "two", "three")]
 
