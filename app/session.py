@@ -1,12 +1,12 @@
-"""An open document with its undo stack, its problems and its run: the one place where the parts of the window meet.
+"""An open document with its undo stack, its problems and its file: the one place where the parts of the window meet.
 
-Everything that changes the document goes through `do`; canvas, inspector and panels follow the signals. Which
-iterations a person looks at, and what is selected, is kept here too, so that all parts show the same.
+Everything that changes the document goes through `do`; canvas, inspector and panels follow the signals. What is
+selected is kept here too, so that all parts show the same; so is its run, which `app.shown_run` has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,9 +16,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.bridge import EngineThread
 from app.draft import Draft
 from app.file_state import FileState
-from app.live_run import LiveRun
-from app.runs.picture import RunPicture
 from app.saving import Saving, Wish
+from app.shown_run import ShownRun
 from app.worker import Worker
 from engine.document.history import History
 from engine.document.model import Node, Workflow
@@ -28,13 +27,8 @@ from engine.errors import EngineError
 from engine.nodes.registry import Registry, builtin_registry
 from engine.plan.check import check_structure
 from engine.plan.structure import Structure, analyse
-from engine.runner.events import AnyEvent
 from engine.runner.options import RunOptions
-from engine.runner.run import start
 from engine.values import Value
-
-ReadResults = Callable[[str, int, int], Sequence[Value]]
-"""Gives results of iterations in full: of the run of a loop at a path, from one index to another, both included."""
 
 Found = tuple[Structure, list[Problem]]
 """How a document hangs together, and what is wrong with it."""
@@ -73,10 +67,6 @@ class Session(QObject):
         analysed: `structure` and `problems` fit the document as it is now.
         selection_changed: Other nodes are selected.
         refused: Something could not be done; the text says what and why.
-        run_started: Another run is shown, and `picture` is new: one that begins (`run`), or one that was before.
-        run_updated: Events came; the set of ids of the nodes that they touched.
-        run_ended: The run is over.
-        view_changed: Other iterations are looked at.
 
     Attributes:
         registry: The node types.
@@ -86,15 +76,7 @@ class Session(QObject):
         problems: What is wrong with it, as of the same moment.
         draft: What is being typed into a field over the canvas.
         selection: Ids of the selected nodes, in the order in which they were.
-        run: The run under way; None before the first and after one has ended.
-        picture: What the last run has told; None before the first.
-        run_workflow: The document as that run runs it.
-        run_id: That run's id; empty before its first event.
-        chosen: By loop id, the iteration that is looked at; a loop that is not in it shows the latest.
-        read_results: Reads results where `picture` has only their beginnings; None where it has them. It is called in a
-            thread, and may raise `EngineError`.
-        last_inputs: What was given to the last run, also to one that could not begin; `last_inputs_of`: to which
-            document.
+        shown: Its run, and what is looked at of it.
     """
 
     is_past = False
@@ -108,10 +90,6 @@ class Session(QObject):
     analysed = Signal()
     selection_changed = Signal()
     refused = Signal(str)
-    run_started = Signal()
-    run_updated = Signal(set)
-    run_ended = Signal()
-    view_changed = Signal()
 
     def __init__(
         self,
@@ -125,7 +103,6 @@ class Session(QObject):
         on_disk: FileState | None = None,
     ) -> None:
         super().__init__(parent)
-        self._engine = engine
         self.registry = registry or builtin_registry()
         self.path = path
         self.is_trusted = path is None
@@ -137,14 +114,8 @@ class Session(QObject):
         self.problems: list[Problem] = found[1]
         self.draft = Draft(self)
         self.selection: tuple[str, ...] = ()
-        self.run: LiveRun | None = None
-        self.picture: RunPicture | None = None
-        self.run_workflow: Workflow | None = None
-        self.run_id = ""
-        self.chosen: dict[str, int] = {}
-        self.read_results: ReadResults | None = None
-        self.last_inputs: dict[str, Value] = {}
-        self.last_inputs_of: Workflow | None = None
+        self.shown = ShownRun(engine, self)
+        self.shown.refused.connect(self.refused)
         self._analyst = Worker(self)
         self._saving = Saving(self)
         self._saving.written.connect(self._take_up_saved)
@@ -190,6 +161,12 @@ class Session(QObject):
     def node(self, node_id: str) -> Node | None:
         """The node of that id; None where there is none."""
         return self.workflow.nodes_by_id.get(node_id)
+
+    @property
+    def structure_now(self) -> Structure:
+        """How the document hangs together as it is now, where `structure` may be a moment behind."""
+        is_behind = self.structure.workflow is not self.workflow
+        return analyse(self.workflow, self.registry) if is_behind else self.structure
 
     def problems_of(self, node_id: str) -> list[Problem]:
         """What is wrong with a node."""
@@ -267,38 +244,7 @@ class Session(QObject):
 
     def start_run(self, inputs: Mapping[str, Value], options: RunOptions, *, paused: bool = False) -> None:
         """Run the document as it is now, or get ready to, step by step. One run a document at a time."""
-        if self.run is not None:
-            return
-        workflow = self.workflow
-        self.last_inputs, self.last_inputs_of = dict(inputs), workflow
-        self.follow_run(LiveRun(self._engine, lambda: start(workflow, inputs, options), self, paused=paused))
-
-    def follow_run(self, run: LiveRun) -> None:
-        """Show a run of the document that begins; where it cannot begin, what was shown before is shown again."""
-        is_behind = self.structure.workflow is not self.workflow
-        structure = analyse(self.workflow, self.registry) if is_behind else self.structure
-        self._shown_before = self.picture, self.run_workflow, self.run_id, self.chosen, self.read_results
-        self.picture, self.run_workflow, self.run_id = RunPicture(structure.parent), self.workflow, ""
-        self.chosen, self.read_results, self.run = {}, None, run
-        self.run.events.connect(self._take_up_events)
-        self.run.refused.connect(self._run_refused)
-        self.run.ended.connect(self._run_ended)
-        self.run_started.emit()
-
-    def look_at(self, loop_id: str, index: int | None) -> None:
-        """Show an iteration of a loop everywhere; None shows the latest again."""
-        chosen = {loop: there for loop, there in self.chosen.items() if loop != loop_id}
-        if index is not None:
-            chosen[loop_id] = index
-        if chosen != self.chosen:
-            self.chosen = chosen
-            self.view_changed.emit()
-
-    def look_at_latest(self) -> None:
-        """Follow the run again, in all loops."""
-        if self.chosen:
-            self.chosen = {}
-            self.view_changed.emit()
+        self.shown.start(self.structure_now, inputs, options, paused=paused)
 
     def _move(self, step: Callable[[], object]) -> bool:
         before, was_modified = self.workflow, self.is_modified
@@ -332,29 +278,6 @@ class Session(QObject):
             return
         self.structure, self.problems = found
         self.analysed.emit()
-
-    def _take_up_events(self, events: list[AnyEvent]) -> None:
-        assert self.picture is not None
-        self.run_id = events[0].run_id
-        touched = {self.picture.apply(event) for event in events}
-        self.run_updated.emit(touched)
-
-    def _run_refused(self, error: EngineError) -> None:
-        self._forget_run()
-        self.picture = None
-        self.refused.emit(str(error))
-        self.run_ended.emit()
-        self.picture, self.run_workflow, self.run_id, self.chosen, self.read_results = self._shown_before
-        self.run_started.emit()
-
-    def _run_ended(self) -> None:
-        self._forget_run()
-        self.run_ended.emit()
-
-    def _forget_run(self) -> None:
-        assert self.run is not None
-        self.run.deleteLater()
-        self.run = None
 
 
 def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> list[str]:

@@ -143,14 +143,14 @@ def _draw(studio: Studio) -> None:
     window.drawer.unfold("iterations")
     studio.take("mid-run")
     window.runs.stop(document)
-    until(lambda: document.session.run is None)
+    until(lambda: document.session.shown.live is None)
     studio.play("quick", 0.0)
     window.runs.run(document)
-    until(lambda: document.session.run is None)
-    document.session.look_at("loop", 1)
+    until(lambda: document.session.shown.live is None)
+    document.session.shown.look_at("loop", 1)
     document.inspector.show_result()
     studio.take("iteration")
-    document.session.look_at_latest()
+    document.session.shown.look_at_latest()
     window.drawer.unfold("log")
     studio.take("log")
     _draw_parts(studio, document)
@@ -186,9 +186,9 @@ def _draw_iterations(studio: Studio) -> None:
     window = studio.window
     document = studio.open_workflow(summary_workflow())
     window.runs.run(document)
-    until(lambda: document.session.run is None)
+    until(lambda: document.session.shown.live is None)
     window.drawer.unfold("iterations")
-    document.session.look_at("loop", 2)
+    document.session.shown.look_at("loop", 2)
     studio.take("panel-iterations", document.iterations)
     window.drawer.fold()
 
@@ -196,7 +196,7 @@ def _draw_iterations(studio: Studio) -> None:
 def _draw_history(studio: Studio, document: Document) -> None:
     """The list of runs, a comparison, a fork before and after, and a run of the past."""
     window = studio.window
-    history, run_id = window.history, document.session.run_id
+    history, run_id = window.history, document.session.shown.run_id
     window.tabs.show_document(document)
     history.compare_from(document, "loop[1]")
     compare = history.compare
@@ -215,20 +215,20 @@ def _draw_history(studio: Studio, document: Document) -> None:
     until(lambda: window.current is not document)
     fork = window.current
     assert fork is not None
-    until(lambda: fork.session.picture is not None and fork.session.picture.is_over)
+    until(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.is_over)
     window.drawer.unfold("runs")
-    until(lambda: history.panel.model.index_of(fork.session.run_id).isValid())
+    until(lambda: history.panel.model.index_of(fork.session.shown.run_id).isValid())
     history.panel.view.select([run_id])
     studio.take("runs")
     window.drawer.fold()
     window.documents.drop(fork)
     window.documents.drop(document)
     history.open_run(run_id)
-    until(lambda: window.current is not None and window.current.session.run_id == run_id)
+    until(lambda: window.current is not None and window.current.session.shown.run_id == run_id)
     past = window.current
     assert past is not None
     window.drawer.unfold("iterations")
-    past.session.look_at("loop", 1)
+    past.session.shown.look_at("loop", 1)
     settle(SETTLE_MS)
     studio.take("past-run")
     window.drawer.fold()
@@ -239,12 +239,12 @@ def _draw_question(studio: Studio) -> None:
     window = studio.window
     document = studio.open_workflow(approval_workflow())
     window.runs.run(document)
-    until(lambda: document.session.picture is not None and bool(document.session.picture.questions))
+    until(lambda: document.session.shown.picture is not None and bool(document.session.shown.picture.questions))
     window.drawer.unfold("log")
     document.session.select(["check"])
     studio.take("question")
     window.runs.stop(document)
-    until(lambda: document.session.run is None)
+    until(lambda: document.session.shown.live is None)
     window.drawer.fold()
 
 
@@ -286,7 +286,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def _is_streaming(session: Session) -> bool:
-    picture = session.picture
+    picture = session.shown.picture
     if picture is None:
         return False
     draft = picture.nodes.get("loop[1].draft")

@@ -310,7 +310,7 @@ class Canvas(QWidget):
         While an iteration is looked at, they are left to the window, which steps through the iterations.
         """
         way = _ARROWS.get(Qt.Key(event.key()))
-        if way is None or self.session.chosen:
+        if way is None or self.session.shown.chosen:
             return False
         modifiers = event.modifiers()
         has_selection = bool(self.session.selection) or bool(self.editing.selected_remarks)

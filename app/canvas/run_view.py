@@ -48,11 +48,11 @@ class RunView(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(BEAT_MS)
         self._timer.timeout.connect(self._beat)
-        session.run_started.connect(self._started)
-        session.run_updated.connect(self._updated)
-        session.run_ended.connect(self.show_all)
-        session.view_changed.connect(self.show_all)
-        view.regions.chosen = session.look_at
+        session.shown.started.connect(self._started)
+        session.shown.updated.connect(self._updated)
+        session.shown.ended.connect(self.show_all)
+        session.shown.view_changed.connect(self.show_all)
+        view.regions.chosen = session.shown.look_at
         self.take_up_problems()
 
     @property
@@ -120,18 +120,18 @@ class RunView(QObject):
         self._moving = {item for item in self._moving if self._view.nodes.get(item.facts.id) is item}
         loops = [node_id for node_id in wanted if node_id in self._view.regions.items]
         self._show_loops(marks, loops)
-        if marks is not None and not self._session.chosen:
+        if marks is not None and not self._session.shown.chosen:
             self._send_off(marks, wanted, loops)
         if self._moving and not self._timer.isActive():
             self._timer.start()
 
     def _marks(self) -> RunMarks | None:
-        picture = self._session.picture
-        return None if picture is None else RunMarks(picture, self._session.structure, self._session.chosen)
+        picture = self._session.shown.picture
+        return None if picture is None else RunMarks(picture, self._session.structure, self._session.shown.chosen)
 
     def _ran(self, node_id: str) -> bool:
         """A node that was added since the run began has no part in it."""
-        ran = self._session.run_workflow
+        ran = self._session.shown.workflow
         return ran is not None and node_id in ran.nodes_by_id
 
     def _show_card(self, item: NodeItem, state: CardState) -> None:
@@ -159,7 +159,7 @@ class RunView(QObject):
 
     def _send_off(self, marks: RunMarks, node_ids: Iterable[str], loops: Iterable[str]) -> None:
         """Let a dot travel along each edge that has just carried a value."""
-        picture = self._session.picture
+        picture = self._session.shown.picture
         assert picture is not None
         for node_id in node_ids:
             state = marks.state(node_id)
@@ -176,7 +176,7 @@ class RunView(QObject):
             self._iterations[loop] = now
 
     def _send_along(self, node_id: str, *, only: str = "", skip: str = "") -> None:
-        if self._session.run is None:
+        if self._session.shown.live is None:
             return
         for port in self._view.nodes[node_id].outputs:
             if port.name != skip and (not only or port.name == only):

@@ -122,7 +122,7 @@ class IterationDetail(QWidget):
         Args:
             similarity: Of its result to the one before; None where it is not known.
         """
-        picture, workflow = self._session.picture, self._session.run_workflow
+        picture, workflow = self._session.shown.picture, self._session.shown.workflow
         assert picture is not None
         assert workflow is not None
         there = self._there

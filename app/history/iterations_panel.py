@@ -156,10 +156,10 @@ class IterationsPanel(QWidget):
         session = self._session
         for widget in (self.slider, self.chart, self.table):
             widget.chosen.connect(self._look_at)
-            widget.latest_wanted.connect(session.look_at_latest)
+            widget.latest_wanted.connect(session.shown.look_at_latest)
         for widget in (self.chart, self.table):
             widget.stepped.connect(self.step)
-        self.latest.clicked.connect(session.look_at_latest)
+        self.latest.clicked.connect(session.shown.look_at_latest)
         self.export.clicked.connect(self.export_wanted)
         self.detail.compare_wanted.connect(self.compare_wanted)
         self.detail.fork_wanted.connect(self.fork_wanted)
@@ -169,9 +169,9 @@ class IterationsPanel(QWidget):
         self.legend.changed.connect(self._choose_kinds)
         self.split.splitterMoved.connect(lambda *_: self._note_split())
         self.similarities.found.connect(self._take_similarities)
-        session.run_updated.connect(self._note_update)
+        session.shown.updated.connect(self._note_update)
         session.selection_changed.connect(self._follow_selection)
-        for signal in (session.run_started, session.run_ended, session.view_changed):
+        for signal in (session.shown.started, session.shown.ended, session.shown.view_changed):
             signal.connect(self.refresh)
 
     @property
@@ -190,7 +190,7 @@ class IterationsPanel(QWidget):
         if latest < 0:
             return False
         wanted = self._looked_at.index + distance
-        self._session.look_at(self.loop_id, max(wanted, 0) if wanted <= latest else None)
+        self._session.shown.look_at(self.loop_id, max(wanted, 0) if wanted <= latest else None)
         return True
 
     def layout_state(self) -> dict[str, Any]:
@@ -210,9 +210,9 @@ class IterationsPanel(QWidget):
         """Show the loop and the iteration that are looked at now; a panel out of sight waits until it is seen."""
         self._news.stop()
         self._is_behind = not self.isVisible()
-        if self._session.picture is not self._picture:
-            self._picture = self._session.picture
-            self.similarities.forget(self._session.read_results)
+        if self._session.shown.picture is not self._picture:
+            self._picture = self._session.shown.picture
+            self.similarities.forget(self._session.shown.read_results)
         has_run = self._looked_at.loop.current >= 0
         self.room.setVisible(has_run)
         self.empty.setVisible(not has_run)
@@ -223,11 +223,13 @@ class IterationsPanel(QWidget):
 
     def _show(self) -> None:
         there, session = self._looked_at, self._session
-        assert session.picture is not None
-        assert session.run_workflow is not None
+        assert session.shown.picture is not None
+        assert session.shown.workflow is not None
         loop, index, is_over = there.loop, there.index, there.is_over
-        self.breadcrumb.show_crumbs(crumbs(session.run_workflow, session.picture, session.chosen, there.loop_id))
-        self.latest.setEnabled(bool(session.chosen))
+        self.breadcrumb.show_crumbs(
+            crumbs(session.shown.workflow, session.shown.picture, session.shown.chosen, there.loop_id)
+        )
+        self.latest.setEnabled(bool(session.shown.chosen))
         unit, ended = there.unit, len(loop.iterations) + len(loop.out_of_turn)
         self.slider.show_loop(loop, index, unit)
         if unit != "item":
@@ -306,8 +308,8 @@ class IterationsPanel(QWidget):
 
     def _go_out(self, loop_id: str, index: int) -> None:
         self._looked_at.choose(loop_id)
-        self._session.look_at(loop_id, index)
+        self._session.shown.look_at(loop_id, index)
         self.refresh()
 
     def _look_at(self, index: int) -> None:
-        self._session.look_at(self.loop_id, index)
+        self._session.shown.look_at(self.loop_id, index)

@@ -30,7 +30,7 @@ class LookedAt:
     @property
     def loop_id(self) -> str:
         """The loop; empty where there is no run, or no loop in it."""
-        picture, workflow = self._session.picture, self._session.run_workflow
+        picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None:
             return ""
         node = workflow.nodes_by_id.get(self._wanted)
@@ -42,32 +42,32 @@ class LookedAt:
     @property
     def loop(self) -> LoopPicture:
         """Its run, in the iterations of the loops around it that are looked at."""
-        picture, loop_id = self._session.picture, self.loop_id
-        return NO_LOOP if picture is None or not loop_id else picture.loop(loop_id, self._session.chosen)
+        picture, loop_id = self._session.shown.picture, self.loop_id
+        return NO_LOOP if picture is None or not loop_id else picture.loop(loop_id, self._session.shown.chosen)
 
     @property
     def index(self) -> int:
         """The iteration; -1 where none has begun."""
-        picture = self._session.picture
+        picture = self._session.shown.picture
         if picture is None or self.loop.current < 0:
             return -1
-        return picture.index_of(self.loop_id, self._session.chosen)
+        return picture.index_of(self.loop_id, self._session.shown.chosen)
 
     @property
     def config(self) -> LoopConfig:
         """The settings of the loop as it ran."""
-        return loop_config(self._session.run_workflow or Workflow(), self.loop_id)
+        return loop_config(self._session.shown.workflow or Workflow(), self.loop_id)
 
     @property
     def unit(self) -> str:
         """What one pass through its body is called: `item` of an iterator, `iteration` of a loop."""
-        return unit_of(self._session.run_workflow or Workflow(), self.loop_id)
+        return unit_of(self._session.shown.workflow or Workflow(), self.loop_id)
 
     @property
     def path(self) -> str:
         """The path of its run: `loop`, `outer[1].inner`."""
-        picture = self._session.picture
-        return "" if picture is None else picture.path_of(self.loop_id, self._session.chosen)
+        picture = self._session.shown.picture
+        return "" if picture is None else picture.path_of(self.loop_id, self._session.shown.chosen)
 
     @property
     def place(self) -> str:
@@ -80,14 +80,14 @@ class LookedAt:
         Args:
             similarity: Of its last two results, from 0 to 1; None where it is not known.
         """
-        picture, workflow = self._session.picture, self._session.run_workflow
+        picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None:
             return ""
-        return why(workflow, picture, self._session.registry, self._session.chosen, self.loop_id, similarity)
+        return why(workflow, picture, self._session.registry, self._session.shown.chosen, self.loop_id, similarity)
 
     def given(self, index: int) -> dict[str, Value]:
         """What the nodes of its body gave in an iteration; nothing where no expression asks for it."""
-        picture, workflow = self._session.picture, self._session.run_workflow
+        picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None or not self.config.until.strip():
             return {}
         return given_in(workflow, picture, self._session.registry, self.loop_id, f"{self.path}[{index}]")
@@ -95,7 +95,7 @@ class LookedAt:
     @property
     def is_over(self) -> bool:
         """Whether nothing more can come to the loop."""
-        picture = self._session.picture
+        picture = self._session.shown.picture
         return bool(self.loop.exit_reason) or picture is None or picture.is_over
 
     def choose(self, loop_id: str) -> None:
@@ -104,7 +104,7 @@ class LookedAt:
 
     def follow_selection(self) -> None:
         """Look at the loop that is selected, or at the one around what is; at the same as before where neither is."""
-        picture, workflow = self._session.picture, self._session.run_workflow
+        picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None:
             return
         for node_id in self._session.selection:
@@ -116,14 +116,14 @@ class LookedAt:
 
     def is_touched(self, touched: set[str]) -> bool:
         """Whether events about these nodes concern the loop."""
-        picture, loop_id = self._session.picture, self.loop_id
+        picture, loop_id = self._session.shown.picture, self.loop_id
         if picture is None or not loop_id:
             return False
         return loop_id in touched or any(picture.parents.get(node) == loop_id for node in touched)
 
     def nothing(self) -> str:
         """Why there is no iteration to see, and what to do."""
-        picture, workflow = self._session.picture, self._session.run_workflow or self._session.workflow
+        picture, workflow = self._session.shown.picture, self._session.shown.workflow or self._session.workflow
         if not any(node.type in PAIR_BY_START for node in workflow.nodes):
             return NO_LOOP_THERE
         if picture is None:

@@ -33,28 +33,26 @@ class PartSession(Session):
     Attributes:
         around: The session that shows what it is a part of.
         node_id: The subflow in its document.
-        picture: What the run has told of it.
         is_followed: Whether it still shows the run that is shown around it; not where that has begun anew with another
             workflow in the subflow, or without it.
     """
 
     is_past = True
-    picture: PartPicture
 
     def __init__(
         self, engine: EngineThread, around: Session, node_id: str, workflow: Workflow, parent: QObject | None = None
     ) -> None:
         super().__init__(engine, workflow, parent=parent, registry=around.registry)
         self.around, self.node_id = around, node_id
-        self.run_workflow = workflow
+        self.shown.workflow = workflow
         self.is_followed = True
         self._title = _title_of(around, node_id)
         self._bind()
-        around.run_started.connect(self._take_up_run)
-        around.run_updated.connect(self._take_up_update)
-        around.run_ended.connect(self._show_all)
-        around.view_changed.connect(self._take_up_view)
-        self.view_changed.connect(self._read_shown)
+        around.shown.started.connect(self._take_up_run)
+        around.shown.updated.connect(self._take_up_update)
+        around.shown.ended.connect(self._show_all)
+        around.shown.view_changed.connect(self._take_up_view)
+        self.shown.view_changed.connect(self._read_shown)
         self.analysed.connect(self._begin)
         self._read_shown()
 
@@ -76,30 +74,31 @@ class PartSession(Session):
 
     def _bind(self) -> None:
         """Show the execution in the iterations that are looked at around it."""
-        around = self.around
+        shown, around = self.shown, self.around.shown
         assert around.picture is not None
         path = around.picture.path_of(self.node_id, around.chosen)
-        self.picture = PartPicture(around.picture, path, self.structure.parent)
-        self.run_id, self.read_results, self.chosen = around.run_id, around.read_results, {}
+        shown.picture = self._part = PartPicture(around.picture, path, self.structure.parent)
+        shown.run_id, shown.read_results, shown.chosen = around.run_id, around.read_results, {}
 
     def _begin(self) -> None:
         self._bind()
-        self.run_started.emit()
+        self.shown.started.emit()
         self._read_shown()
 
     def _take_up_run(self) -> None:
         """The run around it is another one: the same subflow in it is shown."""
-        if self.around.picture is None or workflow_in(self.around, self.node_id) != self.workflow:
+        if self.around.shown.picture is None or workflow_in(self.around, self.node_id) != self.workflow:
             self.is_followed = False
-            self.run_updated.emit(set())
+            self.shown.updated.emit(set())
         else:
             self.is_followed = True
             self._begin()
 
     def _take_up_update(self, touched: set[str]) -> None:
-        if not self.is_followed or self.around.picture is None:
+        around = self.around.shown
+        if not self.is_followed or around.picture is None:
             return
-        if self.around.picture.path_of(self.node_id, self.around.chosen) != self.picture.path:
+        if around.picture.path_of(self.node_id, around.chosen) != self._part.path:
             self._begin()
         elif self.node_id in touched:
             self._show_all()
@@ -111,19 +110,19 @@ class PartSession(Session):
     def _show_all(self) -> None:
         if not self.is_followed:
             return
-        self.run_id = self.around.run_id
-        self.picture.refresh()
-        self.run_updated.emit({node.id for node in self.workflow.nodes})
+        self.shown.run_id = self.around.shown.run_id
+        self._part.refresh()
+        self.shown.updated.emit({node.id for node in self.workflow.nodes})
         self._read_shown()
 
     def _read_shown(self) -> None:
-        self.read(self.picture.levels(self.structure.bodies, self.chosen))
+        self.read(self._part.levels(self.structure.bodies, self.shown.chosen))
 
 
 def workflow_in(session: Session, node_id: str) -> Workflow | None:
     """The workflow in a subflow of the run that a session shows, as it ran; None where there is none."""
-    ran = session.run_workflow
-    if session.picture is None or ran is None:
+    ran = session.shown.workflow
+    if session.shown.picture is None or ran is None:
         return None
     structure = session.structure if session.structure.workflow is ran else analyse(ran, session.registry)
     part = structure.parts.get(node_id)
@@ -131,6 +130,6 @@ def workflow_in(session: Session, node_id: str) -> Workflow | None:
 
 
 def _title_of(session: Session, node_id: str) -> str:
-    assert session.run_workflow is not None
-    node = session.run_workflow.nodes_by_id[node_id]
+    assert session.shown.workflow is not None
+    node = session.shown.workflow.nodes_by_id[node_id]
     return node.title or node.id

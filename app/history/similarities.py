@@ -14,7 +14,7 @@ from typing import Final
 from PySide6.QtCore import QObject, Signal
 
 from app.runs.executions import LoopPicture
-from app.session import ReadResults
+from app.shown_run import ReadResults
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.exits.similarity import similarity

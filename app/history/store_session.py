@@ -16,7 +16,6 @@ from app.bridge import EngineThread
 from app.history.store_access import StoreAccess
 from app.history.store_run import PREVIEW, Level, StoredRun, read_level
 from app.history.stored_results import read_results
-from app.live_run import LiveRun
 from app.runs.executions import node_of
 from app.session import Session
 from app.worker import Worker
@@ -56,13 +55,13 @@ class StoredSession(Session):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(engine, workflow, parent=parent)
-        self.run_workflow = workflow
+        self.shown.workflow = workflow
         self._access = access
         self._title = title
         self._stored: StoredRun | None = None
         self._worker = Worker(self)
         self._asked: set[str] = set()
-        self.view_changed.connect(self._read_shown)
+        self.shown.view_changed.connect(self._read_shown)
 
     @property
     def name(self) -> str:
@@ -77,12 +76,12 @@ class StoredSession(Session):
     def show_run(self, run: StoredRun) -> None:
         """Show a run, as far as it was read; what is looked at is read from now on, and stays so where it is shown."""
         self._stored, self._asked = run, set()
-        self.chosen = self.chosen if self.run_id == run.summary.run_id else {}
-        self.picture, self.run_id = run.picture, run.summary.run_id
-        store, run_id = self._access.store, run.summary.run_id
+        shown, store, run_id = self.shown, self._access.store, run.summary.run_id
+        shown.chosen = shown.chosen if shown.run_id == run_id else {}
+        shown.picture, shown.run_id = run.picture, run_id
         if store is not None:
-            self.read_results = partial(read_results, store, run_id, run.numbers)
-        self.run_started.emit()
+            shown.read_results = partial(read_results, store, run_id, run.numbers)
+        shown.started.emit()
         self._read_shown()
 
     def do(self, operation: Operation) -> bool:
@@ -98,7 +97,7 @@ class StoredSession(Session):
             write: Makes of the events, in order, what is shown; in a thread.
             told: Takes that.
         """
-        run_id = self.run_id
+        run_id = self.shown.run_id
         self._access.ask(
             lambda store: write(store.events(run_id, preview=PREVIEW)), told, self._refuse, worker=self._worker
         )
@@ -109,11 +108,10 @@ class StoredSession(Session):
         Args:
             begin: Starts it, in the engine's thread.
         """
-        if self.run is None:
+        if self.shown.live is None:
             stored, self._stored = self._stored, None
-            run = LiveRun(self._engine, begin, self)
-            self.follow_run(run)
-            run.refused.connect(lambda _error: self._read_again(stored))
+            live = self.shown.follow(self.structure_now, begin)
+            live.refused.connect(lambda _error: self._read_again(stored))
 
     def read(self, levels: Iterable[str]) -> None:
         """Read those of these levels of the run (`""`, `loop[2]`) that have not been read; a run at work tells them."""
@@ -137,7 +135,7 @@ class StoredSession(Session):
 
     def _read_shown(self) -> None:
         if self._stored is not None:
-            self.read(self._stored.picture.levels(self._stored.structure.bodies, self.chosen))
+            self.read(self._stored.picture.levels(self._stored.structure.bodies, self.shown.chosen))
 
     def _take_up_level(self, level: Level) -> None:
         run = self._stored
@@ -148,7 +146,7 @@ class StoredSession(Session):
         touched = {node_of(path) for path in level.nodes}
         if level.iteration is not None:
             touched.add(node_of(level.iteration.path))
-        self.run_updated.emit(touched)
+        self.shown.updated.emit(touched)
         if not self._asked:
             self.filled.emit()
 

@@ -112,11 +112,11 @@ class Inspector(QWidget):
         session.changed.connect(self._document_changed)
         session.analysed.connect(self._analysed)
         session.selection_changed.connect(self._show_selection)
-        session.run_started.connect(self._run_timer.start)
-        session.run_ended.connect(self._run_timer.start)
-        session.run_ended.connect(self._page_timer.start)
-        session.run_updated.connect(self._run_updated)
-        session.view_changed.connect(self._show_run)
+        session.shown.started.connect(self._run_timer.start)
+        session.shown.ended.connect(self._run_timer.start)
+        session.shown.ended.connect(self._page_timer.start)
+        session.shown.updated.connect(self._run_updated)
+        session.shown.view_changed.connect(self._show_run)
         if session.is_past:  # nothing that is typed counts there: the fields show again what does
             session.refused.connect(lambda _text: self._show_again())
         self.tabs.currentChanged.connect(self._turn)
@@ -154,7 +154,7 @@ class Inspector(QWidget):
         A selection then finds all widgets made, and only has other values put into them. A run is no quiet moment: what
         it streams would wait for a form to be made.
         """
-        if self._session.run is not None:
+        if self._session.shown.live is not None:
             return
         for node in self._session.workflow.nodes:
             page = self._pages.get(node.type)
@@ -228,7 +228,7 @@ class Inspector(QWidget):
         node_id = self._node_id
         while node_id is not None:
             followed.add(node_id)
-            picture = self._session.picture
+            picture = self._session.shown.picture
             node_id = picture.parents.get(node_id) if picture is not None else None
         return followed
 
@@ -240,11 +240,11 @@ class Inspector(QWidget):
             self.page.refresh_run()
 
     def _result_title(self) -> str:
-        picture, ran = self._session.picture, self._session.run_workflow
+        picture, ran = self._session.shown.picture, self._session.shown.workflow
         loop = picture.parents.get(self._node_id) if picture is not None and self._node_id is not None else None
         if picture is None or ran is None or loop is None:
             return "Result"
-        return f"Result · {unit_of(ran, loop)} {picture.index_of(loop, self._session.chosen) + 1}"
+        return f"Result · {unit_of(ran, loop)} {picture.index_of(loop, self._session.shown.chosen) + 1}"
 
     def _turn(self, index: int) -> None:
         self._stack.setCurrentIndex(index)

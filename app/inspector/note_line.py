@@ -55,7 +55,7 @@ class NoteLine(QWidget):
             self.told.hide()
         resolved = self._session.structure.resolution.nodes.get(self._node_id)
         calls_model = resolved is not None and resolved.spec.model(resolved.config) is not None
-        self.setVisible(calls_model and self._session.run is not None)
+        self.setVisible(calls_model and self._session.shown.live is not None)
 
     def _typed(self, text: str) -> None:
         self.send.setEnabled(bool(text.strip()))
@@ -64,9 +64,9 @@ class NoteLine(QWidget):
 
     def _send(self) -> None:
         text = self.line.text().strip()
-        if not text or self._session.run is None:
+        if not text or self._session.shown.live is None:
             return
-        self._session.run.post_note(self._node_id, text)
+        self._session.shown.live.post_note(self._node_id, text)
         self.line.clear()
         self.told.setText(SENT)
         self.told.show()

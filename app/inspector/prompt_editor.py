@@ -130,10 +130,10 @@ class PromptEditor(NamingEditor):
         session, node_id = self.target.session, self.target.node_id
         if not self.preview.isChecked() or node_id is None:
             return
-        if session.picture is None or session.run_workflow is None:
+        if session.shown.picture is None or session.shown.workflow is None:
             self.filled.set_text(NO_RUN)
             return
-        run = LastRun(session.picture, session.run_workflow, session.chosen, session.registry)
+        run = LastRun(session.shown.picture, session.shown.workflow, session.shown.chosen, session.registry)
         self.filled.set_text(filled_in(self.edit.text(), node_id, run))
 
     def open_window(self) -> None:

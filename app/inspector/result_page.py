@@ -83,7 +83,7 @@ class ResultPage(QWidget):
         node = self._session.node(self.node_id) if self.node_id is not None else None
         self._title.setText((node.title or node.id) if node is not None else "The whole run")
         self.note.show_node(self.node_id)
-        picture = self._session.picture
+        picture = self._session.shown.picture
         if picture is None:
             self._show(NodeState.WAITING, NO_RUN, "", [], [])
             self._show_loop(picture)
@@ -91,12 +91,12 @@ class ResultPage(QWidget):
         if self.node_id is None:
             self._show_run(picture)
         else:
-            execution = picture.node(self.node_id, self._session.chosen)
+            execution = picture.node(self.node_id, self._session.shown.chosen)
             parts = parts_of(execution)
-            if picture.loop(self.node_id, self._session.chosen).iterations:
+            if picture.loop(self.node_id, self._session.shown.chosen).iterations:
                 parts = [part for part in parts if part.key != _ITERATIONS]  # the list below the state has them
                 parts = [*self._judged(picture, self.node_id), *parts]
-            asked = picture.questions.get(picture.path_of(self.node_id, self._session.chosen))
+            asked = picture.questions.get(picture.path_of(self.node_id, self._session.shown.chosen))
             if asked is not None:
                 parts = [Part("question", "Asks you", asked.message), *parts]
             self._show(execution.state, _state(execution), facts(execution), _problems(execution), parts)
@@ -104,7 +104,7 @@ class ResultPage(QWidget):
 
     def _judged(self, picture: RunPicture, loop_id: str) -> list[Part]:
         """What the judge of a loop said of the iteration that is looked at."""
-        chosen, ran = self._session.chosen, self._session.run_workflow
+        chosen, ran = self._session.shown.chosen, self._session.shown.workflow
         index = picture.index_of(loop_id, chosen)
         judge = judge_in(picture, loop_id, f"{picture.path_of(loop_id, chosen)}[{index}]")
         text = verdict_text(ran, loop_id, judge) if ran is not None else ""
@@ -151,18 +151,22 @@ class ResultPage(QWidget):
 
     def _show_loop(self, picture: RunPicture | None) -> None:
         node_id = self.node_id
-        loop = picture.loop(node_id, self._session.chosen) if picture is not None and node_id is not None else NO_LOOP
+        loop = (
+            picture.loop(node_id, self._session.shown.chosen)
+            if picture is not None and node_id is not None
+            else NO_LOOP
+        )
         self.sentence.setVisible(loop is not NO_LOOP)
         self.iterations.setVisible(bool(loop.iterations))
         if picture is not None and node_id is not None and loop is not NO_LOOP:
-            session, ran = self._session, self._session.run_workflow or self._session.workflow
-            self.sentence.setText(why(ran, picture, session.registry, session.chosen, node_id))
-            path = picture.path_of(node_id, self._session.chosen)
-            self.iterations.show_loop(path, loop, self._session.chosen.get(node_id))
+            session, ran = self._session, self._session.shown.workflow or self._session.workflow
+            self.sentence.setText(why(ran, picture, session.registry, session.shown.chosen, node_id))
+            path = picture.path_of(node_id, self._session.shown.chosen)
+            self.iterations.show_loop(path, loop, self._session.shown.chosen.get(node_id))
 
     def _look_at(self, index: int) -> None:
         if self.node_id is not None:
-            self._session.look_at(self.node_id, index)
+            self._session.shown.look_at(self.node_id, index)
 
     def _draw(self) -> None:
         size = round(16 * style().scale)

@@ -39,13 +39,13 @@ class Closing(QObject):
     def close_document(self, document: Document) -> None:
         """Close a document, after the questions that it takes."""
         documents = self._window.documents
-        if document.session.run is None:
+        if document.session.shown.live is None:
             documents.close(document)
             return
 
         def stop() -> None:
-            if document.session.run is not None:
-                document.session.run.cancel()
+            if document.session.shown.live is not None:
+                document.session.shown.live.cancel()
             documents.close(document)
 
         def leave() -> None:
@@ -57,7 +57,7 @@ class Closing(QObject):
     def let_go(self, document: Document) -> None:
         """Take a closed document apart, once its run has ended."""
         session = document.session
-        if session.run is None:
+        if session.shown.live is None:
             document.dispose()
             return
         self.background.append(document)
@@ -69,12 +69,12 @@ class Closing(QObject):
             if self.is_under_way and not self.background:
                 self._window.finished.emit()
 
-        session.run_ended.connect(end)
-        session.run_updated.connect(lambda _touched: self._wait_for_nobody(document))
+        session.shown.ended.connect(end)
+        session.shown.updated.connect(lambda _touched: self._wait_for_nobody(document))
 
     def _wait_for_nobody(self, document: Document) -> None:
         """A run in the background that has come to a question waits in the history, or ends where it is not kept."""
-        run, picture = document.session.run, document.session.picture
+        run, picture = document.session.shown.live, document.session.shown.picture
         if run is None or picture is None or not picture.questions or is_at_work(picture):
             return
         if self._waits(document):
@@ -156,14 +156,14 @@ class Closing(QObject):
         return True
 
     def _ask_about_runs(self) -> bool:
-        running = [document for document in self._window.tabs.documents if document.session.run is not None]
+        running = [document for document in self._window.tabs.documents if document.session.shown.live is not None]
         if not running:
             return False
 
         def stop() -> None:
             for document in running:
-                if document.session.run is not None:
-                    document.session.run.cancel()
+                if document.session.shown.live is not None:
+                    document.session.shown.live.cancel()
             self._close_now()
 
         def leave() -> None:
@@ -175,7 +175,7 @@ class Closing(QObject):
 
     def _waits(self, document: Document) -> bool:
         """Whether a run waits for the person, and is kept, so that it can be answered another day."""
-        picture = document.session.picture
+        picture = document.session.shown.picture
         is_kept = self._window.history.access.store is not None and not document.bars.text(KEPT)
         return is_kept and picture is not None and bool(picture.questions)
 
@@ -185,7 +185,7 @@ class Closing(QObject):
         Nobody will be there to answer the ones and to resume the others.
         """
         for document in documents:
-            run = document.session.run
+            run = document.session.shown.live
             if run is not None and self._waits(document):
                 run.put_aside()
             elif run is not None:

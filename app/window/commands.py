@@ -74,7 +74,7 @@ class Commands(QObject):
             "step_iteration": self._with(lambda window, document: window.runs.step_iteration(document)),
             "previous_iteration": self._with(lambda _window, document: document.iterations.step(-1)),
             "next_iteration": self._with(lambda _window, document: document.iterations.step(1)),
-            "latest_iteration": self._with(lambda _window, document: document.session.look_at_latest()),
+            "latest_iteration": self._with(lambda _window, document: document.session.shown.look_at_latest()),
             "compare": self._do(lambda window: window.history.compare_current()),
             "fork": self._do(lambda window: window.history.fork_current()),
             "command_palette": self.open_command_palette,
@@ -107,7 +107,9 @@ class Commands(QObject):
         redo = session.redo_title if session is not None else None
         _say(actions["undo"], f"Undo {undo}" if undo else "Undo")
         _say(actions["redo"], f"Redo {redo}" if redo else "Redo")
-        is_paused = session is not None and session.picture is not None and session.picture.status == "paused"
+        is_paused = (
+            session is not None and session.shown.picture is not None and session.shown.picture.status == "paused"
+        )
         if actions["pause"].iconText() != (word := "Resume" if is_paused else "Pause"):
             _say(actions["pause"], word)
             self._pause_icon.show("mdi6.play" if is_paused else "mdi6.pause")
@@ -222,9 +224,9 @@ class Commands(QObject):
 
 def _possible(session: Session | None) -> dict[str, bool]:
     has_document = session is not None
-    running = session is not None and session.run is not None
+    running = session is not None and session.shown.live is not None
     may_run = session is not None and not session.is_past
-    has_picture = session is not None and session.picture is not None and bool(session.picture.loops)
+    has_picture = session is not None and session.shown.picture is not None and bool(session.shown.picture.loops)
     return {
         **dict.fromkeys(("save_as", "export_png", "export_svg", "close", "find_node"), has_document),
         **dict.fromkeys(("show_iterations", "show_log", "show_problems", "show_palette"), has_document),

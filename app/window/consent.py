@@ -17,7 +17,6 @@ from app.session import Session
 from app.window.choosers import ask, is_asking, put_cancel_first
 from app.worker import Worker
 from engine.document.model import Workflow
-from engine.plan.structure import Structure, analyse
 from engine.runner.reach import Reach, reach_in, reach_of
 from engine.store.consent import approve, is_approved
 
@@ -40,7 +39,7 @@ class Consent(QObject):
     def before_run(self, session: Session, start: Callable[[], object]) -> None:
         """Start a run, after asking where its workflow came from elsewhere and would use more than models."""
         workflow = session.workflow
-        reach = reach_in(structure_now(session))
+        reach = reach_in(session.structure_now)
         if not reach:
             start()
         elif session.is_trusted:
@@ -99,12 +98,6 @@ class Consent(QObject):
 def is_known(workflow: Workflow) -> bool:
     """Whether a document may be run unasked: a person has approved it, or it only calls models. For a thread."""
     return not reach_of(workflow) or is_approved(workflow)
-
-
-def structure_now(session: Session) -> Structure:
-    """The document as it is now, taken apart; what the session has of that may be a moment old."""
-    workflow = session.workflow
-    return session.structure if session.structure.workflow is workflow else analyse(workflow, session.registry)
 
 
 def _listed(reach: Reach) -> str:

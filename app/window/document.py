@@ -88,8 +88,8 @@ class Document(QWidget):
         session.save_failed.connect(self._say_unsaved)
         session.saved_state_changed.connect(lambda: self.watch.hold(session.is_saving))
         session.changed.connect(self._compare_with_run)
-        session.run_started.connect(self._compare_with_run)
-        session.run_ended.connect(self._compare_again)
+        session.shown.started.connect(self._compare_with_run)
+        session.shown.ended.connect(self._compare_again)
         self._needs_fit = True
         # Once everything around it has found its place.
         self._fitting = QTimer(self)
@@ -162,10 +162,10 @@ class Document(QWidget):
 
     def tell_end(self) -> None:
         """Say why a run failed, with a way to the node; of one that is done, show what it gave."""
-        picture = self.session.picture
+        picture = self.session.shown.picture
         if picture is None or not picture.is_over or picture.status != "failed":
             self.bars.drop("run")
-        if self.session.run is not None or picture is None:
+        if self.session.shown.live is not None or picture is None:
             return
         if picture.status == "completed":
             self._showing.start()
@@ -187,7 +187,7 @@ class Document(QWidget):
         """Show the first output, unless the person looks at something, or writes in the workflow's own fields."""
         focus = QApplication.focusWidget()
         is_writing = focus is not None and self.inspector.isAncestorOf(focus)
-        if self.session.run is not None or self.session.selection or is_writing:
+        if self.session.shown.live is not None or self.session.selection or is_writing:
             return
         outputs = [node.id for node in self.session.workflow.nodes if node.type == "output"]
         if outputs:
@@ -197,10 +197,10 @@ class Document(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and right step through the iterations while one is looked at; Esc goes back to the latest."""
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
-        if self.session.chosen and step is not None:
+        if self.session.shown.chosen and step is not None:
             self.iterations.step(step)
-        elif self.session.chosen and event.key() == Qt.Key.Key_Escape:
-            self.session.look_at_latest()
+        elif self.session.shown.chosen and event.key() == Qt.Key.Key_Escape:
+            self.session.shown.look_at_latest()
         else:
             super().keyPressEvent(event)
 
@@ -218,13 +218,13 @@ class Document(QWidget):
         self._compare_with_run()
 
     def _compare_with_run(self, *_: object) -> None:
-        ran = self.session.run_workflow
+        ran = self.session.shown.workflow
         if ran is None or _same_meaning(ran, self.session.workflow):
             self.bars.drop("changed")
         elif not self.bars.text("changed"):
             buttons = [("Run again", self.fresh_run_wanted.emit)]
             text = "The document has changed since this run. Results are of the document as it ran."
-            self.bars.say("changed", text, "info", buttons if self.session.run is None else ())
+            self.bars.say("changed", text, "info", buttons if self.session.shown.live is None else ())
 
 
 def _same_meaning(first: Workflow, second: Workflow) -> bool:

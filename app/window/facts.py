@@ -30,10 +30,10 @@ class Facts(QObject):
     def show(self, document: Document) -> None:
         """Show those of a document."""
         session, choices, bar = document.session, self._window.preferences, self._window.run_bar
-        running = session.run is not None and session.picture is not None and session.picture.models
-        bar.show_models(session.picture.models if running else self.models(session))
-        shown = session.run_workflow if running else session.workflow
-        bar.show_budget(budget_of(shown, choices.budget_usd, choices.budget_tokens, session.picture))
+        running = session.shown.live is not None and session.shown.picture is not None and session.shown.picture.models
+        bar.show_models(session.shown.picture.models if running else self.models(session))
+        shown = session.shown.workflow if running else session.workflow
+        bar.show_budget(budget_of(shown, choices.budget_usd, choices.budget_tokens, session.shown.picture))
 
     def models(self, session: Session) -> tuple[str, ...]:
         """The models that a document names, and the person's usual one where a node names none."""

@@ -119,7 +119,7 @@ class GoingOn(QObject):
 
     def fork_from(self, document: Document, place: str) -> None:
         """Ask what a fork from that place of the run that a document shows is to do differently, and run it."""
-        run_id = document.session.run_id
+        run_id = document.session.shown.run_id
         if not run_id or self._history.access.store is None:
             document.session.refused.emit("Only a run that is kept can be forked. Run the workflow again, then fork.")
             return

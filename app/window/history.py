@@ -73,7 +73,7 @@ class History(QObject):
     def open_run(self, run_id: str) -> None:
         """Show a run: the tab that shows it already, or a new one."""
         for document in self._window.tabs.documents:
-            if document.session.run_id == run_id and not isinstance(document.session, PartSession):
+            if document.session.shown.run_id == run_id and not isinstance(document.session, PartSession):
                 self._window.tabs.show_document(document)
                 return
         self.read(run_id, self.show)
@@ -88,22 +88,22 @@ class History(QObject):
     def compare_from(self, document: Document, place: str) -> None:
         """Compare a place of the run that a document shows with the one before it, or with the run's parent."""
         session = document.session
-        if session.picture is None:
+        if session.shown.picture is None:
             return
         node = place.rpartition(".")[2] if not place.endswith("]") else ""
         level = place.rpartition(".")[0] if node else place
         what = (node, "output") if node else None
-        run: object = session.run_id
-        if self.access.store is None or not session.run_id:
-            structure = analyse(session.run_workflow or session.workflow, session.registry)
-            run = live_source(session.name, structure, session.picture)
+        run: object = session.shown.run_id
+        if self.access.store is None or not session.shown.run_id:
+            structure = analyse(session.shown.workflow or session.workflow, session.registry)
+            run = live_source(session.name, structure, session.shown.picture)
         before = _before(level)
         self._compare(Wanted(run, before, what), Wanted(run, level, what))  # type: ignore[arg-type]
 
     def compare_current(self) -> None:
         """Compare iterations of the run that is shown, from the command palette or a menu."""
         document = self._window.current
-        if document is not None and document.session.picture is not None:
+        if document is not None and document.session.shown.picture is not None:
             self.compare_from(document, document.iterations.detail.place)
 
     def fork_from(self, document: Document, place: str) -> None:
@@ -113,12 +113,12 @@ class History(QObject):
     def fork_current(self) -> None:
         """Fork from the iteration that is looked at."""
         document = self._window.current
-        if document is not None and document.session.picture is not None:
+        if document is not None and document.session.shown.picture is not None:
             self.fork_from(document, document.iterations.detail.place)
 
     def export_current(self, document: Document) -> None:
         """Write the run that a document shows to a file."""
-        run_id = document.session.run_id
+        run_id = document.session.shown.run_id
         if not run_id or self.access.store is None:
             document.session.refused.emit(
                 "Only a run that is kept can be exported. Run the workflow again, then export."
@@ -132,8 +132,8 @@ class History(QObject):
         iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))
         iterations.fork_wanted.connect(lambda place: self.fork_from(document, place))
         iterations.export_wanted.connect(lambda: self.export_current(document))
-        session.run_started.connect(lambda: self._listen(document))
-        session.run_ended.connect(lambda: self.note_end(document))
+        session.shown.started.connect(lambda: self._listen(document))
+        session.shown.ended.connect(lambda: self.note_end(document))
 
     def show_in_list(self, run_id: str) -> None:
         """Show a run among all that are kept."""
@@ -143,12 +143,12 @@ class History(QObject):
     def note_end(self, document: Document) -> None:
         """A run has ended: lists, pages and the status line show it, and what is too much goes."""
         self.access.changed.emit()
-        run_id, status = document.session.run_id, self._window.status
+        run_id, status = document.session.shown.run_id, self._window.status
         if run_id and not document.bars.text(KEPT):
             self.access.ask(lambda store: store.find(run_id).run_id, status.note_kept)
-        page = self.pages.get(document.session.run_id)
+        page = self.pages.get(document.session.shown.run_id)
         if page is not None:
-            self._ask(lambda store: store.find(page.session.run_id), page.show_summary)
+            self._ask(lambda store: store.find(page.session.shown.run_id), page.show_summary)
         self.retain()
 
     def forget(self, document: Document) -> None:
@@ -166,7 +166,7 @@ class History(QObject):
 
     def _listen(self, document: Document) -> None:
         document.bars.drop(KEPT)
-        if document.session.run is None:
+        if document.session.shown.live is None:
             return
 
         def look(events: list[AnyEvent]) -> None:
@@ -175,21 +175,21 @@ class History(QObject):
                 text = f"From here on this run is not kept. {lost.error} {lost.remedy}"
                 document.bars.say(KEPT, text.strip(), "warning")
 
-        document.session.run.events.connect(look)
+        document.session.shown.live.events.connect(look)
 
     def run_in_page(self, page: HistoryPage, begin: Callable[[], Run]) -> None:
         """Run a run that goes on, or a fork, in its tab."""
 
         def note_id() -> None:
-            if page.session.run_id:
-                self.pages[page.session.run_id] = page
+            if page.session.shown.run_id:
+                self.pages[page.session.shown.run_id] = page
 
-        if page.session.run is not None:
+        if page.session.shown.live is not None:
             return
         page.session.go_on(begin)
-        page.session.run_updated.connect(lambda _touched: note_id())
+        page.session.shown.updated.connect(lambda _touched: note_id())
         # Another program may be at work on it by now.
-        page.session.run.refused.connect(lambda _error: page.elsewhere.look())
+        page.session.shown.live.refused.connect(lambda _error: page.elsewhere.look())
 
     def show(self, run: StoredRun) -> HistoryPage:
         """Show a run that was read in a tab of its own."""
@@ -207,16 +207,16 @@ class History(QObject):
 
     def _show_again(self, page: HistoryPage, run: StoredRun) -> None:
         """Show a run that has come further in another program."""
-        if page.session.run is None:
+        if page.session.shown.live is None:
             page.show_summary(run.summary, is_held=run.is_held)
             self._fill(page, run)
 
     def _fill(self, page: HistoryPage, run: StoredRun) -> None:
         def told(lines: list[LogLine]) -> None:
-            if page.session.run is None:
+            if page.session.shown.live is None:
                 page.document.log.show_past(lines)
 
-        if page.session.run is None:  # it has not gone on meanwhile, which tells everything anew
+        if page.session.shown.live is None:  # it has not gone on meanwhile, which tells everything anew
             page.session.show_run(run)
             page.session.read_log(partial(written, run.workflow), told)
 
@@ -232,7 +232,7 @@ class History(QObject):
 
     def _compare_fork(self, page: HistoryPage, parent: str, place: str) -> None:
         level = place if place.endswith("]") else place.rpartition(".")[0]
-        self._compare(Wanted(parent, level or None), Wanted(page.session.run_id, level or None))
+        self._compare(Wanted(parent, level or None), Wanted(page.session.shown.run_id, level or None))
 
     def _compare(self, left: Wanted, right: Wanted) -> None:
         if self.compare is None:

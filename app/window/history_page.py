@@ -58,7 +58,7 @@ class HistoryPage(QObject):
         self.bar.add_button(ANSWER, lambda: self.resume_wanted.emit(self.summary))
         self.bar.add_button(COPY, self.copy_wanted.emit)
         document.put_on_top(self.bar)
-        session.run_started.connect(self._note_run)
+        session.shown.started.connect(self._note_run)
         self._offer()
 
     def show_summary(self, summary: RunSummary, *, is_held: bool = False) -> None:
@@ -103,14 +103,14 @@ class HistoryPage(QObject):
 
     def _note_run(self) -> None:
         """The run goes on here, or is only looked at."""
-        if self.session.run is not None:
+        if self.session.shown.live is not None:
             self.elsewhere.leave()
         elif self.summary is not None:
             self.elsewhere.follow(self.summary, is_held=self._is_held)
         self._offer()
 
     def _offer(self) -> None:
-        is_live = self.session.run is not None
+        is_live = self.session.shown.live is not None
         self.bar.offer(COMPARE, can=bool(self._parent[0]))
         may_go_on = not is_live and self.summary is not None and may_resume(self.summary)
         self.bar.offer(RESUME, can=may_go_on and not self._is_held)

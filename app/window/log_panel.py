@@ -132,7 +132,7 @@ class LogPanel(QWidget):
         self._copy.clicked.connect(self.copy)
         QShortcut(QKeySequence.StandardKey.Copy, self.view, self.copy, context=Qt.ShortcutContext.WidgetShortcut)
         self._arrange(caption)
-        session.run_started.connect(self._follow)
+        session.shown.started.connect(self._follow)
         session.refused.connect(self._note_refusal)
 
     def _arrange(self, caption: QLabel) -> None:
@@ -160,7 +160,7 @@ class LogPanel(QWidget):
             return
         self.model.append(lines)
         known = {self.filter.itemData(place) for place in range(self.filter.count())}
-        titles = titles_of(self._session.run_workflow)
+        titles = titles_of(self._session.shown.workflow)
         for node in dict.fromkeys(line.node for line in lines):
             if node not in known:
                 self.filter.addItem(titles.get(node, node), node)
@@ -185,9 +185,9 @@ class LogPanel(QWidget):
             self.view.scrollToBottom()
 
     def _follow(self) -> None:
-        self._writer = LogWriter(self._session.run_workflow)
-        if self._session.run is not None:  # a run of the history is handed over by whoever read it
-            self._session.run.events.connect(self.take)
+        self._writer = LogWriter(self._session.shown.workflow)
+        if self._session.shown.live is not None:  # a run of the history is handed over by whoever read it
+            self._session.shown.live.events.connect(self.take)
 
     def _note_refusal(self, text: str) -> None:
         import time

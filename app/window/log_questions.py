@@ -219,9 +219,9 @@ class Questions(QFrame):
         column.addWidget(self._steps)
         column.addWidget(self.stack, 1)
         self.hide()
-        for signal in (session.run_started, session.run_ended):
+        for signal in (session.shown.started, session.shown.ended):
             signal.connect(self.follow)
-        session.run_updated.connect(lambda _touched: self.follow())
+        session.shown.updated.connect(lambda _touched: self.follow())
 
     @property
     def current(self) -> QuestionCard | None:
@@ -241,7 +241,7 @@ class Questions(QFrame):
 
     def follow(self) -> None:
         """Show what the run waits for now; cards that are there stay as they are."""
-        picture = self._session.picture
+        picture = self._session.shown.picture
         open_now = dict(picture.questions) if picture is not None else {}
         if {path: card.asked for path, card in self._cards.items()} == open_now:
             return
@@ -269,12 +269,12 @@ class Questions(QFrame):
 
     def title(self, path: str) -> str:
         """What to call a place in the run: the node's title, and its iteration."""
-        ran = self._session.run_workflow
+        ran = self._session.shown.workflow
         return place(path, titles_of(ran), iterators_of(ran))
 
     def _answer(self, path: str, choice: str, value: Value, comment: str) -> None:
-        if self._session.run is not None:
-            self._session.run.answer(path, choice, value, comment)
+        if self._session.shown.live is not None:
+            self._session.shown.live.answer(path, choice, value, comment)
 
     def _step_button(self, icon: str, name: str, distance: int) -> QToolButton:
         button = QToolButton(self)

@@ -193,11 +193,11 @@ class MainWindow(QMainWindow):
         session.save_failed.connect(lambda text: self._tell_unsaved(document, text))
         session.saved_state_changed.connect(lambda: self._name(document))
         session.changed.connect(lambda *_: self._show_facts())
-        for signal in (session.run_started, session.run_ended):
+        for signal in (session.shown.started, session.shown.ended):
             signal.connect(lambda: self._run_changed(document))
-        session.run_updated.connect(lambda _touched: self._show_facts())
-        session.run_started.connect(lambda: self.facts.remember_models(session))
-        session.run_ended.connect(lambda: self.notifier.tell_end(session))
+        session.shown.updated.connect(lambda _touched: self._show_facts())
+        session.shown.started.connect(lambda: self.facts.remember_models(session))
+        session.shown.ended.connect(lambda: self.notifier.tell_end(session))
         self.history.follow(document)
         document.log.questions.changed.connect(lambda: self._note_question(document))
         self.tabs.add(document)

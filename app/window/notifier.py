@@ -34,7 +34,7 @@ class Notifier(QObject):
 
     def tell_question(self, session: Session) -> None:
         """Tell that a run waits for the person, unless they see it."""
-        picture, workflow = session.picture, session.run_workflow
+        picture, workflow = session.shown.picture, session.shown.workflow
         if picture is None or workflow is None or not picture.questions:
             return
         if not self._window.isActiveWindow() and self._preferences.notify_when_done:
@@ -42,7 +42,7 @@ class Notifier(QObject):
 
     def tell_end(self, session: Session) -> None:
         """Tell how a run has ended, unless the person sees it."""
-        picture = session.picture
+        picture = session.shown.picture
         if picture is None or not picture.is_over or picture.status == "cancelled":
             return
         if self._window.isActiveWindow() or not self._preferences.notify_when_done:

@@ -139,7 +139,7 @@ class RunBar(QWidget):
         self._links.cut()
         self._session = session
         if session is not None:
-            for signal in (session.run_started, session.run_updated, session.run_ended):
+            for signal in (session.shown.started, session.shown.updated, session.shown.ended):
                 self._links.add(signal, self._show_run)
             self._links.add(session.saved_state_changed, self._show_name)
         self._show_name()
@@ -185,8 +185,8 @@ class RunBar(QWidget):
 
     def _show_run(self) -> None:
         session = self._session
-        running = session is not None and session.run is not None
-        picture = session.picture if session is not None else None
+        running = session is not None and session.shown.live is not None
+        picture = session.shown.picture if session is not None else None
         # It keeps its room, so that nothing beside it moves when a run begins.
         policy = self.progress.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
@@ -195,8 +195,8 @@ class RunBar(QWidget):
         self.waits.setVisible(running and picture is not None and bool(picture.questions))
         self.model.setVisible(session is not None)
         self.step.setEnabled(session is not None and (running or not session.is_past))
-        if running and session is not None and picture is not None and session.run_workflow is not None:
-            done, total = progress(picture, session.run_workflow)
+        if running and session is not None and picture is not None and session.shown.workflow is not None:
+            done, total = progress(picture, session.shown.workflow)
             self.progress.setRange(0, total)
             self.progress.setValue(done)
             self.progress.setAccessibleDescription(f"{done} of {total}")

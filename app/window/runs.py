@@ -15,7 +15,7 @@ from app.live_run import LiveRun
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.window.choosers import Asker, ask
-from app.window.consent import Consent, structure_now
+from app.window.consent import Consent
 from app.window.document import Document
 from app.window.permissions import needs_in
 from app.window.run_dialog import RunDialog, RunWish, known_values
@@ -132,12 +132,12 @@ class Runs(QObject):
     def toggle_pause(self, document: Document) -> None:
         """Pause a run, or let it go on."""
         session = document.session
-        if session.run is None or session.picture is None:
+        if session.shown.live is None or session.shown.picture is None:
             return
-        if session.picture.status == "paused":
-            session.run.resume()
+        if session.shown.picture.status == "paused":
+            session.shown.live.resume()
         else:
-            session.run.pause()
+            session.shown.live.pause()
 
     def step_node(self, document: Document) -> None:
         """Start one node; a run that is not under way begins with its first."""
@@ -149,24 +149,24 @@ class Runs(QObject):
 
     def stop(self, document: Document) -> None:
         """Stop a run at once."""
-        if document.session.run is not None:
-            document.session.run.cancel()
+        if document.session.shown.live is not None:
+            document.session.shown.live.cancel()
 
     def _step(self, document: Document, step: Callable[[LiveRun], None]) -> None:
         session = document.session
 
         def act() -> None:
-            assert session.run is not None
-            step(session.run)
+            assert session.shown.live is not None
+            step(session.shown.live)
 
-        if session.run is None:
+        if session.shown.live is None:
             self._run(document, act, paused=True)
         else:
             act()
 
     def _may_start(self, document: Document) -> bool:
         session = document.session
-        if session.run is not None:
+        if session.shown.live is not None:
             return False
         session.seal()
         problems = session.problems
@@ -197,14 +197,14 @@ class Runs(QObject):
 
 
 def _runs_code(document: Document) -> bool:
-    return needs_in(structure_now(document.session)).code
+    return needs_in(document.session.structure_now).code
 
 
 def _given_last(session: Session) -> dict[str, Value]:
     """The values of the last run, without those that were only what the document had for them then."""
-    given_to = session.last_inputs_of
+    given_to = session.shown.last_inputs_of
     had = {item.name: item.default for item in declared_inputs(given_to)} if given_to is not None else {}
-    return {name: value for name, value in session.last_inputs.items() if value != had.get(name)}
+    return {name: value for name, value in session.shown.last_inputs.items() if value != had.get(name)}
 
 
 def ask_about_runs(

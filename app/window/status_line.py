@@ -58,7 +58,9 @@ class StatusLine(QWidget):
         self._shown.setInterval(SHOWN_MS)
         self._shown.timeout.connect(self._fading.start)
         self._kept: set[str] = set()
-        self.kept = self._button("", lambda: self.kept_clicked.emit(self._session.run_id if self._session else ""))
+        self.kept = self._button(
+            "", lambda: self.kept_clicked.emit(self._session.shown.run_id if self._session else "")
+        )
         self.kept.hide()
         self.problems = self._button("No problems", self.problems_clicked.emit)
         self.question = self._button("", self.question_clicked.emit)
@@ -89,9 +91,9 @@ class StatusLine(QWidget):
         self._session = session
         self._clear()
         if session is not None:
-            self._links.add(session.run_started, self._show_state)
-            self._links.add(session.run_ended, self._show_state)
-            self._links.add(session.run_updated, self._show_question)
+            self._links.add(session.shown.started, self._show_state)
+            self._links.add(session.shown.ended, self._show_state)
+            self._links.add(session.shown.updated, self._show_question)
         self._show_state()
 
     def refuse(self, text: str) -> None:
@@ -121,8 +123,8 @@ class StatusLine(QWidget):
     def _show_question(self) -> None:
         session = self._session
         text = ""
-        if session is not None and session.picture is not None and session.run_workflow is not None:
-            text = question_line(session.picture, session.run_workflow)
+        if session is not None and session.shown.picture is not None and session.shown.workflow is not None:
+            text = question_line(session.shown.picture, session.shown.workflow)
         if text != self.question.text():
             self.question.setText(text)
             self.question.setAccessibleName(f"{text}; go there" if text else "")
@@ -131,13 +133,18 @@ class StatusLine(QWidget):
     def _show_kept(self) -> None:
         """Say under which id the run that is shown is kept, once it is over; a run of the past says so itself."""
         session = self._session
-        is_kept = session is not None and session.run is None and not session.is_past and session.run_id in self._kept
+        is_kept = (
+            session is not None
+            and session.shown.live is None
+            and not session.is_past
+            and session.shown.run_id in self._kept
+        )
         self.kept.setVisible(is_kept)
         if is_kept and session is not None:
             # Imported where a run is kept: the line is seen before anything of the history is needed.
             from app.history.runs_words import short_id
 
-            self.kept.setText(f"Kept as run {short_id(session.run_id)}")
+            self.kept.setText(f"Kept as run {short_id(session.shown.run_id)}")
             self.kept.setAccessibleName(f"{self.kept.text()}; show it among the runs")
             self.kept.setToolTip("Show it among the runs")
 
@@ -146,12 +153,12 @@ class StatusLine(QWidget):
         self._show_kept()
         session = self._session
         self.problems.setVisible(session is not None)
-        if session is None or session.picture is None or session.run_workflow is None:
+        if session is None or session.shown.picture is None or session.shown.workflow is None:
             self._ticking.stop()
             self.state.set_full_text("")
             return
-        self.state.set_full_text(state_line(session.picture, session.run_workflow, time.time()))
-        if session.run is not None:
+        self.state.set_full_text(state_line(session.shown.picture, session.shown.workflow, time.time()))
+        if session.shown.live is not None:
             self._ticking.start()
         else:
             self._ticking.stop()

@@ -75,7 +75,7 @@ class SubflowPages(QObject):
         def say() -> None:
             bar.show_way([around.name for around in _around(session)], words_of(session))
 
-        for signal in (session.run_started, session.run_updated):
+        for signal in (session.shown.started, session.shown.updated):
             signal.connect(say)
         say()
         return True
@@ -116,13 +116,13 @@ def _around(session: PartSession) -> list[Session]:
 def words_of(session: PartSession) -> str:
     """What is shown: the subflow's title, and the iteration in which it stands."""
     around, said = session.around, [session.name]
-    picture, ran = around.picture, around.run_workflow
+    picture, ran = around.shown.picture, around.shown.workflow
     loop = picture.parents.get(session.node_id) if picture is not None else None
     if picture is not None and ran is not None and loop is not None:
-        way = crumbs(ran, picture, around.chosen, loop)
+        way = crumbs(ran, picture, around.shown.chosen, loop)
         unit = "item" if ran.node(loop).type == ITERATOR.start else "iteration"
         steps = [crumb.text for crumb in way if not crumb.is_deeper]
-        said.append(" › ".join([*steps, f"{unit} {picture.index_of(loop, around.chosen) + 1}"]))
+        said.append(" › ".join([*steps, f"{unit} {picture.index_of(loop, around.shown.chosen) + 1}"]))
     if not session.is_followed:
         said.append("of an earlier run")
     return " · ".join(said)

@@ -47,7 +47,7 @@ class Subflows(QObject):
         self._timer.timeout.connect(self._look_for_new)
         session.changed.connect(lambda *_: self._timer.start())
         session.saved.connect(lambda _path: self.look())
-        session.run_ended.connect(self._catch_up)
+        session.shown.ended.connect(self._catch_up)
         self.look()
 
     def look(self) -> None:
@@ -87,7 +87,7 @@ class Subflows(QObject):
             and "workflow" in nodes[node.id].config
             and nodes[node.id].config["workflow"] != node.config.get("workflow")
         )
-        self._is_behind = bool(changes) and self._session.run is not None
+        self._is_behind = bool(changes) and self._session.shown.live is not None
         if changes and not self._is_behind:
             self._session.is_trusted = self._session.is_trusted and may_run
             self._session.do(Batch("Read the subflow's file", changes))

@@ -113,7 +113,7 @@ class Tabs(QTabWidget):
             where = "A run of the history, as it ran"
         self.setTabToolTip(place, plain_tool_tip(f"{where}{' (changed)' if session.is_modified else ''}"))
         past = icon("mdi6.history", style().theme.dim) if session.is_past else QIcon()
-        self.setTabIcon(place, icon("mdi6.play", style().theme.accent) if session.run is not None else past)
+        self.setTabIcon(place, icon("mdi6.play", style().theme.accent) if session.shown.live is not None else past)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """A click with the middle button closes."""

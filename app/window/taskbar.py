@@ -44,12 +44,12 @@ class Taskbar(QObject):
         """Show the runs of a document from now on."""
         if self._show is None:
             return
-        session.run_started.connect(lambda: self._begin(session))
-        session.run_updated.connect(lambda _touched: self._refresh())
-        session.run_ended.connect(lambda: self._end(session))
+        session.shown.started.connect(lambda: self._begin(session))
+        session.shown.updated.connect(lambda _touched: self._refresh())
+        session.shown.ended.connect(lambda: self._end(session))
 
     def _begin(self, session: Session) -> None:
-        if session.run is not None:  # not where a run of the history is shown
+        if session.shown.live is not None:  # not where a run of the history is shown
             self._running.append(session)
             self._refresh()
 
@@ -66,9 +66,9 @@ class Taskbar(QObject):
 
 
 def _share(session: Session) -> float:
-    if session.picture is None or session.run_workflow is None:
+    if session.shown.picture is None or session.shown.workflow is None:
         return 0.0
-    done, total = progress(session.picture, session.run_workflow)
+    done, total = progress(session.shown.picture, session.shown.workflow)
     return min(done / total, 1.0)
 
 

@@ -67,11 +67,11 @@ class Bench:
 
         begin = time.perf_counter()
         self.window.runs.run(document)
-        assert document.session.run is not None
-        document.session.run.events.connect(count)
+        assert document.session.shown.live is not None
+        document.session.shown.live.events.connect(count)
         # The smallest run is over before the clock has ticked twice.
         least = time.perf_counter() + _LEAST_S
-        gap = largest_gap_ms(lambda: document.session.run is not None or time.perf_counter() < least)
+        gap = largest_gap_ms(lambda: document.session.shown.live is not None or time.perf_counter() < least)
         return gap, number / (time.perf_counter() - begin)
 
     def open_run_ms(self, run_id: str) -> float:
@@ -105,9 +105,9 @@ def figures(bench: Bench, iterations: int, frames: int) -> dict[str, float]:
     panel.repaint()
     found["panel_ms"] = (time.thread_time() - begin) * 1e3
     panel.hide()
-    run_id = session.run_id
+    run_id = session.shown.run_id
     panel = document.iterations
-    session.look_at("loop", 0)
+    session.shown.look_at("loop", 0)
     settle()
     found["scroll_ms"] = frame_ms(panel.table.viewport(), lambda place: _scroll(panel, 20 * place % 8000), frames)
     found["step_ms"] = frame_ms(panel.table.viewport(), lambda _: _step(session, iterations), frames)
@@ -116,7 +116,7 @@ def figures(bench: Bench, iterations: int, frames: int) -> dict[str, float]:
     found["open_run_ms"] = bench.open_run_ms(run_id)
     large = bench.open(_large(), "large")
     bench.window.runs.run(large)
-    _until(lambda: large.session.run is None)
+    _until(lambda: large.session.shown.live is None)
     settle(300)
     table = large.iterations.table.viewport()
     found["large_step_ms"] = frame_ms(table, lambda _: _step(large.session, 3), frames)
@@ -129,7 +129,7 @@ def _scroll(panel: IterationsPanel, to: int) -> None:
 
 
 def _step(session: Session, iterations: int) -> None:
-    session.look_at("loop", (session.chosen.get("loop", 0) + 1) % iterations)
+    session.shown.look_at("loop", (session.shown.chosen.get("loop", 0) + 1) % iterations)
 
 
 def _paced(workflow: Workflow) -> Workflow:

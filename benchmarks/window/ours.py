@@ -106,9 +106,9 @@ class Contender:
 
         begin = time.perf_counter()
         self._window.runs.run(document)
-        assert document.session.run is not None
-        document.session.run.events.connect(count)
-        gap = largest_gap_ms(lambda: document.session.run is not None)
+        assert document.session.shown.live is not None
+        document.session.shown.live.events.connect(count)
+        gap = largest_gap_ms(lambda: document.session.shown.live is not None)
         return gap, number / (time.perf_counter() - begin)
 
     def open_and_close(self, nodes: int, edges: int, times: int) -> float | None:

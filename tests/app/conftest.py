@@ -95,7 +95,7 @@ def make_session(engine_thread: EngineThread, qtbot: QtBot) -> Iterator[MakeSess
 
     yield make
     for session in made:
-        if session.run is not None:
-            session.run.cancel()
-            qtbot.waitUntil(lambda session=session: session.run is None, timeout=5000)
+        if session.shown.live is not None:
+            session.shown.live.cancel()
+            qtbot.waitUntil(lambda session=session: session.shown.live is None, timeout=5000)
         session.deleteLater()

@@ -199,7 +199,7 @@ def test_arrows_nudge_what_is_selected(hand: Hand) -> None:
 
 def test_arrows_are_the_windows_while_an_iteration_is_looked_at(hand: Hand) -> None:
     hand.click(hand.title("draft"))
-    hand.session.look_at("loop", 0)
+    hand.session.shown.look_at("loop", 0)
     hand.key(Qt.Key.Key_Right)
     assert hand.session.undo_title is None
 

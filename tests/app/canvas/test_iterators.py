@@ -66,7 +66,7 @@ def test_the_region_says_for_each_what(hand: Hand) -> None:
 
 
 def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(hand.session.run_ended, timeout=10_000):
+    with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
         hand.session.start_run({}, RunOptions())
 
     label = hand.canvas.view.regions.items["each"].label.facts
@@ -75,7 +75,7 @@ def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
     state = hand.item("gather").state
     assert state is not None
     assert state.shown.line == "3 entries"
-    hand.session.look_at("each", 0)
+    hand.session.shown.look_at("each", 0)
     mark = hand.item("mark").state
     assert mark is not None
     assert mark.shown.line == "x0x"
@@ -98,7 +98,7 @@ def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
             {"each": (0, 80), "mark": (280, 80), "gather": (560, 80), "all": (840, 80)},
         )
     )
-    with qtbot.waitSignal(hand.session.run_ended, timeout=10_000):
+    with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
         hand.session.start_run({}, RunOptions())
 
     state, facts = hand.item("each").state, hand.canvas.view.regions.items["each"].label.facts
@@ -108,7 +108,7 @@ def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
     assert facts.failed == {1}
     assert [facts.words(index) for index in range(3)] == ["Item 1", "Item 2, failed", "Item 3"]
     hand.session.select(["mark"])
-    hand.session.look_at("each", 1)
+    hand.session.shown.look_at("each", 1)
     mark = hand.item("mark").state
     assert mark is not None
     assert mark.shown.state is NodeState.FAILED
@@ -165,7 +165,7 @@ def test_a_loop_and_an_iterator_in_each_other_have_a_bar_each_and_follow_the_dot
             {},
         )
     )
-    with qtbot.waitSignal(hand.session.run_ended, timeout=10_000):
+    with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
         hand.session.start_run({}, RunOptions())
 
     def line() -> str:
@@ -181,9 +181,9 @@ def test_a_loop_and_an_iterator_in_each_other_have_a_bar_each_and_follow_the_dot
     for loop, index in (("around", 0), ("within", 0)):
         label = hand.canvas.view.regions.items[loop].label
         hand.click(label.mapToScene(label.dot(index)))
-    assert hand.session.chosen == {"around": 0, "within": 0}
+    assert hand.session.shown.chosen == {"around": 0, "within": 0}
     assert line().startswith("0.0 ")
-    hand.session.look_at("within", 1)
+    hand.session.shown.look_at("within", 1)
     assert line().startswith("0.1 " if inner == "loop" else "1.0 ")
 
 

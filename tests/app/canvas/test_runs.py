@@ -31,7 +31,7 @@ def script(folder: Path, **more: object) -> RunOptions:
 
 
 def run(hand: Hand, qtbot: QtBot, options: RunOptions) -> None:
-    with qtbot.waitSignal(hand.session.run_ended, timeout=10_000):
+    with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
         hand.session.start_run({"task": "A note"}, options)
 
 
@@ -57,11 +57,11 @@ def test_a_click_on_a_dot_shows_its_iteration(hand: Hand, qtbot: QtBot, tmp_path
     run(hand, qtbot, script(tmp_path))
     label = hand.canvas.view.regions.items["loop"].label
     hand.click(label.mapToScene(label.dot(0)))
-    assert hand.session.chosen == {"loop": 0}
+    assert hand.session.shown.chosen == {"loop": 0}
     assert state(hand, "draft").line == "Version 1"
     assert state(hand, "exit").line == "Version 1"
     assert label.facts.counter == "iteration 1 of 3"
-    hand.session.look_at_latest()
+    hand.session.shown.look_at_latest()
     assert state(hand, "draft").line == "Version 3"
 
 
@@ -73,9 +73,9 @@ def test_a_running_node_shows_the_tail_of_its_stream_and_moves(hand: Hand, qtbot
     assert state(hand, "loop").note == "1 / 3"
     assert state(hand, "text").state is NodeState.WAITING
     assert hand.canvas.run_view.is_moving
-    assert hand.session.run is not None
-    hand.session.run.cancel()
-    qtbot.waitUntil(lambda: hand.session.run is None)
+    assert hand.session.shown.live is not None
+    hand.session.shown.live.cancel()
+    qtbot.waitUntil(lambda: hand.session.shown.live is None)
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
     assert state(hand, "draft").state is NodeState.SKIPPED
     assert state(hand, "text").state is None
@@ -85,7 +85,7 @@ def test_dots_travel_when_values_flow_and_go_when_they_have_arrived(hand: Hand, 
     rules = [{"node": "draft", "reply": {"text": "Slow", "delay_s": 0.15}}]
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
     qtbot.waitUntil(lambda: hand.canvas.run_view.travels.is_moving)
-    qtbot.waitUntil(lambda: hand.session.run is None)
+    qtbot.waitUntil(lambda: hand.session.shown.live is None)
     qtbot.waitUntil(lambda: not hand.canvas.run_view.travels.is_moving)
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
 

@@ -81,8 +81,8 @@ def close(window: MainWindow, qtbot: QtBot) -> None:
     if window.closing.is_under_way:
         return
     for document in window.documents.all:
-        if document.session.run is not None:
-            document.session.run.cancel()
+        if document.session.shown.live is not None:
+            document.session.shown.live.cancel()
             ended(document, qtbot)
     window.history.access.close()
     qtbot.waitUntil(lambda: not window.history.access.is_busy)

@@ -45,8 +45,8 @@ def test_the_card_goes_and_the_run_goes_on_with_the_answer(
     taken = give_answer(store, question_at(store, waiting.run_id), Answer("approve", "their note", "From afar."))
 
     assert taken is True
-    qtbot.waitUntil(lambda: session.picture is not None and session.picture.status == "completed")
-    assert session.picture.outputs == {"out": "their note"}
+    qtbot.waitUntil(lambda: session.shown.picture is not None and session.shown.picture.status == "completed")
+    assert session.shown.picture.outputs == {"out": "their note"}
     qtbot.waitUntil(lambda: document.log.questions.current is None)
 
 
@@ -57,11 +57,11 @@ def begun_elsewhere(store: Store, engine_thread: EngineThread, qtbot: QtBot) -> 
     session.start_run({}, RunOptions(store=store), paused=True)
     # It is written a moment later.
     qtbot.waitUntil(lambda: [run.status for run in store.runs()] == [RunStatus.PAUSED])
-    qtbot.waitUntil(lambda: session.run_id != "")
+    qtbot.waitUntil(lambda: session.shown.run_id != "")
     yield session
-    if session.run is not None:
-        session.run.cancel()
-        qtbot.waitUntil(lambda: session.run is None)
+    if session.shown.live is not None:
+        session.shown.live.cancel()
+        qtbot.waitUntil(lambda: session.shown.live is None)
     session.deleteLater()
 
 
@@ -74,10 +74,10 @@ def elsewhere(begun_elsewhere: Session, store: Store, qtbot: QtBot) -> Session:
 
 def go_on(session: Session, store: Store, qtbot: QtBot) -> None:
     """Let the run over there come to its question."""
-    assert session.run is not None
-    session.run.resume()
-    qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
-    qtbot.waitUntil(lambda: store.find(session.run_id).status is RunStatus.WAITING)
+    assert session.shown.live is not None
+    session.shown.live.resume()
+    qtbot.waitUntil(lambda: session.shown.picture is not None and bool(session.shown.picture.questions))
+    qtbot.waitUntil(lambda: store.find(session.shown.run_id).status is RunStatus.WAITING)
 
 
 def opened(window: MainWindow, run_id: str, qtbot: QtBot) -> HistoryPage:
@@ -85,7 +85,7 @@ def opened(window: MainWindow, run_id: str, qtbot: QtBot) -> HistoryPage:
     qtbot.waitUntil(lambda: run_id in window.history.pages)
     page = window.history.pages[run_id]
     # What the run did is put in a step later; only then does nothing on the page change by itself any more.
-    qtbot.waitUntil(lambda: page.session.picture is not None and page.bar.isVisible())
+    qtbot.waitUntil(lambda: page.session.shown.picture is not None and page.bar.isVisible())
     return page
 
 
@@ -102,11 +102,11 @@ def dialog_of(window: MainWindow, qtbot: QtBot) -> AnswerDialog:
 def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
     window: MainWindow, elsewhere: Session, qtbot: QtBot
 ) -> None:
-    page = opened(window, elsewhere.run_id, qtbot)
+    page = opened(window, elsewhere.shown.run_id, qtbot)
     assert page.bar.text.endswith("Waiting for you in another window or program")
     assert page.bar.origin == "Answer it there, or here: it goes on there"
-    assert page.session.picture is not None
-    assert page.session.picture.error == "It waits for your answer. Answer it where it is at work, or here."
+    assert page.session.shown.picture is not None
+    assert page.session.shown.picture.error == "It waits for your answer. Answer it where it is at work, or here."
     qtbot.waitUntil(lambda: window.status.state.full_text == "Not at its end")
     assert titles(page) == ["Answer…", "Open as new document"]
 
@@ -116,32 +116,34 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
     QTest.keyClicks(dialog.card.comment, "From here.")
     press(dialog, "Approve")
 
-    qtbot.waitUntil(lambda: elsewhere.picture is not None and elsewhere.picture.status == "completed", timeout=10_000)
-    assert elsewhere.picture.outputs == {"out": "the note"}
+    qtbot.waitUntil(
+        lambda: elsewhere.shown.picture is not None and elsewhere.shown.picture.status == "completed", timeout=10_000
+    )
+    assert elsewhere.shown.picture.outputs == {"out": "the note"}
     qtbot.waitUntil(lambda: window.notices.text("answered") == TAKEN)
 
 
 def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with_it(
     window: MainWindow, store: Store, elsewhere: Session, qtbot: QtBot
 ) -> None:
-    run_id = elsewhere.run_id
+    run_id = elsewhere.shown.run_id
     page = opened(window, run_id, qtbot)
     press(page.bar, "Answer…")
     dialog = dialog_of(window, qtbot)
-    assert elsewhere.run is not None
-    elsewhere.run.put_aside()
-    qtbot.waitUntil(lambda: elsewhere.run is None and not store.is_held(run_id))
+    assert elsewhere.shown.live is not None
+    elsewhere.shown.live.put_aside()
+    qtbot.waitUntil(lambda: elsewhere.shown.live is None and not store.is_held(run_id))
 
     press(dialog, "Reject")
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(page.document, qtbot)
-    assert page.session.picture is not None
-    assert page.session.picture.node("check").outputs.keys() == {"rejected", "comment"}
+    assert page.session.shown.picture is not None
+    assert page.session.shown.picture.node("check").outputs.keys() == {"rejected", "comment"}
 
 
 def test_a_second_press_of_answer_asks_nothing_more(window: MainWindow, elsewhere: Session, qtbot: QtBot) -> None:
-    page = opened(window, elsewhere.run_id, qtbot)
+    page = opened(window, elsewhere.shown.run_id, qtbot)
     press(page.bar, "Answer…")
     press(page.bar, "Answer…")
     dialog = dialog_of(window, qtbot)
@@ -154,24 +156,24 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
     window: MainWindow, store: Store, begun_elsewhere: Session, qtbot: QtBot
 ) -> None:
     there = begun_elsewhere
-    page = opened(window, there.run_id, qtbot)
+    page = opened(window, there.shown.run_id, qtbot)
     page.elsewhere._timer.setInterval(20)
-    shown = f"Run {there.run_id[:6]}, as it ran · "
+    shown = f"Run {there.shown.run_id[:6]}, as it ran · "
     assert page.bar.text == f"{shown}Paused"
     assert titles(page) == ["Open as new document"]
 
     go_on(there, store, qtbot)
     qtbot.waitUntil(lambda: page.bar.text == f"{shown}Waiting for you in another window or program")
     assert titles(page) == ["Answer…", "Open as new document"]
-    assert page.session.picture is not None
-    assert page.session.picture.error == "It waits for your answer. Answer it where it is at work, or here."
+    assert page.session.shown.picture is not None
+    assert page.session.shown.picture.error == "It waits for your answer. Answer it where it is at work, or here."
     qtbot.waitUntil(lambda: page.document.log.model.rowCount() > 0)
 
-    assert there.run is not None
-    there.run.answer("check", "approve", "the note", "")
+    assert there.shown.live is not None
+    there.shown.live.answer("check", "approve", "the note", "")
     qtbot.waitUntil(lambda: page.bar.text == f"{shown}Done")
     assert titles(page) == ["Open as new document"]
-    assert page.session.picture.outputs == {"out": "the note"}
+    assert page.session.shown.picture.outputs == {"out": "the note"}
     assert not page.elsewhere._timer.isActive()
     qtbot.waitUntil(lambda: any(line.text.startswith("Done in ") for line in page.document.log.model.lines))
     written = [line.written for line in page.document.log.model.lines]
@@ -181,9 +183,9 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
 def test_a_run_that_waited_in_a_program_that_is_gone_is_resumed_instead_of_answered(
     window: MainWindow, elsewhere: Session, qtbot: QtBot
 ) -> None:
-    page = opened(window, elsewhere.run_id, qtbot)
+    page = opened(window, elsewhere.shown.run_id, qtbot)
     page.elsewhere._timer.setInterval(20)
-    assert elsewhere.run is not None
-    elsewhere.run.put_aside()
+    assert elsewhere.shown.live is not None
+    elsewhere.shown.live.put_aside()
     qtbot.waitUntil(lambda: titles(page) == ["Resume", "Open as new document"])
     assert page.bar.text.endswith("Waiting for you")

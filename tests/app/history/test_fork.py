@@ -191,7 +191,9 @@ def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
 ) -> None:
     run_id = run_kept(store, each_item(), "")
     window.history.open_run(run_id)
-    qtbot.waitUntil(lambda: run_id in window.history.pages and window.history.pages[run_id].session.run_id == run_id)
+    qtbot.waitUntil(
+        lambda: run_id in window.history.pages and window.history.pages[run_id].session.shown.run_id == run_id
+    )
     window.history.fork_from(window.history.pages[run_id].document, "each[1]")
     dialog = dialog_of(window, qtbot)
     assert "Go on from item 2" in [label.text() for label in dialog.findChildren(PlainLabel)]
@@ -203,9 +205,9 @@ def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
     qtbot.waitUntil(lambda: window.current is not None and window.current.session.name.endswith("fork"))
     fork = window.current
     assert fork is not None
-    qtbot.waitUntil(lambda: fork.session.picture is not None and fork.session.picture.status == "completed")
-    assert fork.session.picture is not None
-    assert [item.result for item in fork.session.picture.loops["each"].iterations] == ["x.", "why.", "z."]
+    qtbot.waitUntil(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.status == "completed")
+    assert fork.session.shown.picture is not None
+    assert [item.result for item in fork.session.shown.picture.loops["each"].iterations] == ["x.", "why.", "z."]
 
 
 def test_a_run_that_is_not_there_is_refused(store: Store) -> None:
@@ -236,7 +238,7 @@ def ran(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
 def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     window: MainWindow, ran: Document, qtbot: QtBot
 ) -> None:
-    ran.session.look_at("loop", 1)
+    ran.session.shown.look_at("loop", 1)
     press(ran.iterations, "Fork from here…")
     dialog = dialog_of(window, qtbot)
     assert "iteration 1" in dialog.reused.text().casefold()
@@ -276,28 +278,28 @@ def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_cl
     qtbot.waitUntil(lambda: window.current is not ran)
     fork = window.current
     assert fork is not None
-    qtbot.waitUntil(lambda: fork.session.picture is not None and fork.session.picture.status == "completed")
-    picture = fork.session.picture
+    qtbot.waitUntil(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.status == "completed")
+    picture = fork.session.shown.picture
     assert picture is not None
     assert [iteration.result for iteration in picture.loops["loop"].iterations] == [
         f"The sea is wide, draft {number}." for number in (1, 2, 3)
     ]
     assert picture.nodes["loop[1].draft"].calls[0].request.messages[-1].text.endswith("And shorter.")
     assert picture.nodes["loop[0].draft"].calls[0].request.messages[-1].text == "Write: the sea"
-    page = window.history.pages[fork.session.run_id]
-    parent = ran.session.run_id
+    page = window.history.pages[fork.session.shown.run_id]
+    parent = ran.session.shown.run_id
     qtbot.waitUntil(lambda: page.bar.origin == f"Fork of {parent[:6]}, iteration 2")
     press(page.bar, "Compare with its parent")
     qtbot.waitUntil(lambda: window.history.compare is not None and window.history.compare.comparison is not None)
     compared = window.history.compare
     assert compared is not None
-    assert [compared.left.run.currentData(), compared.right.run.currentData()] == [parent, fork.session.run_id]
+    assert [compared.left.run.currentData(), compared.right.run.currentData()] == [parent, fork.session.shown.run_id]
     assert [side.chosen_place for side in (compared.left, compared.right)] == ["loop[1]", "loop[1]"]
     compared.close()
 
 
 def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(window: MainWindow, ran: Document, qtbot: QtBot) -> None:
-    ran.session.run_id = ""
+    ran.session.shown.run_id = ""
     with qtbot.waitSignal(ran.session.refused) as refused:
         window.history.fork_from(ran, "loop[1]")
     assert "that is kept" in refused.args[0]

@@ -42,7 +42,7 @@ class Bench:
     panel: IterationsPanel
 
     def run(self) -> None:
-        with self.qtbot.waitSignal(self.session.run_ended, timeout=10_000):
+        with self.qtbot.waitSignal(self.session.shown.ended, timeout=10_000):
             self.session.start_run({}, RunOptions())
         self.settle()
 
@@ -51,8 +51,8 @@ class Bench:
 
     def show(self, picture: Any, workflow: Workflow | None = None) -> None:
         """Show a run that was told elsewhere, as one of the history is."""
-        self.session.picture, self.session.run_workflow = picture, workflow or self.session.workflow
-        self.session.run_started.emit()
+        self.session.shown.picture, self.session.shown.workflow = picture, workflow or self.session.workflow
+        self.session.shown.started.emit()
         self.settle()
 
     def click_row(self, row: int) -> None:
@@ -123,7 +123,7 @@ def test_after_a_run_each_iteration_has_a_row_and_the_last_is_shown(ran: Bench) 
 
 def test_a_click_on_a_row_moves_the_whole_window(ran: Bench) -> None:
     ran.click_row(1)
-    assert ran.session.chosen == {"loop": 1}
+    assert ran.session.shown.chosen == {"loop": 1}
     assert ran.text == "a.."
     assert ran.panel.detail.title.text() == "Iteration 2"
     assert ran.panel.detail.returned.isHidden()
@@ -132,10 +132,10 @@ def test_a_click_on_a_row_moves_the_whole_window(ran: Bench) -> None:
 
 
 def test_what_is_chosen_elsewhere_is_chosen_here(ran: Bench) -> None:
-    ran.session.look_at("loop", 0)
+    ran.session.shown.look_at("loop", 0)
     assert ran.row == 0
     assert ran.panel.table.selectionModel().isRowSelected(0)
-    ran.session.look_at_latest()
+    ran.session.shown.look_at_latest()
     assert ran.row == 3
 
 
@@ -155,19 +155,19 @@ def test_the_keys_of_the_table(ran: Bench) -> None:
         (Qt.Key.Key_Escape, {}),
     ):
         QTest.keyClick(table, key)
-        assert ran.session.chosen == chosen, key
+        assert ran.session.shown.chosen == chosen, key
         assert ran.row == chosen.get("loop", 3), key
 
 
 def test_the_chart_is_clicked_dragged_and_stepped(ran: Bench) -> None:
     chart = ran.panel.chart
     ran.click_chart(1)
-    assert ran.session.chosen == {"loop": 1}
+    assert ran.session.shown.chosen == {"loop": 1}
     middle = chart.height() // 2
     QTest.mousePress(chart, Qt.MouseButton.LeftButton, pos=QPoint(round(chart.place_of(1)), middle))
     QTest.mouseMove(chart, QPoint(round(chart.place_of(2)), middle))
     QTest.mouseRelease(chart, Qt.MouseButton.LeftButton, pos=QPoint(round(chart.place_of(2)), middle))
-    assert ran.session.chosen == {"loop": 2}
+    assert ran.session.shown.chosen == {"loop": 2}
     chart.setFocus()
     for key, chosen in (
         (Qt.Key.Key_Left, {"loop": 1}),
@@ -177,7 +177,7 @@ def test_the_chart_is_clicked_dragged_and_stepped(ran: Bench) -> None:
         (Qt.Key.Key_Escape, {}),
     ):
         QTest.keyClick(chart, key)
-        assert ran.session.chosen == chosen
+        assert ran.session.shown.chosen == chosen
 
 
 def test_the_mouse_on_the_chart_shows_values(ran: Bench) -> None:
@@ -186,7 +186,7 @@ def test_the_mouse_on_the_chart_shows_values(ran: Bench) -> None:
     ran.qtbot.waitUntil(lambda: ran.panel.readout.full_text == "Iteration 4 · similarity 80 %")
     QTest.mouseMove(chart, QPoint(round(chart.place_of(2)), chart.height() // 2))
     assert ran.panel.readout.full_text == "Iteration 3 · similarity 75 %"
-    assert ran.session.chosen == {}, "only a click chooses"
+    assert ran.session.shown.chosen == {}, "only a click chooses"
     QTest.mouseClick(ran.panel.legend.buttons[Kind.TIME], Qt.MouseButton.LeftButton)
     assert ran.panel.readout.full_text.startswith("Iteration 3 · similarity 75 % · time 0.")
 
@@ -253,7 +253,7 @@ def test_into_a_nested_loop_and_out_again(open_panel: OpenPanel) -> None:
     assert [button.text() for button in panel.breadcrumb.buttons] == ["Outer", "iteration 2"]
     assert [panel.model.index(row, Column.RESULT).data() for row in range(2)] == ["a...", "a...."]
     bench.click_row(0)
-    assert bench.session.chosen == {"outer": 1, "inner": 0}
+    assert bench.session.shown.chosen == {"outer": 1, "inner": 0}
     assert panel.detail.place == "outer[1].inner[0]"
     QTest.mouseClick(panel.breadcrumb.buttons[1], Qt.MouseButton.LeftButton)
     assert panel.loop_id == "outer"
@@ -281,12 +281,12 @@ def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: Open
     assert bench.text.startswith("It is under way.")
     picture.apply(iteration(1, "two"))
     begin(picture, 2)
-    bench.session.run_updated.emit({"loop"})
+    bench.session.shown.updated.emit({"loop"})
     bench.qtbot.waitUntil(lambda: (bench.row, bench.panel.model.rowCount()) == (2, 3))
     bench.click_row(0)
     picture.apply(iteration(2, "three"))
     begin(picture, 3)
-    bench.session.run_updated.emit({"loop"})
+    bench.session.shown.updated.emit({"loop"})
     bench.qtbot.waitUntil(lambda: (bench.row, bench.panel.model.rowCount()) == (0, 4))
     assert bench.text == "one"
     QTest.mouseClick(bench.panel.latest, Qt.MouseButton.LeftButton)
@@ -296,8 +296,8 @@ def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: Open
 def test_a_panel_out_of_sight_takes_up_what_came_when_it_is_seen(ran: Bench) -> None:
     ran.panel.hide()
     picture = told("one", "two")
-    ran.session.picture = picture
-    ran.session.run_started.emit()
+    ran.session.shown.picture = picture
+    ran.session.shown.started.emit()
     assert ran.panel.model.rowCount() == 4
     assert ran.panel.detail.place == "loop[1]", "what is looked at is known all the same"
     ran.panel.show()
@@ -323,7 +323,7 @@ def test_one_iteration_has_nothing_to_compare_with(open_panel: OpenPanel) -> Non
     bench.run()
     assert bench.panel.chart.nothing == "One iteration: there is nothing yet to compare it with."
     bench.click_chart(0)
-    assert bench.session.chosen == {"loop": 0}
+    assert bench.session.shown.chosen == {"loop": 0}
     bench.panel.grab()
 
 
@@ -400,12 +400,12 @@ def test_a_thousand_iterations_and_results_of_a_megabyte(open_panel: OpenPanel) 
     bench.show(picture)
     bench.panel.grab()
     assert bench.panel.model.rowCount() == 1000
-    bench.session.look_at("loop", 1)
+    bench.session.shown.look_at("loop", 1)
     bench.panel.grab()
     assert bench.text.startswith("1 word word")
     assert len(bench.text) < 30_000, "the rest is shown when it is asked for"
     bench.click_chart(500)
-    assert bench.session.chosen["loop"] == pytest.approx(500, abs=2)
+    assert bench.session.shown.chosen["loop"] == pytest.approx(500, abs=2)
 
 
 def test_similarities_that_come_while_news_wait_are_shown_with_them(
@@ -415,7 +415,7 @@ def test_similarities_that_come_while_news_wait_are_shown_with_them(
     monkeypatch.setattr(panel, "_show_words", lambda: shown.append(len(panel.figures)))
     panel.similarities.found.emit(1, 3)
     assert shown == [4]
-    ran.session.run_updated.emit({"loop"})
+    ran.session.shown.updated.emit({"loop"})
     panel.similarities.found.emit(1, 3)
     assert shown == [4]
     ran.qtbot.waitUntil(lambda: len(shown) == 2)
@@ -460,7 +460,7 @@ def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_h
     for index in range(3):
         begin(picture, index, 3, "each")
     picture.apply(iteration(2, "z done", "each", input="z", feedback=None))
-    session.run_updated.emit({"each"})
+    session.shown.updated.emit({"each"})
     bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "1 of 3 items done.")
     assert [panel.model.text(row, Column.RESULT) for row in range(3)] == ["Under way…", "Under way…", "z done"]
 
@@ -476,7 +476,7 @@ def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_h
 
     for index in range(2):
         picture.apply(iteration(index, "done", "each", feedback=None))
-    session.run_updated.emit({"each"})
+    session.shown.updated.emit({"each"})
     bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "3 of 3 items done.")
     assert panel.chart.shown == [Kind.TIME]
     assert panel.chart.readout(1) == "Item 2 · time 0.5 s"
@@ -486,8 +486,8 @@ def test_another_loop_is_looked_at_while_similarities_are_worked_out(open_panel:
     bench = open_panel(nested())
     picture = told(*(f"{number} {'word ' * 300}" for number in range(6)), total=6, path="outer")
     picture.parents = bench.session.structure.parent
-    bench.session.picture, bench.session.run_workflow = picture, bench.session.workflow
-    bench.session.run_started.emit()
+    bench.session.shown.picture, bench.session.shown.workflow = picture, bench.session.workflow
+    bench.session.shown.started.emit()
     assert bench.panel.similarities.is_busy
     bench.panel.show_loop("inner")  # which has not begun
     bench.settle()

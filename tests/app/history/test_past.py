@@ -69,7 +69,9 @@ def test_what_a_document_lost_gained_and_changed_is_said_in_words() -> None:
 def past(window: MainWindow, run_id: str, qtbot: QtBot) -> Document:
     """A run of the past, opened and read."""
     window.history.open_run(run_id)
-    qtbot.waitUntil(lambda: window.current is not None and window.current.session.run_id == run_id, timeout=10_000)
+    qtbot.waitUntil(
+        lambda: window.current is not None and window.current.session.shown.run_id == run_id, timeout=10_000
+    )
     document = window.current
     assert document is not None
     qtbot.waitUntil(lambda: document.session.is_read, timeout=10_000)
@@ -83,9 +85,9 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     document = past(window, run_id, qtbot)
     session = document.session
     assert session.workflow == refine()
-    assert session.picture is not None
-    assert session.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
-    assert session.picture.node("text").state is NodeState.DONE
+    assert session.shown.picture is not None
+    assert session.shown.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
+    assert session.shown.picture.node("text").state is NodeState.DONE
     window.drawer.unfold("iterations")
     assert document.iterations.model.rowCount() == 3
     qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
@@ -96,8 +98,8 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     assert page.bar.origin == ""
     assert window.run_bar.saved.text() == "as it ran"
     with qtbot.waitSignal(session.filled, timeout=10_000):
-        session.look_at("loop", 0)
-    assert session.picture.node("draft", session.chosen).outputs["output"] == "The sea is wide, draft 1."
+        session.shown.look_at("loop", 0)
+    assert session.shown.picture.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
 
 
 def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
@@ -116,14 +118,14 @@ def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
     inside = window.current
     assert inside is not None
     session = inside.session
-    assert (session.name, session.run_id) == ("Part", run_id)
-    qtbot.waitUntil(lambda: session.picture.node("draft").state is NodeState.DONE, timeout=10_000)
-    assert session.picture.path_of("draft") == "part.loop[2].draft"
-    assert session.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
-    assert "part.loop[0].draft" not in session.picture.nodes
-    session.look_at("loop", 0)
-    qtbot.waitUntil(lambda: session.picture.node("draft", session.chosen).calls != (), timeout=10_000)
-    assert session.picture.node("draft", session.chosen).outputs["output"] == "The sea is wide, draft 1."
+    assert (session.name, session.shown.run_id) == ("Part", run_id)
+    qtbot.waitUntil(lambda: session.shown.picture.node("draft").state is NodeState.DONE, timeout=10_000)
+    assert session.shown.picture.path_of("draft") == "part.loop[2].draft"
+    assert session.shown.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
+    assert "part.loop[0].draft" not in session.shown.picture.nodes
+    session.shown.look_at("loop", 0)
+    qtbot.waitUntil(lambda: session.shown.picture.node("draft", session.shown.chosen).calls != (), timeout=10_000)
+    assert session.shown.picture.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
     assert inside.iterations.detail.place == "part.loop[0]"
     window.history.open_run(run_id)
     assert window.current is document
@@ -182,12 +184,12 @@ def test_what_has_changed_since_in_the_document_of_the_same_file_is_said(
     document = open_file(window, file)
     window.runs.run(document)
     ended(document, qtbot)
-    run_id = document.session.run_id
+    run_id = document.session.shown.run_id
     assert window.history.access.store is not None
     assert window.history.access.store.find(run_id).source == str(file)
     document.session.do(SetConfig("draft", ("prompt",), "Other: {{input}}"))
     if is_open:
-        document.session.run_id = ""  # it shows a later run by now
+        document.session.shown.run_id = ""  # it shows a later run by now
     else:
         save(document.session.workflow, file)
         window.documents.drop(document)
@@ -205,7 +207,7 @@ def test_every_run_of_the_window_is_kept(window: MainWindow, tmp_path: Path, qtb
     store = window.history.access.store
     assert store is not None
     (kept,) = store.runs()
-    assert kept.run_id == document.session.run_id
+    assert kept.run_id == document.session.shown.run_id
     assert (kept.workflow, kept.status, kept.iterations) == ("Refine", RunStatus.COMPLETED, 3)
 
 
@@ -220,7 +222,7 @@ def test_after_a_run_the_status_line_says_where_it_is_kept_and_leads_there(
     window.runs.run(document)
     assert not kept.isVisible()
     ended(document, qtbot)
-    run_id = document.session.run_id
+    run_id = document.session.shown.run_id
     qtbot.waitUntil(kept.isVisible, timeout=10_000)
     assert kept.text() == f"Kept as run {run_id[:6]}"
     kept.setFocus()
@@ -243,9 +245,9 @@ def test_a_run_pressed_while_the_history_is_being_opened_waits_for_it(
     document = window.documents.open_copy(refine())
     access.open()
     window.runs.run(document)
-    assert document.session.run is None
+    assert document.session.shown.live is None
     # Not that it is at work: it may be over before anybody looks.
-    qtbot.waitUntil(lambda: document.session.picture is not None)
+    qtbot.waitUntil(lambda: document.session.shown.picture is not None)
     ended(document, qtbot)
     assert access.store is not None
     assert len(access.store.runs()) == 1
@@ -267,8 +269,8 @@ def test_without_a_history_runs_go_on_and_one_sentence_says_that_they_are_not_ke
     document = window.documents.open_copy(refine())
     window.runs.run(document)
     ended(document, qtbot)
-    assert document.session.picture is not None
-    assert document.session.picture.status == "completed"
+    assert document.session.shown.picture is not None
+    assert document.session.shown.picture.status == "completed"
     store_path.unlink()
     press(window.notices, "Try again")
     qtbot.waitUntil(lambda: window.history.access.store is not None)
@@ -289,7 +291,7 @@ def test_a_failed_run_goes_on_where_it_failed(window: MainWindow, store: Store, 
     # Not that it is at work: it may be over before anybody looks.
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
-    picture = document.session.picture
+    picture = document.session.shown.picture
     assert picture is not None
     assert picture.status == "completed"
     assert [iteration.feedback for iteration in picture.loops["loop"].iterations] == [
@@ -306,7 +308,7 @@ def test_an_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow
     qtbot.waitUntil(lambda: bool(window.notices.text("broken")))
     assert window.notices.text("broken").endswith("was interrupted. It can go on where it broke off.")
     press(window.notices, "Show it")
-    qtbot.waitUntil(lambda: window.current is not None and window.current.session.run_id == "aaaa")
+    qtbot.waitUntil(lambda: window.current is not None and window.current.session.shown.run_id == "aaaa")
     assert "Interrupted" in window.history.pages["aaaa"].bar.text
     assert window.notices.text("broken") == ""
     close(window, qtbot)
@@ -331,7 +333,7 @@ def test_the_panel_is_there_also_where_no_document_is(window: MainWindow, store:
     qtbot.waitUntil(lambda: panel.model.rowCount() == 1)
     panel.view.select(["aaaa"])
     QTest.keyClick(panel.view, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: window.current is not None and window.current.session.run_id == "aaaa")
+    qtbot.waitUntil(lambda: window.current is not None and window.current.session.shown.run_id == "aaaa")
 
 
 def test_too_many_runs_go_when_one_has_ended(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
@@ -343,7 +345,7 @@ def test_too_many_runs_go_when_one_has_ended(window: MainWindow, store: Store, t
     window.runs.run(document)
     ended(document, qtbot)
     qtbot.waitUntil(lambda: "0002" not in {run.run_id for run in store.runs()}, timeout=10_000)
-    assert {run.run_id for run in store.runs()} >= {"0000", document.session.run_id}
+    assert {run.run_id for run in store.runs()} >= {"0000", document.session.shown.run_id}
 
 
 def test_deleting_the_run_that_is_shown_leaves_it_shown(window: MainWindow, store: Store, qtbot: QtBot) -> None:
@@ -395,10 +397,10 @@ def test_a_history_that_is_locked_by_another_process_holds_up_the_run_and_not_th
         ticking.start(5)
         qtbot.waitUntil(lambda: len(ticks) >= 40)
         ticking.stop()
-        assert document.session.run_id == "", "it waits for the history"
+        assert document.session.shown.run_id == "", "it waits for the history"
         other.execute("ROLLBACK")
     ended(document, qtbot)
-    assert store.find(document.session.run_id).status is RunStatus.COMPLETED
+    assert store.find(document.session.shown.run_id).status is RunStatus.COMPLETED
 
 
 def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothing(
@@ -411,7 +413,7 @@ def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothin
     document = window.documents.open_copy(workflow)
     window.runs.run(document)
     ended(document, qtbot)
-    picture = document.session.picture
+    picture = document.session.shown.picture
     assert picture is not None
     first, second = (picture.nodes[f"loop[{index}].draft"] for index in range(2))
     assert (first.state, second.state) == (NodeState.DONE, NodeState.CACHED)

@@ -71,7 +71,7 @@ def press(card: QuestionCard, title: str) -> None:
 
 def outputs(document: Document, qtbot: QtBot) -> dict[str, Value]:
     ended(document, qtbot)
-    picture = document.session.picture
+    picture = document.session.shown.picture
     assert picture is not None
     assert picture.status == "completed", picture.error
     return dict(picture.outputs)
@@ -116,8 +116,8 @@ def test_an_agent_asks_and_gets_its_answer(window: MainWindow, script: Script, q
     QTest.keyClicks(card.answer, "miles")
     press(card, "Send")
     assert outputs(document, qtbot) == {"out": "So 3 miles."}
-    assert document.session.picture is not None
-    (called,) = document.session.picture.node("agent").tool_calls
+    assert document.session.shown.picture is not None
+    (called,) = document.session.shown.picture.node("agent").tool_calls
     assert (called.tool, called.result) == ("ask_person", "miles")
 
 
@@ -133,8 +133,8 @@ def test_a_tool_is_called_only_where_the_person_lets_it(
     assert json.loads(card.value.toPlainText()) == {"query": "sea"}
     press(card, button)
     assert outputs(document, qtbot) == {"out": "Nothing found."}
-    assert document.session.picture is not None
-    (called,) = document.session.picture.node("agent").tool_calls
+    assert document.session.shown.picture is not None
+    (called,) = document.session.shown.picture.node("agent").tool_calls
     assert called.error.startswith("A person refused this call.") is not made
 
 
@@ -144,7 +144,9 @@ def test_a_kept_run_shows_what_its_agent_did(window: MainWindow, store: Store, t
     script.write_text(json.dumps({"rules": [{"node": "agent", "replies": [call, "Nothing there."]}]}))
     run_id = run_kept(store, agent(tools=["search_files"]), f"scripted:{script}")
     window.history.open_run(run_id)
-    qtbot.waitUntil(lambda: window.current is not None and window.current.session.run_id == run_id, timeout=10_000)
+    qtbot.waitUntil(
+        lambda: window.current is not None and window.current.session.shown.run_id == run_id, timeout=10_000
+    )
     document = window.current
     assert document is not None
     document.session.select(["agent"])
@@ -160,7 +162,7 @@ def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_da
 ) -> None:
     window = make_window()
     document = waiting(window, approval(), qtbot)
-    run_id = document.session.run_id
+    run_id = document.session.shown.run_id
     window.closing.close_document(document)
     assert question(window).text() == "“To approve” waits for your answer."
     answer(window, "Answer later")
@@ -172,7 +174,7 @@ def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_da
     later.drawer.unfold("runs")
     qtbot.waitUntil(lambda: "waits for your answer" in later.notices.text("broken"), timeout=10_000)
     press_in(later.notices, "Show it")
-    qtbot.waitUntil(lambda: later.current is not None and later.current.session.run_id == run_id, timeout=10_000)
+    qtbot.waitUntil(lambda: later.current is not None and later.current.session.shown.run_id == run_id, timeout=10_000)
     shown = later.current
     assert shown is not None
     press_in(later.history.pages[run_id].bar, "Resume")
@@ -189,8 +191,8 @@ def test_a_run_in_the_background_that_comes_to_a_question_waits_in_the_history(
     window = make_window()
     document = window.documents.open_copy(drafted())
     window.runs.step_node(document)
-    qtbot.waitUntil(lambda: document.session.picture.node("text").state is NodeState.DONE)
-    run_id = document.session.run_id
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
+    run_id = document.session.shown.run_id
     window.closing.close_document(document)
     answer(window, "Let it finish")
 
@@ -204,7 +206,7 @@ def test_the_window_itself_closes_and_leaves_a_run_that_waits(
     window = make_window()
     document = waiting(window, approval(), qtbot)
     document.session.mark_saved()
-    run_id = document.session.run_id
+    run_id = document.session.shown.run_id
     window.close()
     answer(window, "Answer later")
     qtbot.waitUntil(lambda: window.closing.background == [])

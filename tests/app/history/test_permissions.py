@@ -75,7 +75,7 @@ def test_a_run_whose_workflow_runs_code_asks_before_it_goes_on(
     if is_allowed:
         qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
         ended(window.history.pages[run_id].document, qtbot)
-        picture = window.history.pages[run_id].session.picture
+        picture = window.history.pages[run_id].session.shown.picture
         assert picture is not None
         assert picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
     else:
@@ -98,7 +98,7 @@ def test_a_run_that_reads_files_may_use_the_folder_of_its_document_once_that_is_
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(window.history.pages[run_id].document, qtbot)
-    picture = window.history.pages[run_id].session.picture
+    picture = window.history.pages[run_id].session.shown.picture
     assert picture is not None
     assert picture.outputs == {"out": "the sea"}
 
@@ -112,7 +112,9 @@ def test_a_fork_asks_in_its_form(window: MainWindow, store: Store, qtbot: QtBot)
     approve(CODE)
     run_id = asyncio.run(run())
     window.history.open_run(run_id)
-    qtbot.waitUntil(lambda: run_id in window.history.pages and window.history.pages[run_id].session.run_id == run_id)
+    qtbot.waitUntil(
+        lambda: run_id in window.history.pages and window.history.pages[run_id].session.shown.run_id == run_id
+    )
     window.history.fork_from(window.history.pages[run_id].document, "use")
     qtbot.waitUntil(lambda: any(dialog.plan is not None for dialog in window.findChildren(ForkDialog)), timeout=10_000)
     (dialog,) = window.findChildren(ForkDialog)

@@ -34,7 +34,7 @@ def failed(window: MainWindow, file: Path, tmp_path: Path, qtbot: QtBot) -> str:
     document = open_file(window, file)
     window.runs.run(document)
     ended(document, qtbot)
-    run_id = document.session.run_id
+    run_id = document.session.shown.run_id
     window.documents.drop(document)
     script.write_text(whole)
     return run_id
@@ -72,8 +72,8 @@ def test_as_it_ran_the_run_itself_goes_on(
     answer(window, "As it ran")
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
-    assert document.session.picture is not None
-    drafts = [document.session.picture.nodes[f"loop[{index}].draft"] for index in range(3)]
+    assert document.session.shown.picture is not None
+    drafts = [document.session.shown.picture.nodes[f"loop[{index}].draft"] for index in range(3)]
     assert all(draft.calls[0].request.messages[-1].text.startswith("Write: ") for draft in drafts)
     assert len(store.runs()) == 1
 
@@ -93,14 +93,16 @@ def test_as_it_is_now_a_new_run_takes_over_what_had_come_to_its_end(
     qtbot.waitUntil(lambda: window.current is not None and window.current is not old)
     document = window.current
     assert document is not None
-    qtbot.waitUntil(lambda: document.session.picture is not None and document.session.picture.is_over, timeout=10_000)
+    qtbot.waitUntil(
+        lambda: document.session.shown.picture is not None and document.session.shown.picture.is_over, timeout=10_000
+    )
     ended(document, qtbot)
-    picture = document.session.picture
+    picture = document.session.shown.picture
     assert picture is not None
     assert picture.status == "completed"
     asked_for = [picture.nodes[f"loop[{index}].draft"].calls[0].request.messages[-1].text for index in range(3)]
     assert asked_for == ["Write: the sea", "Write: Say more, advice 1.", "Write well: Say more, advice 2."]
-    run = store.find(document.session.run_id)
+    run = store.find(document.session.shown.run_id)
     assert (run.parent, run.forked_at, run.status) == (failed, "", RunStatus.COMPLETED)
     assert store.find(failed).status is RunStatus.FAILED
     bar = window.history.pages[run.run_id].bar
@@ -131,8 +133,8 @@ def test_where_nothing_has_changed_nothing_is_asked(
 
 def iterations(session: Session) -> list[str]:
     """The results of the loop of the run that is shown."""
-    assert session.picture is not None
-    return [str(iteration.result) for iteration in session.picture.loops["loop"].iterations]
+    assert session.shown.picture is not None
+    return [str(iteration.result) for iteration in session.shown.picture.loops["loop"].iterations]
 
 
 def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_is_said(
@@ -145,10 +147,10 @@ def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_i
     ended(document, qtbot)
     session = document.session
     assert iterations(session) == ["The sea is wide, draft 1."]
-    assert (session.run_id, session.run_workflow) == (failed, refine())
-    assert session.read_results is not None
-    session.look_at("loop", 0)
-    qtbot.waitUntil(lambda: session.picture.node("draft", session.chosen).calls != (), timeout=10_000)
+    assert (session.shown.run_id, session.shown.workflow) == (failed, refine())
+    assert session.shown.read_results is not None
+    session.shown.look_at("loop", 0)
+    qtbot.waitUntil(lambda: session.shown.picture.node("draft", session.shown.chosen).calls != (), timeout=10_000)
 
     journal.close()
     qtbot.waitUntil(lambda: not store.is_held(failed))

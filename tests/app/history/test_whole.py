@@ -78,9 +78,9 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     document = window.documents.open_template(SELF_REFINE)
     assert document is not None
     click(window.run_bar.run)
-    until(qtbot, lambda: document.session.picture is not None and document.session.picture.is_over)
+    until(qtbot, lambda: document.session.shown.picture is not None and document.session.shown.picture.is_over)
     ended(document, qtbot)
-    first = document.session.run_id
+    first = document.session.shown.run_id
 
     # Step through the iterations; the canvas follows.
     click(window.drawer.buttons["iterations"])
@@ -88,7 +88,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     until(qtbot, lambda: card(document, "draft") == "The sea is wide, draft 3.")
     for number in (2, 1):
         key(Qt.Key.Key_Left, ALT)
-        assert document.session.chosen == {"loop": number - 1}
+        assert document.session.shown.chosen == {"loop": number - 1}
         assert card(document, "draft") == f"The sea is wide, draft {number}."
         assert card(document, "critique") == f"Say more, advice {number}."
     key(Qt.Key.Key_Right, ALT)
@@ -106,7 +106,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     compared.close()
 
     # Fork from iteration 2 with another prompt.
-    document.session.look_at("loop", 1)
+    document.session.shown.look_at("loop", 1)
     press(document.iterations, "Fork from here…")
     dialog = fork_dialog(window, qtbot)
     prompt = dialog.form.prompts["draft", "prompt"]
@@ -118,13 +118,13 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     until(qtbot, lambda: window.current is not document)
     fork = window.current
     assert fork is not None
-    until(qtbot, lambda: fork.session.picture is not None and fork.session.picture.is_over)
+    until(qtbot, lambda: fork.session.shown.picture is not None and fork.session.shown.picture.is_over)
     ended(fork, qtbot)
-    second = fork.session.run_id
+    second = fork.session.shown.run_id
     assert second not in {"", first}
 
     # See both side by side: tabs, and the texts of both.
-    assert [tab.session.run_id for tab in window.tabs.documents] == [first, second]
+    assert [tab.session.shown.run_id for tab in window.tabs.documents] == [first, second]
     bar = window.history.pages[second].bar
     until(qtbot, lambda: "Done" in bar.text)
     press(bar, "Compare with its parent")
@@ -147,7 +147,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
         panel.view.select([run_id])
         panel.view.setFocus()
         key(Qt.Key.Key_Return)
-        until(qtbot, lambda run_id=run_id: again.current is not None and again.current.session.run_id == run_id)
+        until(qtbot, lambda run_id=run_id: again.current is not None and again.current.session.shown.run_id == run_id)
         shown = again.current
         assert shown is not None
         until(qtbot, lambda shown=shown: card(shown, "draft") == "The sea is wide, draft 3.")
@@ -202,7 +202,7 @@ def test_a_killed_run_is_shown_as_interrupted_and_goes_on_without_paying_twice(
     again = make_window()
     until(qtbot, lambda: bool(again.notices.text("broken")))
     press(again.notices, "Show it")
-    until(qtbot, lambda: again.current is not None and again.current.session.run_id == run_id)
+    until(qtbot, lambda: again.current is not None and again.current.session.shown.run_id == run_id)
     document = again.current
     assert document is not None
     until(qtbot, again.history.pages[run_id].bar.isVisible)
@@ -214,7 +214,7 @@ def test_a_killed_run_is_shown_as_interrupted_and_goes_on_without_paying_twice(
     answer(again, "Call again and go on")
     until(qtbot, lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(document, qtbot)
-    picture = document.session.picture
+    picture = document.session.shown.picture
     assert picture is not None
     assert [iteration.result for iteration in picture.loops["loop"].iterations] == [
         f"The sea is wide, draft {number}." for number in (1, 2, 3)

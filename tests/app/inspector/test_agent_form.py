@@ -126,7 +126,7 @@ def test_a_note_reaches_the_next_call_of_a_node_at_work(
 
     session = bench.session
     session.start_run({"task": "x"}, RunOptions(model=f"scripted:{script}"))
-    bench.qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
+    bench.qtbot.waitUntil(lambda: session.shown.picture is not None and bool(session.shown.picture.questions))
     bench.qtbot.waitUntil(note.isVisible)
     assert not note.send.isEnabled()
     QTest.keyClicks(note.line, "Make it rhyme.")
@@ -136,12 +136,12 @@ def test_a_note_reaches_the_next_call_of_a_node_at_work(
 
     bench.select("task")
     bench.qtbot.waitUntil(lambda: not note.isVisible())
-    with bench.qtbot.waitSignal(session.run_ended, timeout=10_000):
-        assert session.run is not None
-        session.run.answer("agent", "", "blue", "")
+    with bench.qtbot.waitSignal(session.shown.ended, timeout=10_000):
+        assert session.shown.live is not None
+        session.shown.live.answer("agent", "", "blue", "")
     bench.select("agent")
     bench.settle()
     assert bench.inspector.result.facts.text().endswith(" · state.answer")
-    assert session.picture is not None
-    second = session.picture.nodes["agent"].calls[1].request.messages
+    assert session.shown.picture is not None
+    second = session.shown.picture.nodes["agent"].calls[1].request.messages
     assert [message.text.splitlines()[-1] for message in second if message.role == "user"] == ["x", "Make it rhyme."]

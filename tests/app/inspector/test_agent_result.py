@@ -141,7 +141,7 @@ def test_a_judge_is_told_score_by_score_with_its_reason_and_the_best_is_named(
     ]
     assert "It gave the result of iteration 1." in result.sentence.text()
     assert shown(bench)["out:exit_reason"] == "max_iterations"
-    bench.session.look_at("loop", 0)
+    bench.session.shown.look_at("loop", 0)
     assert shown(bench)["judge:0"].startswith("Not done, score 8 of 10\nclarity: 9 (weight 2)")
 
 
@@ -160,7 +160,7 @@ def test_what_is_named_in_the_state_is_told_in_each_iteration(open_inspector: Op
     bench.run(script, task="the sea")
 
     for index, (before, given) in enumerate((("Before: . ", "one"), ("Before: one. ", "two"))):
-        bench.session.look_at("loop", index)
+        bench.session.shown.look_at("loop", index)
         assert bench.inspector.result.facts.text().endswith(" · state.current_document")
         assert shown(bench)["call:1:reply"] == given
         assert shown(bench)["call:1:0"].startswith(before)
@@ -191,7 +191,7 @@ def test_what_a_node_asks_stands_in_its_result(open_inspector: OpenInspector) ->
     base = ("run", 0, 0.0, "agent")
     picture.apply(NodeStarted(*base, "agent", {}))
     picture.apply(NodeWaiting(*base, "agent", "question", "Which unit?", None, ()))
-    bench.session.picture = picture
+    bench.session.shown.picture = picture
     bench.inspector.result.update_result()
     assert bench.inspector.result.state.text() == "Waiting for you"
     assert shown(bench)["question"] == "Which unit?"
@@ -218,6 +218,6 @@ def test_the_result_of_a_node_for_each_item_names_the_item(open_inspector: OpenI
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"rules": []}))
     bench.run(script)
-    bench.session.look_at("each", 0)
+    bench.session.shown.look_at("each", 0)
     assert bench.inspector.tabs.tabText(1) == "Result · item 1"
     assert shown(bench)["out:output"] == "x"

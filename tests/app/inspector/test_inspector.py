@@ -108,8 +108,8 @@ def test_a_run_is_no_quiet_moment(open_inspector: OpenInspector, write_script: C
         bench.inspector._page_timer.timeout.emit()
     assert set(bench.inspector._pages) == before
 
-    bench.session.run.cancel()
-    bench.qtbot.waitUntil(lambda: bench.session.run is None)
+    bench.session.shown.live.cancel()
+    bench.qtbot.waitUntil(lambda: bench.session.shown.live is None)
 
     bench.qtbot.waitUntil(lambda: set(bench.inspector._pages) == {node.type for node in bench.session.workflow.nodes})
 

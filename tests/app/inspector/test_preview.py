@@ -19,9 +19,9 @@ def ran(open_inspector: OpenInspector, refine_script: Path) -> Bench:
 
 def preview(bench: Bench, text: str, node_id: str = "merge", **chosen: int) -> str:
     session = bench.session
-    assert session.picture is not None
-    assert session.run_workflow is not None
-    return filled_in(text, node_id, LastRun(session.picture, session.run_workflow, chosen, session.registry))
+    assert session.shown.picture is not None
+    assert session.shown.workflow is not None
+    return filled_in(text, node_id, LastRun(session.shown.picture, session.shown.workflow, chosen, session.registry))
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_the_preview_is_filled_in_from_the_chosen_iteration(open_inspector: Open
     editor.preview.click()
     bench.run(refine_script, task="a note")
     assert editor.filled.view.text() == "a note: three / fine"
-    bench.session.look_at("loop", 1)
+    bench.session.shown.look_at("loop", 1)
     assert editor.filled.view.text() == "a note: two / shorter"
     QTest.keyClicks(editor.edit, " {{loop.last.draft}}, {{loop.iteration}}, {{size(draft)}}, {{nobody}}")
     assert editor.filled.view.text() == "a note: two / shorter one, 2, 3, —"

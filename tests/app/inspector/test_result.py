@@ -65,7 +65,7 @@ def test_before_a_run_it_says_what_to_do(open_inspector: OpenInspector) -> None:
 def test_a_model_node_shows_prompt_and_reply_as_sent(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "draft")
     bench.run(refine_script, task="a note")
-    bench.session.look_at("loop", 0)
+    bench.session.shown.look_at("loop", 0)
     assert texts(bench)["System prompt as sent"] == "Be brief."
     assert texts(bench)["Prompt as sent"] == "Write: a note"
     assert texts(bench)["Reply"] == "one"
@@ -84,7 +84,7 @@ def test_the_chosen_iteration_is_shown_and_named(open_inspector: OpenInspector, 
     bench.run(refine_script, task="a note")
     assert bench.inspector.tabs.tabText(RESULT) == "Result · iteration 3"
     assert texts(bench)["Reply"] == "three"
-    bench.session.look_at("loop", 1)
+    bench.session.shown.look_at("loop", 1)
     assert bench.inspector.tabs.tabText(RESULT) == "Result · iteration 2"
     assert texts(bench)["Reply"] == "two"
     bench.select("text")
@@ -116,16 +116,16 @@ def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
     assert "Gave: iterations" not in texts(bench), "the list has them"
     assert texts(bench)["Gave: output"] == "three"
     tip = result.iterations.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
-    first = bench.session.picture.loop("loop").iterations[0]
+    first = bench.session.shown.picture.loop("loop").iterations[0]
     assert tip == plain_tool_tip(first_words(first.reason or first.result)), "what a model says is never markup"
     place = result.iterations.visualRect(result.iterations.model().index(1, 0)).center()
     QTest.mouseClick(result.iterations.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert bench.session.chosen == {"loop": 1}
+    assert bench.session.shown.chosen == {"loop": 1}
     QTest.keyClick(result.iterations, Qt.Key.Key_Up)
-    assert bench.session.chosen == {"loop": 0}
-    bench.session.look_at_latest()
+    assert bench.session.shown.chosen == {"loop": 0}
+    bench.session.shown.look_at_latest()
     assert not result.iterations.currentIndex().isValid()
-    bench.session.look_at("loop", 2)
+    bench.session.shown.look_at("loop", 2)
     assert result.iterations.currentIndex().row() == 2
 
 
@@ -180,8 +180,8 @@ def test_while_a_run_goes_on_the_words_come_as_they_stream(
     )
     bench.qtbot.waitUntil(lambda: texts(bench).get("Reply so far", "").startswith("slow"))
     assert bench.inspector.result.state.text() == "Running"
-    bench.session.run.cancel()
-    bench.qtbot.waitUntil(lambda: bench.session.run is None)
+    bench.session.shown.live.cancel()
+    bench.qtbot.waitUntil(lambda: bench.session.shown.live is None)
     bench.settle()
     assert bench.inspector.result.state.text() != "Running"
 
@@ -190,7 +190,7 @@ def test_events_of_other_nodes_cost_nothing(open_inspector: OpenInspector, refin
     bench = at_result(open_inspector, "text")
     updates = []
     bench.inspector.result.update_result = lambda: updates.append(1)
-    bench.session.run_started.emit()
+    bench.session.shown.started.emit()
     bench.qtbot.waitUntil(lambda: bool(updates))
     updates.clear()
     bench.inspector._run_updated({"draft", "critique"})

@@ -186,9 +186,9 @@ def make_whole(
 def _end(whole: Whole) -> None:
     window = whole.window
     for document in list(window.documents.all):
-        if document.session.run is not None:
-            document.session.run.cancel()
-            whole.qtbot.waitUntil(lambda document=document: document.session.run is None)
+        if document.session.shown.live is not None:
+            document.session.shown.live.cancel()
+            whole.qtbot.waitUntil(lambda document=document: document.session.shown.live is None)
         window.documents.drop(document)
     window.close()
     window.deleteLater()

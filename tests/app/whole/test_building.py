@@ -120,13 +120,13 @@ def choose_value(whole: Whole, combo: QComboBox, value: str) -> None:
 def check_run(whole: Whole) -> None:
     """The run that is under way ends by the exit condition that was chosen."""
     session = whole.document.session
-    whole.qtbot.waitUntil(lambda: session.run is None and session.picture is not None, timeout=10_000)
-    assert session.picture is not None
-    assert session.picture.status == "completed"
-    (loop,) = session.picture.loops.values()
+    whole.qtbot.waitUntil(lambda: session.shown.live is None and session.shown.picture is not None, timeout=10_000)
+    assert session.shown.picture is not None
+    assert session.shown.picture.status == "completed"
+    (loop,) = session.shown.picture.loops.values()
     assert (loop.exit_reason, len(loop.iterations)) == ("stable_output", 2)
     assert loop.iterations[0].feedback.startswith(loop.iterations[0].input), "append keeps the input"
-    assert session.picture.outputs == {"text": "A friendly note."}
+    assert session.shown.picture.outputs == {"text": "A friendly note."}
 
 
 def check_reopened(whole: Whole, built: Workflow, path: Path) -> None:

@@ -11,11 +11,11 @@ def test_from_the_start_to_a_finished_run_it_takes_two_clicks(whole: Whole) -> N
     card = next(card for card in whole.window.gallery.cards if card.template.title == "Self-Refine")
     QTest.mouseClick(card.button, Qt.MouseButton.LeftButton)
     session = whole.document.session
-    with whole.qtbot.waitSignal(session.run_ended, timeout=10_000):
+    with whole.qtbot.waitSignal(session.shown.ended, timeout=10_000):
         QTest.mouseClick(whole.window.run_bar.run, Qt.MouseButton.LeftButton)
-    assert session.picture is not None
-    assert session.picture.status == "completed"
-    assert len(session.picture.loops["loop"].iterations) == 3
+    assert session.shown.picture is not None
+    assert session.shown.picture.status == "completed"
+    assert len(session.shown.picture.loops["loop"].iterations) == 3
     assert whole.window.status.state.text().startswith("Done")
 
 

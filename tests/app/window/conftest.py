@@ -106,8 +106,8 @@ def make_window(
 def end(window: MainWindow, qtbot: QtBot) -> None:
     """Close a window whatever is open in it, and wait until nothing of it goes on."""
     for document in list(window.documents.all):
-        if document.session.run is not None:
-            document.session.run.cancel()
+        if document.session.shown.live is not None:
+            document.session.shown.live.cancel()
         window.documents.drop(document)
     qtbot.waitUntil(lambda: not window.closing.background, timeout=5000)
     window.closing.is_under_way = True
@@ -196,4 +196,4 @@ def press(parent: QWidget, title: str) -> None:
 
 def ended(document: Document, qtbot: QtBot) -> None:
     """Wait until a document's run is over."""
-    qtbot.waitUntil(lambda: document.session.run is None, timeout=10_000)
+    qtbot.waitUntil(lambda: document.session.shown.live is None, timeout=10_000)

@@ -34,7 +34,7 @@ def running(window: MainWindow, self_refine: Document, script: Script, qtbot: Qt
 
 def start(window: MainWindow, document: Document, qtbot: QtBot) -> None:
     QTest.keyClick(window, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: document.session.picture.node("draft").state is NodeState.RUNNING)
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.RUNNING)
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def test_a_tab_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: 
     answer(window, "Cancel")
 
     assert running in window.documents.all
-    assert running.session.run is not None
+    assert running.session.shown.live is not None
 
 
 def test_a_tab_with_a_run_stops_and_closes(window: MainWindow, running: Document, qtbot: QtBot) -> None:
@@ -99,7 +99,7 @@ def test_the_window_with_a_run_asks_and_stays_on_cancel(window: MainWindow, runn
     answer(window, "Cancel")
 
     assert window.isVisible()
-    assert running.session.run is not None
+    assert running.session.shown.live is not None
 
 
 def test_the_window_with_a_run_stops_it_and_ends(window: MainWindow, running: Document, qtbot: QtBot) -> None:
@@ -128,7 +128,7 @@ def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_g
 ) -> None:
     document = window.documents.open_copy(drafted())
     window.runs.step_node(document)
-    qtbot.waitUntil(lambda: document.session.picture.node("text").state is NodeState.DONE)
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
 
     with qtbot.waitSignal(window.finished, timeout=5000):
         window.close()
@@ -139,12 +139,12 @@ def test_a_run_that_was_paused_goes_on_in_the_background(
     window: MainWindow, self_refine: Document, qtbot: QtBot
 ) -> None:
     window.runs.step_node(self_refine)
-    qtbot.waitUntil(lambda: self_refine.session.picture.status == "paused")
+    qtbot.waitUntil(lambda: self_refine.session.shown.picture.status == "paused")
 
-    with qtbot.waitSignal(self_refine.session.run_ended, timeout=5000):
+    with qtbot.waitSignal(self_refine.session.shown.ended, timeout=5000):
         window.closing.close_document(self_refine)
         answer(window, "Let it finish")
-    assert self_refine.session.picture.status == "completed"
+    assert self_refine.session.shown.picture.status == "completed"
 
 
 def test_unsaved_work_and_a_run_are_two_questions_and_the_second_can_still_be_cancelled(

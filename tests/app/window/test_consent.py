@@ -50,12 +50,12 @@ def test_a_file_that_uses_tools_is_asked_about_and_runs_once_it_is_trusted(
     box = question(window)
     assert box.text() == "Do you trust “Searching”?"
     assert "Tool: search_files (" in box.informativeText()
-    assert document.session.run is None
+    assert document.session.shown.live is None
     assert box.defaultButton().text() == "Cancel"
     answer(window, "Trust and run")
     ended(document, qtbot)
-    assert document.session.picture is not None
-    assert document.session.picture.status == "completed"
+    assert document.session.shown.picture is not None
+    assert document.session.shown.picture.status == "completed"
     qtbot.waitUntil(lambda: is_approved(document.session.workflow))
 
     document.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
@@ -69,15 +69,15 @@ def test_who_does_not_trust_it_runs_nothing(window: MainWindow, tmp_path: Path, 
     window.runs.run(document)
     qtbot.waitUntil(lambda: not no_question(window))
     answer(window, "Cancel")
-    assert document.session.run is None
-    assert document.session.picture is None
+    assert document.session.shown.live is None
+    assert document.session.shown.picture is None
     assert not is_approved(document.session.workflow)
 
 
 def test_what_was_approved_before_is_run_without_a_question(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     approve(searching())
     document = opened(window, tmp_path)
-    with qtbot.waitSignal(document.session.run_ended, timeout=10_000):
+    with qtbot.waitSignal(document.session.shown.ended, timeout=10_000):
         window.runs.run(document)
     assert no_question(window)
 
@@ -99,7 +99,7 @@ def test_ones_own_work_is_never_asked_about_and_is_known_after_it_was_saved(
 def test_a_file_that_only_calls_models_is_run_at_once(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_file(window, saved(tmp_path))
     window.runs.run(document)
-    assert document.session.run is not None
+    assert document.session.shown.live is not None
     ended(document, qtbot)
 
 
@@ -115,11 +115,11 @@ def test_a_kept_run_of_a_workflow_that_nobody_here_approved_is_asked_about_befor
     (tmp_path / "approved.json").unlink()
     store = window.history.access.store
     assert store is not None
-    window.history.resume(store.find(document.session.run_id))
+    window.history.resume(store.find(document.session.shown.run_id))
     qtbot.waitUntil(lambda: not no_question(window))
     assert question(window).text() == "Do you trust “Searching”?"
     answer(window, "Cancel")
-    assert document.session.run is None
+    assert document.session.shown.live is None
     window.history.access.close()
 
 

@@ -76,7 +76,7 @@ def test_it_runs_from_the_gallery(window: MainWindow, script: Script, qtbot: QtB
         QTest.mouseClick(dialogs[0].run, LEFT)
     ended(document, qtbot)
 
-    picture = document.session.picture
+    picture = document.session.shown.picture
     assert picture is not None
     assert picture.status == "completed", picture.error
     outputs = [node.id for node in document.session.workflow.nodes if node.type == "output"]

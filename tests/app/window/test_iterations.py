@@ -36,7 +36,7 @@ def test_a_click_on_a_dot_moves_the_whole_window(ran: Document) -> None:
 
     QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=place)
 
-    assert ran.session.chosen == {"loop": 0}
+    assert ran.session.shown.chosen == {"loop": 0}
     assert ran.iterations.detail.text.content.view.text() == "draft 0"
     assert ran.iterations.detail.title.text() == "Iteration 1"
 
@@ -48,7 +48,7 @@ def test_a_drag_over_the_dots_follows(ran: Document) -> None:
     QTest.mouseMove(slider, QPoint(round(slider._x(1)), middle))
     QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(round(slider._x(1)), middle))
 
-    assert ran.session.chosen == {"loop": 1}
+    assert ran.session.shown.chosen == {"loop": 1}
 
 
 def test_the_keys_of_the_slider(ran: Document) -> None:
@@ -56,46 +56,46 @@ def test_the_keys_of_the_slider(ran: Document) -> None:
     slider.setFocus()
 
     QTest.keyClick(slider, Qt.Key.Key_Left)
-    assert ran.session.chosen == {"loop": 1}
+    assert ran.session.shown.chosen == {"loop": 1}
     QTest.keyClick(slider, Qt.Key.Key_Home)
-    assert ran.session.chosen == {"loop": 0}
+    assert ran.session.shown.chosen == {"loop": 0}
     QTest.keyClick(slider, Qt.Key.Key_Right)
-    assert ran.session.chosen == {"loop": 1}
+    assert ran.session.shown.chosen == {"loop": 1}
     QTest.keyClick(slider, Qt.Key.Key_Escape)
-    assert ran.session.chosen == {}
+    assert ran.session.shown.chosen == {}
 
 
 def test_the_arrows_on_the_canvas_step_while_an_iteration_is_looked_at(ran: Document) -> None:
     ran.canvas.setFocus()
     viewer = ran.canvas.viewer
-    ran.session.look_at("loop", 1)
+    ran.session.shown.look_at("loop", 1)
 
     QTest.keyClick(viewer, Qt.Key.Key_Left)
-    assert ran.session.chosen == {"loop": 0}
+    assert ran.session.shown.chosen == {"loop": 0}
     QTest.keyClick(viewer, Qt.Key.Key_Left)
-    assert ran.session.chosen == {"loop": 0}
+    assert ran.session.shown.chosen == {"loop": 0}
     QTest.keyClick(viewer, Qt.Key.Key_Right)
-    assert ran.session.chosen == {"loop": 1}
+    assert ran.session.shown.chosen == {"loop": 1}
     QTest.keyClick(viewer, Qt.Key.Key_Escape)
-    assert ran.session.chosen == {}
+    assert ran.session.shown.chosen == {}
 
 
 def test_stepping_past_the_last_follows_the_run_again(window: MainWindow, ran: Document) -> None:
     QTest.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
-    assert ran.session.chosen == {"loop": 1}
+    assert ran.session.shown.chosen == {"loop": 1}
 
     QTest.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
     QTest.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
 
-    assert ran.session.chosen == {}
+    assert ran.session.shown.chosen == {}
 
 
 def test_latest_follows_the_run_again(ran: Document) -> None:
-    ran.session.look_at("loop", 0)
+    ran.session.shown.look_at("loop", 0)
 
     press(ran.iterations, "Latest")
 
-    assert ran.session.chosen == {}
+    assert ran.session.shown.chosen == {}
 
 
 def test_without_a_run_the_panel_says_what_it_is_for(self_refine: Document) -> None:

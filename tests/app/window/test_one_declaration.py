@@ -87,9 +87,9 @@ def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
     assert card.facts.summary == "at most 2 words"
 
     session.start_run({}, RunOptions(registry=registry))
-    qtbot.waitUntil(lambda: session.run is None, timeout=10_000)
-    assert session.picture is not None
-    assert session.picture.outputs == {"out": "one two"}
+    qtbot.waitUntil(lambda: session.shown.live is None, timeout=10_000)
+    assert session.shown.picture is not None
+    assert session.shown.picture.outputs == {"out": "one two"}
     document.inspector.show_result()
     qtbot.waitUntil(lambda: "out:left_out" in document.inspector.result.parts)
     parts = document.inspector.result.parts

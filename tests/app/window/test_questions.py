@@ -99,7 +99,7 @@ def asking(window: MainWindow, engine_thread: EngineThread, qtbot: QtBot) -> Ask
         document = window.documents._add(Session(engine_thread, workflow, registry=REGISTRY))
         session = document.session
         session.start_run({}, RunOptions(registry=REGISTRY))
-        qtbot.waitUntil(lambda: session.picture is not None and bool(session.picture.questions))
+        qtbot.waitUntil(lambda: session.shown.picture is not None and bool(session.shown.picture.questions))
         return document
 
     return run
@@ -125,8 +125,8 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
 ) -> None:
     document = asking(one_question())
     session = document.session
-    assert session.picture is not None
-    assert session.picture.node("ask").state is NodeState.ASKING
+    assert session.shown.picture is not None
+    assert session.shown.picture.node("ask").state is NodeState.ASKING
     qtbot.waitUntil(lambda: document.canvas.view.nodes["ask"].state.shown.state is NodeState.ASKING)
     assert document.canvas.view.nodes["ask"].state.shown.line == "Shall it go out?"
     assert window.run_bar.waits.isVisible()
@@ -138,8 +138,8 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     press(document, "Approve")
     ended(document, qtbot)
 
-    assert session.picture.outputs == {"out": "approve: the note ()"}
-    assert session.picture.node("ask").state is NodeState.DONE
+    assert session.shown.picture.outputs == {"out": "approve: the note ()"}
+    assert session.shown.picture.node("ask").state is NodeState.DONE
     assert not window.run_bar.waits.isVisible()
     assert window.status.question.isHidden()
     assert window.drawer.buttons["log"].text() == "Log"
@@ -168,8 +168,8 @@ def test_a_line_in_the_status_bar_leads_to_the_answer_by_key_alone(
     QTest.keyClick(card(document).buttons[0], Qt.Key.Key_Space)
     ended(document, qtbot)
 
-    assert document.session.picture is not None
-    assert document.session.picture.outputs == {"out": "approve: a better note (now it is fine)"}
+    assert document.session.shown.picture is not None
+    assert document.session.shown.picture.outputs == {"out": "approve: a better note (now it is fine)"}
 
 
 def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stays(
@@ -192,8 +192,8 @@ def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stay
     assert card(document).comment.text() == "begun"
     press(document, "Approve")
     ended(document, qtbot)
-    assert document.session.picture is not None
-    assert document.session.picture.outputs == {
+    assert document.session.shown.picture is not None
+    assert document.session.shown.picture.outputs == {
         "first": "approve: the first note (begun)",
         "second": "reject: the second note ()",
     }
@@ -212,8 +212,8 @@ def test_each_iteration_asks_anew(window: MainWindow, asking: Ask, qtbot: QtBot)
 
     press(document, "Approve")
     ended(document, qtbot)
-    assert document.session.picture is not None
-    assert document.session.picture.outputs == {"out": "approve: reject: the note () ()"}
+    assert document.session.shown.picture is not None
+    assert document.session.shown.picture.outputs == {"out": "approve: reject: the note () ()"}
 
 
 def test_a_run_that_is_stopped_asks_no_more(window: MainWindow, asking: Ask, qtbot: QtBot) -> None:
@@ -226,8 +226,8 @@ def test_a_run_that_is_stopped_asks_no_more(window: MainWindow, asking: Ask, qtb
     assert document.log.questions.count == 0
     assert document.log.questions.isHidden()
     assert window.status.question.isHidden()
-    assert document.session.picture is not None
-    assert document.session.picture.node("ask").state is NodeState.SKIPPED
+    assert document.session.shown.picture is not None
+    assert document.session.shown.picture.node("ask").state is NodeState.SKIPPED
 
 
 def test_the_question_of_a_document_behind_is_told_when_it_comes_to_the_front(

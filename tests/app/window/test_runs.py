@@ -51,7 +51,7 @@ def is_waiting(document: Document, node: str = "draft") -> Any:
     """Says whether a node is at work now."""
 
     def ask() -> bool:
-        picture = document.session.picture
+        picture = document.session.shown.picture
         return picture is not None and picture.node(node).state is NodeState.RUNNING
 
     return ask
@@ -59,14 +59,14 @@ def is_waiting(document: Document, node: str = "draft") -> Any:
 
 def test_one_click_runs_and_shows_the_result(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
     QTest.mouseClick(window.run_bar.run, Qt.MouseButton.LeftButton)
-    assert self_refine.session.run is not None
+    assert self_refine.session.shown.live is not None
     assert not window.run_bar.run.isEnabled()
     assert window.run_bar.stop.isEnabled()
     at_end: list[tuple[str, ...]] = []
-    self_refine.session.run_ended.connect(lambda: at_end.append(self_refine.session.selection))
+    self_refine.session.shown.ended.connect(lambda: at_end.append(self_refine.session.selection))
     ended(self_refine, qtbot)
 
-    assert self_refine.session.picture.outputs == {"text": "words"}
+    assert self_refine.session.shown.picture.outputs == {"text": "words"}
     assert at_end == [()]  # what shows the result is made in an event of its own
     qtbot.waitUntil(lambda: self_refine.session.selection == ("text",))
     qtbot.waitUntil(lambda: self_refine.inspector.tabs.currentIndex() == 1)
@@ -86,7 +86,7 @@ def test_a_second_run_of_a_scripted_model_is_like_the_first(
     for _ in range(2):
         QTest.keyClick(window, Qt.Key.Key_F5)
         ended(document, qtbot)
-        assert document.session.picture.outputs == {"out": "the one reply"}
+        assert document.session.shown.picture.outputs == {"out": "the one reply"}
 
 
 def test_what_is_selected_stays_so_when_a_run_ends(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
@@ -117,9 +117,9 @@ def test_stop_ends_a_call_in_flight(window: MainWindow, script: Script, tmp_path
     qtbot.waitUntil(is_waiting(document))
 
     QTest.mouseClick(window.run_bar.stop, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: document.session.run is None, timeout=1000)
+    qtbot.waitUntil(lambda: document.session.shown.live is None, timeout=1000)
 
-    assert document.session.picture.status == "cancelled"
+    assert document.session.shown.picture.status == "cancelled"
     assert window.status.state.full_text.startswith("Stopped")
 
 
@@ -129,14 +129,14 @@ def test_pause_holds_and_resume_goes_on(
     script("words", {"node": "draft", "iteration": 0, "reply": {"text": "words", "delay_s": 1.0}})
     QTest.keyClick(window, Qt.Key.Key_F5)
     QTest.keyClick(window, Qt.Key.Key_F6)
-    qtbot.waitUntil(lambda: self_refine.session.picture.status == "paused")
+    qtbot.waitUntil(lambda: self_refine.session.shown.picture.status == "paused")
     qtbot.waitUntil(lambda: window.run_bar.pause.text() == "Resume")
-    assert self_refine.session.run is not None
+    assert self_refine.session.shown.live is not None
 
     QTest.mouseClick(window.run_bar.pause, Qt.MouseButton.LeftButton)
     ended(self_refine, qtbot)
 
-    assert self_refine.session.picture.status == "completed"
+    assert self_refine.session.shown.picture.status == "completed"
     assert window.run_bar.pause.text() == "Pause"
 
 
@@ -144,24 +144,24 @@ def test_a_step_starts_a_run_with_its_first_node_alone(window: MainWindow, tmp_p
     document = open_flow(window, tmp_path)
 
     QTest.keyClick(window, Qt.Key.Key_F10)
-    qtbot.waitUntil(lambda: document.session.picture.node("text").state is NodeState.DONE)
-    assert document.session.picture.node("draft").state is NodeState.WAITING
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
+    assert document.session.shown.picture.node("draft").state is NodeState.WAITING
 
     QTest.keyClick(window, Qt.Key.Key_F10)
-    qtbot.waitUntil(lambda: document.session.picture.node("draft").state is NodeState.DONE)
-    assert document.session.run is not None
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.DONE)
+    assert document.session.shown.live is not None
     QTest.keyClick(window, Qt.Key.Key_F10)
     ended(document, qtbot)
 
 
 def test_a_step_of_an_iteration_stops_before_the_next(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
     def iterations() -> int:
-        return len(self_refine.session.picture.loop("loop").iterations)
+        return len(self_refine.session.shown.picture.loop("loop").iterations)
 
     QTest.keyClick(window, Qt.Key.Key_F11)
-    qtbot.waitUntil(lambda: iterations() == 1 and self_refine.session.picture.status == "paused", timeout=5000)
+    qtbot.waitUntil(lambda: iterations() == 1 and self_refine.session.shown.picture.status == "paused", timeout=5000)
     QTest.keyClick(window, Qt.Key.Key_F11)
-    qtbot.waitUntil(lambda: iterations() == 2 and self_refine.session.picture.status == "paused", timeout=5000)
+    qtbot.waitUntil(lambda: iterations() == 2 and self_refine.session.shown.picture.status == "paused", timeout=5000)
 
 
 def needy() -> Workflow:
@@ -180,7 +180,7 @@ def test_a_missing_value_is_asked_for(window: MainWindow, tmp_path: Path, qtbot:
 
     QTest.keyClick(window, Qt.Key.Key_F5)
     dialog = form(window)
-    assert document.session.run is None
+    assert document.session.shown.live is None
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     assert dialog.isVisible()
     assert dialog.fields[0].fault.text() == "A value is needed here."
@@ -190,11 +190,11 @@ def test_a_missing_value_is_asked_for(window: MainWindow, tmp_path: Path, qtbot:
     dialog.activateWindow()
     qtbot.waitUntil(dialog.isActiveWindow)
     QTest.keyClick(dialog.fields[0].editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    qtbot.waitUntil(lambda: document.session.picture is not None)
+    qtbot.waitUntil(lambda: document.session.shown.picture is not None)
     ended(document, qtbot)
 
-    assert document.session.picture.outputs == {"out": "the sea\nand ships"}
-    assert document.session.last_inputs == {
+    assert document.session.shown.picture.outputs == {"out": "the sea\nand ships"}
+    assert document.session.shown.last_inputs == {
         "topic": "the sea\nand ships",
         "a_number": 3,
         "a_boolean": True,
@@ -205,7 +205,7 @@ def test_a_missing_value_is_asked_for(window: MainWindow, tmp_path: Path, qtbot:
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     QTest.keyClick(window, Qt.Key.Key_F5)
-    assert document.session.run is not None, "the last values serve the next run"
+    assert document.session.shown.live is not None, "the last values serve the next run"
     ended(document, qtbot)
 
 
@@ -306,9 +306,9 @@ def test_shift_asks_although_nothing_is_missing(window: MainWindow, self_refine:
     editor = dialog.fields[0].editor
     assert isinstance(editor, QPlainTextEdit)
     assert editor.toPlainText().startswith("Write a short, friendly note")
-    assert self_refine.session.run is None
+    assert self_refine.session.shown.live is None
     press(dialog, "Cancel")
-    assert self_refine.session.run is None
+    assert self_refine.session.shown.live is None
 
 
 def test_the_folder_is_open_to_a_run_only_where_it_was_allowed(
@@ -342,7 +342,7 @@ def test_errors_are_in_the_way_and_shown(window: MainWindow, self_refine: Docume
 
     QTest.keyClick(window, Qt.Key.Key_F5)
 
-    assert self_refine.session.run is None
+    assert self_refine.session.shown.live is None
     assert window.drawer.open_panel == "problems"
     assert "has errors and cannot run" in window.status.refusal.full_text
 
@@ -358,7 +358,7 @@ def test_two_documents_run_at_once(window: MainWindow, script: Script, tmp_path:
     QTest.keyClick(window, Qt.Key.Key_Period, Qt.KeyboardModifier.ControlModifier)
     ended(first, qtbot)
 
-    assert second.session.run is not None
+    assert second.session.shown.live is not None
     assert not window.tabs.tabIcon(window.tabs.indexOf(second)).isNull()
     assert window.tabs.tabIcon(window.tabs.indexOf(first)).isNull()
 
@@ -373,12 +373,12 @@ def test_a_run_goes_on_while_its_document_is_edited_and_the_page_says_so(
 
     assert "has changed since this run" in document.bars.text("changed")
     ended(document, qtbot)
-    assert document.session.picture.outputs == {"out": "sea"}
+    assert document.session.shown.picture.outputs == {"out": "sea"}
     document.session.undo()
     assert document.bars.text("changed") == ""
     document.session.redo()
     press(document.bars, "Run again")
-    assert document.session.run is not None
+    assert document.session.shown.live is not None
     assert document.bars.text("changed") == ""
     ended(document, qtbot)
 
@@ -421,8 +421,8 @@ def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
     session = self_refine.session
     QTest.keyClick(window, Qt.Key.Key_F5)
     ended(self_refine, qtbot)
-    session.look_at("loop", 1)
-    run_id, ran, told = session.run_id, session.run_workflow, window.notifier.told
+    session.shown.look_at("loop", 1)
+    run_id, ran, told = session.shown.run_id, session.shown.workflow, window.notifier.told
     monkeypatch.setattr(window, "isActiveWindow", lambda: False)
     preferences.set(default_model=f"scripted:{tmp_path / 'gone.json'}")
     session.do(SetConfig("draft", ("prompt",), "Something else."))
@@ -431,8 +431,8 @@ def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
     ended(self_refine, qtbot)
 
     assert "gone.json" in window.status.refusal.full_text
-    assert session.picture.outputs == {"text": "words"}
-    assert (session.run_id, session.run_workflow, session.chosen) == (run_id, ran, {"loop": 1})
+    assert session.shown.picture.outputs == {"text": "words"}
+    assert (session.shown.run_id, session.shown.workflow, session.shown.chosen) == (run_id, ran, {"loop": 1})
     assert self_refine.canvas.view.nodes["draft"].state.shown.state is NodeState.DONE
     assert window.status.state.full_text.startswith("Done · ")
     assert window.run_bar.run.isEnabled()
@@ -522,14 +522,14 @@ def test_a_sample_that_was_changed_since_it_ran_runs_as_it_is_now(
     document = open_flow(window, tmp_path, small())
     QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
     QTest.mouseClick(form(window).run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: document.session.picture is not None)
+    qtbot.waitUntil(lambda: document.session.shown.picture is not None)
     ended(document, qtbot)
-    assert document.session.picture.node("text").outputs == {"value": "the sea"}
+    assert document.session.shown.picture.node("text").outputs == {"value": "the sea"}
 
     document.session.do(SetConfig("text", ("default",), "the moon"))
     window.runs.run(document)
     ended(document, qtbot)
-    assert document.session.picture.node("text").outputs == {"value": "the moon"}
+    assert document.session.shown.picture.node("text").outputs == {"value": "the moon"}
 
 
 def test_spaces_that_do_not_break_reach_the_run(window: MainWindow, tmp_path: Path) -> None:
@@ -566,9 +566,9 @@ def test_nothing_runs_while_a_file_is_still_being_read_for_it(
     qtbot.waitUntil(lambda: not dialog.fields[0].is_reading)
     assert dialog.fields[0].fault.text() == ""
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: document.session.picture is not None)
+    qtbot.waitUntil(lambda: document.session.shown.picture is not None)
     ended(document, qtbot)
-    assert document.session.picture.outputs == {"out": "from the file"}
+    assert document.session.shown.picture.outputs == {"out": "from the file"}
 
 
 def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
@@ -590,8 +590,8 @@ def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
     with qtbot.waitSignal(access.opened):
         may_go_on.set()
 
-    assert session.run is None
-    assert session.picture is None
+    assert session.shown.live is None
+    assert session.shown.picture is None
     access.close()
 
 
@@ -610,11 +610,11 @@ def test_the_end_of_a_run_takes_nobodys_keyboard_away(window: MainWindow, self_r
 
 def test_a_last_value_that_no_longer_fits_is_asked_for_again(window: MainWindow, tmp_path: Path) -> None:
     document = open_flow(window, tmp_path, needy())
-    document.session.last_inputs = {"topic": "the sea", "a_number": "many"}
+    document.session.shown.last_inputs = {"topic": "the sea", "a_number": "many"}
 
     QTest.keyClick(window, Qt.Key.Key_F5)
-    assert document.session.run is not None, "the default serves in its place"
-    assert document.session.last_inputs == {"topic": "the sea"}
+    assert document.session.shown.live is not None, "the default serves in its place"
+    assert document.session.shown.last_inputs == {"topic": "the sea"}
 
 
 def test_a_second_run_does_not_begin_beside_the_first(
@@ -623,11 +623,11 @@ def test_a_second_run_does_not_begin_beside_the_first(
     script(SLOW)
     document = open_flow(window, tmp_path)
     QTest.keyClick(window, Qt.Key.Key_F5)
-    first = document.session.run
+    first = document.session.shown.live
 
     window.runs.run(document)
 
-    assert document.session.run is first
+    assert document.session.shown.live is first
 
 
 def test_a_click_on_run_leaves_the_keyboard_on_the_canvas(

@@ -90,8 +90,8 @@ def bar_of(document: Document) -> PartBar:
 
 def gave(document: Document, node_id: str) -> object:
     session = document.session
-    assert session.picture is not None
-    return session.picture.node(node_id, session.chosen).outputs.get("output")
+    assert session.shown.picture is not None
+    return session.shown.picture.node(node_id, session.shown.chosen).outputs.get("output")
 
 
 def card(document: Document, node_id: str) -> CardState:
@@ -112,17 +112,17 @@ def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_a
     window.drawer.unfold("iterations")
     assert part.iterations.model.rowCount() == 2
 
-    document.session.look_at("again", 0)
+    document.session.shown.look_at("again", 0)
     assert bar_of(part).text == "Outer › Write it · Again › iteration 1"
     assert gave(part, "draft") == "draft 2"
-    part.session.look_at("loop", 0)
+    part.session.shown.look_at("loop", 0)
     qtbot.waitUntil(lambda: card(part, "draft").line == "draft 1")
 
 
 def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(window: MainWindow, qtbot: QtBot) -> None:
     part = opened(window, ran(window, qtbot), qtbot)
-    assert part.session.picture is not None
-    assert (part.session.picture.status, part.session.picture.outputs) == ("completed", {"out": "draft 6"})
+    assert part.session.shown.picture is not None
+    assert (part.session.shown.picture.status, part.session.shown.picture.outputs) == ("completed", {"out": "draft 6"})
     part.session.select(["draft"])
     part.inspector.show_result()
     page = part.inspector.result
@@ -175,15 +175,15 @@ def test_while_the_run_goes_on_its_nodes_are_followed(window: MainWindow, script
     script("more", {"reply": {"text": "word " * 40_000, "stream": 5, "chunk_delay_s": 0.01}})
     document = window.documents.open_copy(outer())
     window.runs.run(document)
-    qtbot.waitUntil(lambda: document.session.picture is not None and bool(document.session.picture.loops))
+    qtbot.waitUntil(lambda: document.session.shown.picture is not None and bool(document.session.shown.picture.loops))
     part = opened(window, document, qtbot)
     qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.RUNNING)
     qtbot.waitUntil(lambda: "word" in card(part, "draft").line)
-    assert document.session.run is not None
-    document.session.run.cancel()
+    assert document.session.shown.live is not None
+    document.session.shown.live.cancel()
     ended(document, qtbot)
-    assert part.session.picture is not None
-    assert part.session.picture.status == "cancelled"
+    assert part.session.shown.picture is not None
+    assert part.session.shown.picture.status == "cancelled"
     qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.SKIPPED)
 
 
@@ -216,8 +216,8 @@ def test_a_subflow_in_a_subflow_is_opened_from_it(window: MainWindow, qtbot: QtB
     part = opened(window, document, qtbot)
     deeper = opened(window, part, qtbot)
     assert bar_of(deeper).text == "Outer › Write it › Write it · Again › iteration 3"
-    assert deeper.session.picture is not None
-    assert deeper.session.picture.path_of("draft") == "again[2].part.again[2].part.loop[1].draft"
+    assert deeper.session.shown.picture is not None
+    assert deeper.session.shown.picture.path_of("draft") == "again[2].part.again[2].part.loop[1].draft"
     assert gave(deeper, "draft") == "more"
     QTest.mouseClick(bar_of(deeper).steps[0], LEFT)
     assert window.current is document

@@ -49,8 +49,8 @@ def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
     document.session.is_trusted = True
     window.runs.run(document)
     ended(document, qtbot)
-    assert document.session.picture is not None
-    assert (document.session.picture.status, document.session.picture.nodes["part"].outputs) == (
+    assert document.session.shown.picture is not None
+    assert (document.session.shown.picture.status, document.session.shown.picture.nodes["part"].outputs) == (
         "completed",
         {"out": "words"},
     )
@@ -83,7 +83,7 @@ def test_a_change_of_the_file_while_a_run_goes_on_is_taken_up_when_it_is_over(
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     document.session.is_trusted = True
     window.runs.run(document)
-    assert document.session.run is not None
+    assert document.session.shown.live is not None
     inner = open_file(window, inner_path)
     inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
     window.documents.save(inner)

@@ -39,7 +39,7 @@ def test_the_share_of_a_run_grows_and_goes_when_it_ends(
     session = make_session(load(SELF_REFINE))
     taskbar.follow(session)
 
-    with qtbot.waitSignal(session.run_ended, timeout=10_000):
+    with qtbot.waitSignal(session.shown.ended, timeout=10_000):
         start(session, tmp_path)
         assert told == [0.0]
 
@@ -60,14 +60,14 @@ def test_of_several_runs_the_mean_is_shown_until_the_last_has_ended(
     taskbar.follow(second)
 
     second.start_run({"task": "A note"}, RunOptions(model=f"scripted:{_script(tmp_path)}"), paused=True)
-    with qtbot.waitSignal(first.run_ended, timeout=10_000):
+    with qtbot.waitSignal(first.shown.ended, timeout=10_000):
         start(first, tmp_path)
     assert None not in told
     assert taskbar.shown == 0
 
-    assert second.run is not None
-    with qtbot.waitSignal(second.run_ended, timeout=10_000):
-        second.run.cancel()
+    assert second.shown.live is not None
+    with qtbot.waitSignal(second.shown.ended, timeout=10_000):
+        second.shown.live.cancel()
     assert told[-1] is None
 
 
@@ -76,7 +76,7 @@ def test_a_run_that_is_only_looked_at_makes_no_progress(make_session: MakeSessio
     session = make_session(load(SELF_REFINE))
     Taskbar(show=told.append).follow(session)
 
-    session.run_started.emit()  # as where a run of the history is shown
+    session.shown.started.emit()  # as where a run of the history is shown
 
     assert told == []
 
