@@ -130,7 +130,9 @@ class BlobWriter:
             (digest, len(data), is_packed, recipe, stored),
         )
         blob = int(cursor.lastrowid or 0)
-        connection.executemany("INSERT INTO links (base, blob) VALUES (?, ?)", [(base, blob) for base in sorted(links)])
+        if links:
+            named = [(base, blob) for base in sorted(links)]
+            connection.executemany("INSERT INTO links (base, blob) VALUES (?, ?)", named)
         self._written += len(stored) + len(recipe or b"") + _ROW_BYTES
         return blob
 

@@ -80,7 +80,8 @@ def _whole_quotes(text: bytes, start: int, end: int, others: Sequence[Known]) ->
         return found
     # One that is much longer than what is new shares nearly all of it with the ends, and takes long to look for.
     longest = min(len(text), _REACH * (end - start))
-    fitting = [known for known in others if SHORTEST <= len(known.data) <= longest]
+    # Most are not in there, and the first bytes of each tell so without a look at all of it.
+    fitting = [known for known in others if SHORTEST <= len(known.data) <= longest and known.data[:SHORTEST] in text]
     for blob, data in sorted(fitting, key=lambda known: -len(known.data)):
         size = len(data)
         place = text.find(data, max(start - size + SHORTEST, 0), min(end + size - SHORTEST, len(text)))
