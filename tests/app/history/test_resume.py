@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.session import Session
@@ -13,6 +13,7 @@ from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.document.files import save
 from engine.document.node_operations import SetConfig
+from engine.runner.events import RunResumed
 from engine.store import RunStatus, Store
 from tests.app.history.kept import refine, refine_script
 from tests.app.window.conftest import answer, ended, open_file, press, question
@@ -42,11 +43,17 @@ def failed(window: MainWindow, file: Path, tmp_path: Path, qtbot: QtBot) -> str:
 
 def ask_to_resume(window: MainWindow, run_id: str, qtbot: QtBot) -> Document:
     """Open a run and press Resume."""
+    document = past(window, run_id, qtbot)
+    press(window.history.pages[run_id].bar, "Resume")
+    return document
+
+
+def past(window: MainWindow, run_id: str, qtbot: QtBot) -> Document:
+    """Open a run."""
     window.history.open_run(run_id)
     qtbot.waitUntil(lambda: run_id in window.history.pages, timeout=10_000)
     page = window.history.pages[run_id]
-    qtbot.waitUntil(page.bar.isVisible, timeout=10_000)
-    press(page.bar, "Resume")
+    qtbot.waitUntil(lambda: page.bar.isVisible() and page.session.shown.run_id == run_id, timeout=10_000)
     return page.document
 
 
@@ -140,8 +147,13 @@ def iterations(session: Session) -> list[str]:
 def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_is_said(
     window: MainWindow, store: Store, failed: str, qtbot: QtBot
 ) -> None:
+    document = past(window, failed, qtbot)
+    page = window.history.pages[failed]
+    page.elsewhere._timer.setInterval(20)
     journal = store.reopen(failed)
-    document = ask_to_resume(window, failed, qtbot)
+    journal.write(RunResumed(failed, max(event.seq for event in store.events(failed)) + 1, 1.0, ""))
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.RUNNING)
+    press(page.bar, "Resume")
     refusal = window.status.refusal
     qtbot.waitUntil(lambda: "under way in another window or program" in refusal.full_text, timeout=10_000)
     ended(document, qtbot)
@@ -152,9 +164,12 @@ def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_i
     session.shown.look_at("loop", 0)
     qtbot.waitUntil(lambda: session.shown.picture.node("draft", session.shown.chosen).calls != (), timeout=10_000)
 
+    qtbot.waitUntil(lambda: page.bar.text.endswith("Running"))
+    assert not any(button.text() == "Resume" for button in page.bar.findChildren(QPushButton) if button.isVisible())
+
     journal.close()
-    qtbot.waitUntil(lambda: not store.is_held(failed))
-    press(window.history.pages[failed].bar, "Resume")
+    qtbot.waitUntil(lambda: page.bar.text.endswith("Interrupted"))
+    press(page.bar, "Resume")
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
     assert len(iterations(session)) == 3
