@@ -14,7 +14,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.file_state import FileState
-from app.worker import Worker
+from app.worker import Worker, give_way
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.errors import EngineError
@@ -63,7 +63,7 @@ class _Writer:
             found = self._known.since(path)
             if found is not None and found.mark not in {"", self._known.mark}:
                 raise ChangedElsewhereError(f"{path.name}: Another program has changed the file.")
-        save(workflow, path)
+        save(workflow, path, give_way)
         self.know(path)
 
 

@@ -7,6 +7,7 @@ and touches nothing of Qt: whoever asked may be gone by the time that an answer 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +23,8 @@ ResultT = TypeVar("ResultT")
 THREAD_NAME: Final = "loopwright worker"
 LOOK_MS: Final = 8
 """How often answers are looked for while some are outstanding."""
+
+_PAUSE_S: Final = 0.001
 
 
 class _Line:
@@ -102,6 +105,11 @@ def _outcome(
 
 def _raise(error: Exception) -> None:
     raise error
+
+
+def give_way() -> None:
+    """Let the other threads go on in the midst of work that computes, and would else hold up each of their steps."""
+    time.sleep(_PAUSE_S)
 
 
 def wait_for_workers(timeout_s: float) -> None:

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.session import Session
 from app.window.recovery import Place, places_of
-from app.worker import Worker
+from app.worker import Worker, give_way
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.errors import EngineError
@@ -35,7 +35,7 @@ class _Keeper:
         if self.place is None:
             return f"{self._folder}: No file can be written there."
         try:
-            save(workflow, self.place.file)
+            save(workflow, self.place.file, give_way)
         except EngineError as error:
             return error.message
         return ""

@@ -6,10 +6,9 @@ place or leaves the old one as it was. What a document says is not known here.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.document.migrate import migrate
@@ -19,9 +18,12 @@ from engine.document.places import broken, rule_problems
 from engine.document.problems import DocumentError
 from engine.document.structure import to_workflow
 from engine.document.wording import shown
+from engine.document.writing import RulesBrokenError, TextWriter
 from engine.ordinary_file import replace_file
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+def _nothing() -> None:
+    """Nobody wants to go on between the steps."""
 
 
 def loads(text: str | bytes, *, source: str = "document") -> Workflow:
@@ -47,16 +49,7 @@ def dumps(workflow: Workflow) -> str:
     Raises:
         DocumentError: It holds what JSON cannot say, or is larger than any document that is opened.
     """
-    source = "The document cannot be saved"
-    document = workflow.to_json()
-    problems = rule_problems(document)
-    if problems:
-        raise broken(source, problems)
-    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    text = _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    if len(text.encode()) > MAX_BYTES:
-        raise too_large(source)
-    return text
+    return _content(workflow, _nothing).decode()
 
 
 def load(path: str | os.PathLike[str]) -> Workflow:
@@ -82,16 +75,21 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         raise DocumentError(message, "Check the path and the permissions of the file.") from error
 
 
-def save(workflow: Workflow, path: str | os.PathLike[str]) -> None:
+def save(workflow: Workflow, path: str | os.PathLike[str], between: Callable[[], object] = _nothing) -> None:
     """Put a document into a file, whole or not at all.
 
     The text goes to a new file in the same folder, which then takes the old one's place and its permissions. A symbolic
     link stays; the file that it leads to is replaced.
 
+    Args:
+        workflow: The document.
+        path: The file.
+        between: Called every now and then while the text is made, so that a thread can let others go on.
+
     Raises:
         DocumentError: It cannot be written. A file that was there is as it was.
     """
-    content = dumps(workflow).encode()
+    content = _content(workflow, between)
     name = shown(os.fspath(path))
     try:
         replace_file(Path(path), content)
@@ -100,6 +98,19 @@ def save(workflow: Workflow, path: str | os.PathLike[str]) -> None:
         raise DocumentError(
             message, "What was there before is unchanged; save under another name or mend that."
         ) from error
+
+
+def _content(workflow: Workflow, between: Callable[[], object]) -> bytes:
+    source = "The document cannot be saved"
+    document = workflow.to_json()
+    try:
+        text = TextWriter(between).text(document) + "\n"
+    except RulesBrokenError:
+        raise broken(source, rule_problems(document)) from None
+    content = text.encode(errors="backslashreplace")  # it is lone surrogates that cannot be encoded: now their escapes
+    if len(content) > MAX_BYTES:
+        raise too_large(source)
+    return content
 
 
 def _read(path: Path, name: str) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from engine.document.wording import shown
 
@@ -78,13 +78,13 @@ def faults(root: object, *, depth: int = 0) -> Iterator[Fault]:
             continue
         if isinstance(value, dict):
             keyed = cast("dict[object, object]", value)
-            for wrong in () if _has_usual_keys(keyed) else _key_faults(keyed):
+            for wrong in () if has_usual_keys(keyed) else _key_faults(keyed):
                 yield Fault(wrong[0], tuple(path[1:]), *wrong[1:])
             inside: Iterator[tuple[str | int, object]] = iter(cast("dict[str, object]", value).items())
         elif isinstance(value, list):
             inside = enumerate(cast("list[object]", value))
         else:
-            if wrong := _plain_fault(value):
+            if wrong := plain_fault(value):
                 yield Fault(wrong[0], tuple(path[1:]), *wrong[1:])
             continue
         if len(pending) + depth > MAX_DEPTH:
@@ -99,12 +99,12 @@ def _too_deep(path: JsonPath) -> Fault:
     return Fault("too-deep", path, message, "Make the value flatter.")
 
 
-def _has_usual_keys(value: dict[object, object]) -> bool:
+def has_usual_keys(value: dict[Any, object]) -> bool:
     """Whether all keys are texts that can be written, and none stood twice: what is so of almost every object."""
     if isinstance(value, RepeatingObject):
         return False
     try:
-        "".join(cast("dict[str, object]", value)).encode()
+        "".join(value).encode()
     except (TypeError, UnicodeEncodeError):
         return False
     return True
@@ -131,7 +131,8 @@ def _encodable(key: str) -> bool:
     return True
 
 
-def _plain_fault(value: object) -> tuple[str, str, str] | None:
+def plain_fault(value: object) -> tuple[str, str, str] | None:
+    """The breach of the rules in a value that is no text, object or list: its code, message and remedy."""
     if value is None:
         return None
     if isinstance(value, int):

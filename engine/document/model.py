@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer
+from pydantic import BaseModel, ConfigDict, Field
 
 from engine.values import Value
 
@@ -49,12 +49,11 @@ class Node(_Part):
     config: dict[str, Any] = Field(default_factory=dict)
     enabled: bool = True
 
-    @model_serializer(mode="wrap")
-    def _leave_out_what_is_usual(self, handler: Any) -> dict[str, Any]:
-        written: dict[str, Any] = handler(self)
-        if self.enabled:
-            written.pop("enabled", None)
-        return written
+    def to_json(self) -> dict[str, Value]:
+        """The node as a JSON object; see `Workflow.to_json`."""
+        usual: dict[str, Value] = {} if self.enabled else {"enabled": False}
+        known = {"id": self.id, "type": self.type, "title": self.title, "config": self.config}
+        return {**known, **usual, **(self.model_extra or {})}
 
 
 class Edge(_Part):
@@ -72,6 +71,10 @@ class Edge(_Part):
     def target(self) -> tuple[str, str]:
         """Node id and input port that the edge leads to."""
         return _split(self.to)
+
+    def to_json(self) -> dict[str, Value]:
+        """The edge as a JSON object; see `Workflow.to_json`."""
+        return {"from": self.from_, "to": self.to, **(self.model_extra or {})}
 
     def __str__(self) -> str:
         return f"{self.from_} -> {self.to}"
@@ -130,9 +133,21 @@ class Workflow(_Part):
         return self.nodes_by_id[node_id]
 
     def to_json(self) -> dict[str, Value]:
-        """The document as a JSON object, keys in the file's fixed order."""
-        written = self.model_dump(by_alias=True)
-        return {**written, "nodes": list(written["nodes"]), "edges": list(written["edges"])}
+        """The document as a JSON object, keys in the file's fixed order.
+
+        Configs, settings and the layout in it are the document's own: to be read, not to be changed.
+        """
+        return {
+            "format": self.format,
+            "version": self.version,
+            "name": self.name,
+            "description": self.description,
+            "settings": self.settings,
+            "nodes": [node.to_json() for node in self.nodes],
+            "edges": [edge.to_json() for edge in self.edges],
+            "layout": self.layout,
+            **(self.model_extra or {}),
+        }
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some fields replaced, unchecked; what is worked out from these is worked out anew."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,12 @@ class SlowDisk:
         self.written: list[tuple[str, str]] = []
         self.fails_at: str | None = None
 
-    def save(self, workflow: Workflow, path: Path) -> None:
+    def save(self, workflow: Workflow, path: Path, between: Callable[[], object]) -> None:
         assert self.may_go_on.wait(10)
         if workflow.description == self.fails_at:
             raise EngineError("The disk is full.", "Make room.")
         self.written.append((workflow.description, path.name))
-        save(workflow, path)
+        save(workflow, path, between)
 
 
 @pytest.fixture
@@ -171,3 +172,18 @@ def test_a_large_document_is_there_at_once_and_its_problems_follow(
     qtbot.waitUntil(lambda: session.structure.workflow is session.workflow)
     assert len(session.problems) >= AT_ONCE + 1
     assert places == [False]
+
+
+def test_a_large_document_is_written_in_steps_between_which_the_window_goes_on(
+    make_session: MakeSession, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, steps = threading.current_thread(), list[bool]()
+    monkeypatch.setattr("app.saving.give_way", lambda: steps.append(threading.current_thread() is here))
+    session = make_session(broken(1000), tmp_path / "a.loop.json")
+    change(session, "new")
+    session.save()
+    over(session, qtbot)
+
+    assert len(steps) > 40
+    assert not any(steps)
+    assert load(tmp_path / "a.loop.json").description == "new"

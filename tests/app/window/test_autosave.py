@@ -18,7 +18,7 @@ from app.window.main_window import MainWindow
 from app.window.recovery import Place, Recovered, places_of, recovered_of, recovered_unsaved
 from engine.document import files
 from engine.document.files import load, save
-from engine.document.model import Workflow
+from engine.document.model import Node, Workflow
 from engine.document.operations import SetDescription
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import MakeWindow, await_files, open_file, press, saved, small
@@ -52,6 +52,26 @@ def test_changes_are_kept_beside_the_file_within_two_seconds(
 
     assert load(tmp_path / ".one.loop.json.autosave").description == "new"
     assert load(path).description == ""
+    autosave.settle()
+
+
+def test_a_large_document_is_kept_in_steps_between_which_the_window_goes_on(
+    make_session: MakeSession, folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, steps = threading.current_thread(), list[bool]()
+    monkeypatch.setattr("app.window.autosave.give_way", lambda: steps.append(threading.current_thread() is here))
+    session = make_session(Workflow(nodes=tuple(Node(id=f"n{number}", type="transform") for number in range(1000))))
+    autosave = Autosave(session, folder)
+
+    def change() -> None:
+        session.do(SetDescription("new"))
+        autosave.keep_now()
+
+    file = kept(autosave, qtbot, change)
+
+    assert len(steps) > 25
+    assert not any(steps)
+    assert load(file) == session.workflow
     autosave.settle()
 
 
@@ -94,9 +114,9 @@ def test_what_is_typed_while_it_is_saved_elsewhere_is_kept_beside_the_new_file(
 ) -> None:
     may_go_on = threading.Event()
 
-    def save_slowly(workflow: Workflow, path: Path) -> None:
+    def save_slowly(workflow: Workflow, path: Path, between: Callable[[], object]) -> None:
         assert may_go_on.wait(5)
-        save(workflow, path)
+        save(workflow, path, between)
 
     monkeypatch.setattr("app.saving.save", save_slowly)
     session = make_session(small(), saved(tmp_path))
@@ -190,10 +210,10 @@ def test_a_slow_disk_holds_nothing_up_and_the_latest_is_kept(
     may_go_on = threading.Event()
     written: list[str] = []
 
-    def slow(workflow: Workflow, path: Path) -> None:
+    def slow(workflow: Workflow, path: Path, between: Callable[[], object]) -> None:
         may_go_on.wait()
         written.append(workflow.description)
-        save(workflow, path)
+        save(workflow, path, between)
 
     monkeypatch.setattr("app.window.autosave.save", slow)
     session = make_session(small())

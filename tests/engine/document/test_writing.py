@@ -1,0 +1,119 @@
+"""The text of a document's file: that of the standard encoder, and never written for long at a stretch."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.document import Edge, Node, Workflow, dumps, save
+from engine.document.json_rules import faults
+from engine.document.writing import RulesBrokenError, TextWriter
+from tests.engine.document.strategies import examples, texts, values, workflows
+
+
+class Size(IntEnum):
+    LARGE = 3
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Share(float):
+    """A number that shows itself as something else."""
+
+    def __repr__(self) -> str:
+        return f"{float(self):.0%}"
+
+
+def standard(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+
+
+def text(value: object) -> str:
+    return TextWriter(lambda: None).text(value)
+
+
+def as_dumped(part: Node | Edge | Workflow) -> dict[str, Any]:
+    """What pydantic makes of a part of a document, without what is usual."""
+    dumped = part.model_dump(by_alias=True)
+    if isinstance(part, Node) and part.enabled:
+        del dumped["enabled"]
+    return dumped
+
+
+@examples(50)
+@given(workflows())
+def test_the_text_of_a_document_is_what_the_standard_encoder_makes_of_its_model(workflow: Workflow) -> None:
+    parts = {
+        "nodes": [as_dumped(node) for node in workflow.nodes],
+        "edges": [as_dumped(edge) for edge in workflow.edges],
+    }
+    whole = standard(as_dumped(workflow) | parts) + "\n"
+    assert dumps(workflow) == re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", whole)
+
+
+@examples(200)
+@given(values())
+def test_the_text_of_a_value_is_what_the_standard_encoder_makes_of_it(value: Any) -> None:
+    assert text(value) == standard(value)
+
+
+RARE = [{}, [], {"a": {}}, [[]], True, None, -0.0, 1e16, 1e-7, 10**599, '\x00\x1f\x7f\u2028"\\\ud800']
+SUBCLASSED = [Size.LARGE, Colour.RED, Share(0.5), {Colour.RED: [Size.LARGE]}]
+
+
+@pytest.mark.parametrize("value", [*RARE, *SUBCLASSED])
+def test_rare_values_are_written_as_the_standard_encoder_writes_them(value: object) -> None:
+    assert text(value) == standard(value)
+
+
+ODD = st.recursive(
+    st.sampled_from([float("nan"), -float("inf"), 10**600, -(10**600), (1,), {1}, b"", 1j]) | texts() | st.integers(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "\ud800", 1, None]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@examples(300)
+@given(ODD)
+def test_what_breaks_the_rules_is_refused_and_nothing_else(value: object) -> None:
+    if list(faults(value)):
+        with pytest.raises(RulesBrokenError):
+            text(value)
+    else:
+        assert text(value) == standard(value)
+
+
+@pytest.mark.parametrize("innermost", ["x", {}, []])
+def test_it_is_refused_as_deep_as_by_the_rules(innermost: object) -> None:
+    value = innermost
+    for _ in range(200 if isinstance(innermost, str) else 199):
+        value = [value]
+    assert text(value) == standard(value)
+    assert not list(faults(value))
+
+    assert list(faults([value]))
+    with pytest.raises(RulesBrokenError):
+        text([value])
+
+
+def test_a_large_document_is_written_in_many_steps_and_then_put_into_the_file(tmp_path: Path) -> None:
+    nodes = tuple(Node(id=f"n{number}", type="llm", config={"prompt": "Go on."}) for number in range(1000))
+    workflow = Workflow(nodes=nodes, layout={"nodes": {node.id: {"x": 0.0, "y": 0.0} for node in nodes}})
+    path, there = tmp_path / "a.loop.json", list[bool]()
+
+    save(workflow, path, lambda: there.append(path.exists()))
+
+    assert len(there) > 40  # 3,000 objects
+    assert not any(there)
+    assert path.read_text(encoding="utf-8") == dumps(workflow)
