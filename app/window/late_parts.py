@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MODULES: Final = (
     "app.additions",
     "app.window.documents",
+    "app.window.ties",
     "app.window.history",
     "app.window.runs",
     "app.window.facts",
@@ -39,9 +40,10 @@ PARTS: Final = ("documents", "history", "runs", "facts", "closing", "notifier", 
 
 
 def make_documents(window: MainWindow) -> Documents:
-    """The open documents; with them the window takes in and lets go the pages of each."""
+    """The open documents, each tied to the window as long as it is open."""
     from app.settings.models_list import model_names
     from app.window.documents import Documents
+    from app.window.ties import Ties
 
     made = Documents(
         window,
@@ -52,9 +54,10 @@ def make_documents(window: MainWindow) -> Documents:
         window.data_folder,
         lambda: model_names(window.preferences),
     )
-    made.opened.connect(window.take_in)
+    ties = Ties(window)
+    made.opened.connect(ties.take_in)
     made.shown.connect(window.tabs.show_document)
-    made.closed.connect(window.let_go)
+    made.closed.connect(ties.let_go)
     made.refused.connect(window.status.refuse)
     return made
 

@@ -30,7 +30,7 @@ from app.window.run_bar import RunBar
 from app.window.side_widths import SideWidths
 from app.window.status_line import StatusLine
 from app.window.tabs import Tabs
-from app.window.window_state import open_files, remember, restore, share_layout
+from app.window.window_state import open_files, remember, restore
 
 if TYPE_CHECKING:
     from app.window.document import Document
@@ -177,42 +177,6 @@ class MainWindow(QMainWindow):
         """Close a document, after the questions that it takes."""
         self.closing.close_document(document)
 
-    def take_in(self, document: Document) -> None:
-        """Make room for a document that was opened, and show it."""
-        session = document.session
-        self.taskbar.follow(session)
-        self.inspectors.addWidget(document.inspector)
-        self.drawer.add(document.panels)
-        share_layout(self, document.iterations)
-        document.canvas.files_dropped.connect(self.documents.open_files)
-        document.canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
-        document.canvas.setup_wanted.connect(lambda: self.commands.set_up(document))
-        document.fresh_run_wanted.connect(lambda: self.runs.run(document))
-        document.problems.counted.connect(lambda *_: self._count(document))
-        session.refused.connect(lambda text: self._refuse(document, text))
-        session.save_failed.connect(lambda text: self._tell_unsaved(document, text))
-        session.saved_state_changed.connect(lambda: self._name(document))
-        session.changed.connect(lambda *_: self._show_facts())
-        for signal in (session.shown.started, session.shown.ended):
-            signal.connect(lambda: self._run_changed(document))
-        session.shown.updated.connect(lambda _touched: self._show_facts())
-        session.shown.started.connect(lambda: self.facts.remember_models(session))
-        session.shown.ended.connect(lambda: self.notifier.tell_end(session))
-        self.history.follow(document)
-        document.log.questions.changed.connect(lambda: self._note_question(document))
-        self.tabs.add(document)
-        document.canvas.setFocus()
-        self.remember_open()
-        self.models_wanted.emit(self.facts.models(session))
-
-    def let_go(self, document: Document) -> None:
-        """Take out a document that was closed."""
-        self.tabs.remove(document)
-        self.inspectors.removeWidget(document.inspector)
-        self.history.forget(document)
-        self.remember_open()
-        self.closing.let_go(document)
-
     def show_current(self) -> None:
         """Tie everything to the document that is shown."""
         document = self.current
@@ -227,14 +191,13 @@ class MainWindow(QMainWindow):
             self.sides.widget(0).hide()
         if document is not None:
             self.inspectors.setCurrentWidget(document.inspector)
-            self._count(document)
+            self.show_count()
             self.drawer.mark_log(document.log.questions.count)
         self.drawer.show_panels(document.panels if document is not None else {})
         self.menus.show_canvas(document.canvas.actions_by_name if document is not None else {})
-        self.setWindowTitle(f"{session.name}[*] – Loopwright" if session is not None else "Loopwright")
-        self.setWindowModified(session is not None and session.is_modified)
+        self.show_title()
         self.commands.refresh()
-        self._show_facts()
+        self.show_facts()
 
     def remember_open(self) -> None:
         """Note which files are open, so that the next start opens them again, also after a crash."""
@@ -256,9 +219,10 @@ class MainWindow(QMainWindow):
             self.menus.show_recent(files)
             self.gallery.set_recent(files)
         if names & {"default_model", "budget_usd", "budget_tokens"}:
-            self._show_facts()
+            self.show_facts()
 
-    def _show_facts(self) -> None:
+    def show_facts(self) -> None:
+        """Say what the run of the document that is shown has spent, and what can be done now."""
         document = self.current
         if document is None:
             self.run_bar.show_budget(None)
@@ -266,25 +230,18 @@ class MainWindow(QMainWindow):
         self.facts.show(document)
         self.commands.refresh()
 
-    def _run_changed(self, document: Document) -> None:
-        self.tabs.name(document)
-        document.tell_end()
-        if document is self.current:
-            self._show_facts()
-
-    def _name(self, document: Document) -> None:
-        self.tabs.name(document)
-        if document is self.current:
-            self.setWindowTitle(f"{document.session.name}[*] – Loopwright")
-            self.setWindowModified(document.session.is_modified)
-        self.remember_open()
-        self.commands.refresh()
-
-    def _count(self, document: Document) -> None:
-        if document is self.current:
-            errors, warnings = document.problems.numbers
+    def show_count(self) -> None:
+        """Say how many problems the document that is shown has."""
+        if self.current is not None:
+            errors, warnings = self.current.problems.numbers
             self.drawer.count(errors, warnings)
             self.status.count(errors, warnings)
+
+    def show_title(self) -> None:
+        """Say what the document that is shown is called, and whether it has changed."""
+        session = self.current.session if self.current is not None else None
+        self.setWindowTitle(f"{session.name}[*] – Loopwright" if session is not None else "Loopwright")
+        self.setWindowModified(session is not None and session.is_modified)
 
     def _show_question(self) -> None:
         """Go where the run that is shown waits for its answer."""
@@ -294,19 +251,6 @@ class MainWindow(QMainWindow):
 
     def _show_kept(self, run_id: str) -> None:
         self.history.show_in_list(run_id)
-
-    def _note_question(self, document: Document) -> None:
-        self.notifier.tell_question(document.session)
-        if document is self.current:
-            self.drawer.mark_log(document.log.questions.count)
-
-    def _refuse(self, document: Document, text: str) -> None:
-        is_shown = document is self.current
-        self.status.refuse(text if is_shown else f"“{document.session.name}”: {text}")
-
-    def _tell_unsaved(self, document: Document, text: str) -> None:
-        if document is not self.current:  # over the document that is shown, its bar says it
-            self._refuse(document, text)
 
     def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
         """Tab goes through the parts of the window as they stand now."""
