@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import sqlite3
 from dataclasses import dataclass
 from typing import Final
@@ -16,8 +18,9 @@ from engine.store.sqlite.blob_writer import BlobWriter
 from engine.store.sqlite.deletion import delete_run
 from engine.store.sqlite.journal import RunWriter
 from engine.store.sqlite.owners import Owner, live_owners
-from engine.store.sqlite.queries import number_of, read_events
+from engine.store.sqlite.queries import IMPORTING, number_of, read_events
 from engine.store.sqlite.rows import FOLD_COLUMNS, plain, read_fold, search_text, to_bytes, to_text
+from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.skeletons import SkeletonWriter, to_json
 from engine.store.sqlite.writer import Writer
 from engine.store.words import begun_before, held_elsewhere, no_such_run, still_under_way
@@ -27,6 +30,13 @@ _INSERT: Final = """
         (run_id, source, search, parent, forked_at, document, options, owner, state, started, updated, cost_usd)
     VALUES (?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?)
 """
+_REMAINS: Final = f"""
+    SELECT id FROM runs
+    WHERE run_id GLOB '{IMPORTING}*' AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(:live)))
+        OR state = 'running' AND owner NOT IN (SELECT value FROM json_each(:live)) AND NOT EXISTS (
+            SELECT 1 FROM events WHERE events.id >= runs.id << {SEQ_BITS} AND events.id < runs.id + 1 << {SEQ_BITS}
+        )
+"""  # noqa: S608 - constants
 _HELD: Final = f"SELECT id, owner, source, size, started, {FOLD_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
 
 
@@ -112,6 +122,30 @@ def delete(connection: sqlite3.Connection, run_id: str) -> None:
     if state in OPEN and holder is not None and holder in live_owners(connection):
         raise still_under_way([run_id])
     delete_run(connection, run)
+
+
+def delete_remains(connection: sqlite3.Connection) -> None:
+    """Delete what no list shows and nobody goes on with: runs that never began, and those that came in but in part."""
+    remains = connection.execute(_REMAINS, {"live": json.dumps(live_owners(connection))}).fetchall()
+    for (run,) in remains:
+        delete_run(connection, run)
+
+
+def import_is_whole(connection: sqlite3.Connection, imported: str, run_id: str) -> str:
+    """Let everybody see a run that came in: under its id, or under another where that is taken.
+
+    Args:
+        connection: The writer's.
+        imported: What it was called meanwhile.
+        run_id: Its id.
+
+    Returns:
+        The id that it has.
+    """
+    if connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone():
+        run_id = secrets.token_hex(6)
+    connection.execute("UPDATE runs SET run_id = ? WHERE run_id = ?", (run_id, imported))
+    return run_id
 
 
 def pin(connection: sqlite3.Connection, run_id: str, *, pinned: bool) -> None:

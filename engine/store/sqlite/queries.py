@@ -18,6 +18,8 @@ from engine.store.sqlite.skeletons import SkeletonReader
 from engine.store.words import no_such_run
 
 _PAGE: Final = 256
+IMPORTING: Final = "importing:"
+"""What the ids of runs that are not all there yet begin with; no other run's does."""
 _STRATEGIES: Final = field_index(RunStarted, "strategies")
 """Where the first event of a run tells the turn strategies of its agents."""
 _SEEN: Final = f"""
@@ -27,9 +29,11 @@ _SEEN: Final = f"""
             THEN 'interrupted' ELSE state END AS status
     FROM runs
 """  # noqa: S608 - constants
-# A run whose process was gone before its first event was safe never began, and is in no list.
+# A run whose process was gone before its first event was safe never began, and is in no list. Nor is one that is being
+# imported.
 _WHERE: Final = f"""
     WHERE (:part = '' OR instr(search, :part) > 0)
+        AND run_id NOT GLOB '{IMPORTING}*'
         AND (status <> 'interrupted' OR EXISTS (SELECT 1 FROM events WHERE events.id = number << {SEQ_BITS}))
         AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
         AND (:since IS NULL OR started >= :since)
@@ -105,9 +109,9 @@ def is_held(connection: sqlite3.Connection, run_id: str) -> bool:
 def ids_that_begin_with(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
     """The ids of runs that begin so, the newest run's first."""
     rows = connection.execute(
-        "SELECT run_id FROM runs WHERE substr(run_id, 1, length(:prefix)) = :prefix "
+        "SELECT run_id FROM runs WHERE substr(run_id, 1, length(:prefix)) = :prefix AND run_id NOT GLOB :importing "
         "ORDER BY run_id <> :prefix, started DESC, id DESC LIMIT :most",
-        {"prefix": plain(prefix), "most": most},
+        {"prefix": plain(prefix), "importing": f"{IMPORTING}*", "most": most},
     )
     return [run_id for (run_id,) in rows]
 

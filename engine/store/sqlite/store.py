@@ -135,25 +135,25 @@ class SqliteStore:
 
     def import_run(self, head: RunHead, events: Iterable[AnyEvent]) -> str:
         """Take in a run that was exported, as it was: all of it, or nothing."""
-        with self._readers.reading() as connection:
-            if queries.ids_that_begin_with(connection, head.run_id, 1) == [head.run_id]:
-                head = dataclasses.replace(head, run_id=secrets.token_hex(6))
-        journal = self.begin(head)
+        self._writer.do(changes.delete_remains)
+        imported = f"{queries.IMPORTING}{secrets.token_hex(6)}"
+        journal = self.begin(dataclasses.replace(head, run_id=imported))
         progress = _Progress()
         journal.watch(progress.kept, progress.failed)
         try:
             rest = iter(events)
             while batch := list(islice(rest, _IMPORTED_AT_ONCE)):
                 for event in batch:
-                    journal.write(dataclasses.replace(event, run_id=head.run_id))
+                    journal.write(event)
                 progress.wait_for(batch[-1].seq)
+            run_id = self._writer.do(lambda connection: changes.import_is_whole(connection, imported, head.run_id))
         except BaseException:
             journal.close()
-            self._writer.do(lambda connection: delete_run(connection, queries.number_of(connection, head.run_id)))
+            self._writer.do(lambda connection: delete_run(connection, queries.number_of(connection, imported)))
             raise
         journal.close()
         self._writer.do(lambda _connection: None)  # it is let go of before its id is told
-        return head.run_id
+        return run_id
 
     def left_answers(self, run_id: str) -> list[LeftAnswer]:
         """The answers that other processes have left for a run."""
@@ -185,6 +185,7 @@ class SqliteStore:
         # A transaction a run: runs under way are not held up for long.
         for run_id in dict.fromkeys(run_ids):
             self._writer.do(lambda connection, run_id=run_id: changes.delete(connection, run_id))
+        self._writer.do(changes.delete_remains)
         self._writer.do(give_space_back, in_transaction=False)
 
     def retain(self, *, most_runs: int | None, most_bytes: int | None) -> int:
@@ -212,6 +213,7 @@ class SqliteStore:
     def vacuum(self) -> int:
         """Give all free space back to the disk; bytes won."""
         before = self.size()
+        self._writer.do(changes.delete_remains)
         self._writer.do(rewrite, in_transaction=False)
         return max(before - self.size(), 0)
 

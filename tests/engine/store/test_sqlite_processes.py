@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from engine.errors import EngineError
-from engine.store.base import RunStatus
+from engine.store.base import RunStatus, StoreError
 from engine.store.sqlite import SqliteStore
 from tests.architecture.project import ROOT
 from tests.engine.store.kept import end, head, keep, node, whole, write_all
@@ -36,6 +37,75 @@ def _check(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+_KILLED_WHILE_IMPORTING = """
+import os, signal, sys
+from pathlib import Path
+from engine.store.sqlite import SqliteStore
+from tests.engine.store.kept import head, node, started
+
+def told():
+    yield started("a")
+    yield from (node("a", seq, "x", "text") for seq in range(1, 1500))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+SqliteStore(Path(sys.argv[1])).import_run(head("a"), told())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
+def test_an_import_that_is_killed_leaves_no_part_of_a_run(tmp_path: Path):
+    path = tmp_path / "h.sqlite3"
+    killed = subprocess.run([sys.executable, "-c", _KILLED_WHILE_IMPORTING, path], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM events").fetchone() == (1000,), "a part was safe already"
+
+    with closing(SqliteStore(path)) as store:
+        assert store.runs() == []
+        assert store.totals().count == 0
+        for prefix in ("", "a", "importing"):
+            with pytest.raises(StoreError, match="no run"):
+                store.find(prefix)
+        assert store.import_run(head("a"), whole("a")) == "a"
+        assert list(store.events("a")) == whole("a")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT run_id FROM runs").fetchall() == [("a",)]
+        assert connection.execute("SELECT count(*) FROM events").fetchone() == (len(whole("a")),)
+
+
+_KILLED_BEFORE_THE_FIRST_EVENT = """
+import os, signal, sys
+from pathlib import Path
+from engine.store.sqlite import SqliteStore
+from tests.engine.store.kept import head
+
+SqliteStore(Path(sys.argv[1])).begin(head("gone"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
+@pytest.mark.parametrize("tidy", [lambda store: store.vacuum(), lambda store: store.delete(["old"])])
+def test_runs_that_never_began_are_deleted_with_others(tmp_path: Path, tidy: Callable[[SqliteStore], object]):
+    path = tmp_path / "h.sqlite3"
+    with closing(SqliteStore(path)) as store:
+        keep(store, head("old"), whole("old"))
+        living = store.begin(head("begun"))
+        killed = subprocess.run([sys.executable, "-c", _KILLED_BEFORE_THE_FIRST_EVENT, path], cwd=ROOT, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert _run_ids(path) >= {"begun", "gone"}
+
+        tidy(store)
+
+        assert _run_ids(path) - {"old"} == {"begun"}
+        living.close()
+
+
+def _run_ids(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return {run_id for (run_id,) in connection.execute("SELECT run_id FROM runs")}
 
 
 @pytest.mark.slow
