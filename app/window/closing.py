@@ -146,7 +146,7 @@ class Closing(QObject):
             f"Save the changes of {names}?",
             "They are lost otherwise.",
             [
-                ("Save", _Role.AcceptRole, lambda: self._window.documents.save_all(changed, self._window.close)),
+                ("Save", _Role.AcceptRole, lambda: self._window.documents.files.save_all(changed, self._window.close)),
                 ("Don't save", _Role.DestructiveRole, self._go_on),
                 ("Cancel", _Role.RejectRole, lambda: None),
             ],

@@ -39,13 +39,13 @@ class DiskQuestions(QObject):
 
         def save() -> None:
             self._keep()
-            self._documents.save(self._document, lambda: [act() for act in then])
+            self._documents.files.save(self._document, lambda: [act() for act in then])
 
         self._documents.shown.emit(self._document)
         self._ask(f"{_CHANGED} Your work is not saved over it yet.", save)
 
     def _ask(self, text: str, keep: Callable[[], object]) -> None:
-        ways = [("Reload", lambda: self._documents.revert(self._document)), ("Keep mine", keep)]
+        ways = [("Reload", lambda: self._documents.files.revert(self._document)), ("Keep mine", keep)]
         self._document.bars.say(_MATTER, text, "warning", ways)
 
     def _keep(self) -> None:
@@ -53,7 +53,7 @@ class DiskQuestions(QObject):
         self._document.session.mark_unsaved()
 
     def _tell_gone(self) -> None:
-        document, documents = self._document, self._documents
+        document, files = self._document, self._documents.files
         path = document.session.path
         assert path is not None
         document.session.mark_unsaved()
@@ -61,5 +61,5 @@ class DiskQuestions(QObject):
             _MATTER,
             f"The file {path.name} is gone from its folder. Your work is still here.",
             "warning",
-            [("Save again", lambda: documents.save(document)), ("Save as…", lambda: documents.save_as(document))],
+            [("Save again", lambda: files.save(document)), ("Save as…", lambda: files.save_as(document))],
         )

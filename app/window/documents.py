@@ -1,4 +1,7 @@
-"""The open documents and their files: opening, saving, closing, what another program did, what a crash left."""
+"""The open documents: opening, closing, what another program did, what a crash left.
+
+How they are saved is `app.window.document_files`.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,22 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.bridge import EngineThread
-from app.file_state import FileState
 from app.session import Found, Session
 from app.settings.preferences import Preferences
-from app.window.choosers import FILTER, Asker, ask, before_replacing
-from app.window.consent import Consent
+from app.window.choosers import Asker, ask
 from app.window.disk_questions import DiskQuestions
 from app.window.document import Document
+from app.window.document_files import DocumentFiles, is_same_file
 from app.window.imports import Imports
 from app.window.opening import NotOpened, Opened, read_document
 from app.window.parts import Parts
 from app.window.recovery import Recovered, recovered_unsaved
-from app.window.remains import forget_used, offer
-from app.window.replace import Replace
+from app.window.remains import offer
 from app.window.subflow_pages import SubflowPages
 from app.window.subflows import Subflows
 from app.worker import Worker
 from engine.document.files import load
-from engine.document.model import FILE_SUFFIX, Workflow
+from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.nodes.registry import builtin_registry
 
@@ -48,6 +49,7 @@ class Documents(QObject):
 
     Attributes:
         all: The open documents, in the order in which they came.
+        files: Saves them, and puts back what is in their files.
         to_come: The files that are being read and then opened.
         data_folder: Where the work is kept that cannot be kept beside a document's file.
 
@@ -88,7 +90,8 @@ class Documents(QObject):
         self._imports = Imports(window, partial(self.open_copy, is_trusted=False), self.refused.emit)
         self._subflows: dict[Document, Subflows] = {}
         self._subflow_pages = SubflowPages(self, engine)
-        self.consent = Consent(window)
+        self.files = DocumentFiles(window, preferences, asker, self, self._reader)
+        self.files.saved.connect(self._look_for_subflows)
 
     def new(self) -> Document:
         """Open an empty document."""
@@ -154,7 +157,7 @@ class Documents(QObject):
     def _show_open(self, path: Path) -> bool:
         """Show the document of a file that is open already; says whether it is."""
         for document in self.all:
-            if document.session.path is not None and _same_file(document.session.path, path):
+            if document.session.path is not None and is_same_file(document.session.path, path):
                 self.shown.emit(document)
                 return True
         return False
@@ -181,52 +184,6 @@ class Documents(QObject):
         for remains in left:
             self._offer(self._add(Session(self._engine)), remains)
 
-    def save(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
-        """Save a document, asking where if it has no file; `then` is done only when it is saved."""
-        path = document.session.destination
-        if path is None:
-            self.save_as(document, then)
-        else:
-            self._save_to(document, path, then)
-
-    def save_as(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
-        """Ask where to save a document, and save it there."""
-        session = document.session
-        suggestion = session.destination or Path.home() / f"{_file_name(session.name)}{FILE_SUFFIX}"
-
-        def write(chosen: Path) -> None:
-            path = _with_suffix(chosen)
-            before_replacing(self._window, chosen, path, lambda: self._save_to(document, path, then))
-
-        self._asker.save_file(self._window, suggestion, FILTER, write)
-
-    def revert(self, document: Document) -> None:
-        """Go back to what is saved, as a step that can be taken back."""
-        path = document.session.path
-        if path is None:
-            return
-
-        def read() -> tuple[FileState, Workflow]:
-            return FileState.of(path), load(path)
-
-        def take(read: tuple[FileState, Workflow]) -> None:
-            if document in self.all and document.session.path == path:
-                self._put_back(document, path, *read)
-
-        def refuse(error: EngineError) -> None:
-            if document in self.all:
-                document.session.refused.emit(str(error))
-
-        self._reader.ask(read, take, refuse)
-
-    def _put_back(self, document: Document, path: Path, on_disk: FileState, saved: Workflow) -> None:
-        document.session.do(Replace("Revert to saved", saved))
-        document.session.is_trusted = False  # another program may have written it
-        document.watch.know(path)
-        document.session.know_file(on_disk)
-        document.session.mark_saved()
-        document.bars.drop("disk")
-
     def close(self, document: Document, then: Callable[[], object] = lambda: None) -> None:
         """Close a document, asking once where that would lose something; what is being saved is waited for."""
         if document in self._waiting:
@@ -252,7 +209,7 @@ class Documents(QObject):
             f"Save the changes of “{document.session.name}”?",
             "They are lost otherwise.",
             [
-                ("Save", _Role.AcceptRole, lambda: self.save(document, again)),
+                ("Save", _Role.AcceptRole, lambda: self.files.save(document, again)),
                 ("Don't save", _Role.DestructiveRole, give_up),
                 ("Cancel", _Role.RejectRole, lambda: None),
             ],
@@ -262,14 +219,6 @@ class Documents(QObject):
         self._waiting.discard(document)
         if document in self.all:
             self.close(document, then)
-
-    def save_all(self, documents: Sequence[Document], then: Callable[[], object]) -> None:
-        """Save one document after the other; `then` is done when all are saved."""
-        if not documents:
-            then()
-            return
-        self.shown.emit(documents[0])
-        self.save(documents[0], lambda: self.save_all(documents[1:], then))
 
     def drop(self, document: Document) -> None:
         """Close a document without a question; unsaved work is gone."""
@@ -282,8 +231,8 @@ class Documents(QObject):
 
     def _add(self, session: Session) -> Document:
         document = Document(session, self._parts, self._model_names, self.data_folder)
-        document.save_wanted.connect(lambda: self.save(document))
-        document.save_as_wanted.connect(lambda: self.save_as(document))
+        document.save_wanted.connect(lambda: self.files.save(document))
+        document.save_as_wanted.connect(lambda: self.files.save_as(document))
         DiskQuestions(document, self)
         self._subflows[document] = Subflows(session, document.bars, document)
         document.canvas.open_wanted.connect(lambda node_id: self._subflow_pages.open(document, node_id))
@@ -291,28 +240,11 @@ class Documents(QObject):
         self.opened.emit(document)
         return document
 
-    def _save_to(self, document: Document, path: Path, then: Callable[[], object]) -> None:
-        session = document.session
-        others = (other.session.destination for other in self.all if other is not document)
-        if any(there is not None and _same_file(there, path) for there in others):
-            session.refused.emit(f"“{path.name}” is open in another tab. Close it there, or choose another name.")
-            return
-        session.save(path, lambda: self._note_saved(document, path, then))
-
-    def _note_saved(self, document: Document, path: Path, then: Callable[[], object]) -> None:
-        self._preferences.remember_file(path)
-        forget_used(document)
-
-        def look() -> None:
-            for other, subflows in self._subflows.items():
-                if other is not document:
-                    subflows.look()
-
-        if document.session.is_trusted:
-            self.consent.remember(document.session.workflow, look)  # looking, it is to be found approved
-        else:
-            look()
-        then()
+    def _look_for_subflows(self, saved: Document) -> None:
+        """What was saved may be a subflow of other documents."""
+        for other, subflows in self._subflows.items():
+            if other is not saved:
+                subflows.look()
 
     def _offer(self, document: Document, remains: Recovered) -> None:
         def open_beside() -> None:
@@ -321,19 +253,3 @@ class Documents(QObject):
             self.open_copy(named, is_trusted=session.is_trusted)
 
         offer(document, remains, open_beside)
-
-
-def _same_file(first: Path, second: Path) -> bool:
-    try:
-        return first == second or first.samefile(second)
-    except OSError:
-        return False
-
-
-def _with_suffix(path: Path) -> Path:
-    return path if path.name.endswith(".json") else path.with_name(path.name + FILE_SUFFIX)
-
-
-def _file_name(name: str) -> str:
-    kept = "".join(letter if letter.isalnum() else "-" for letter in name.casefold()).strip("-")
-    return kept[:60] or "workflow"

@@ -445,7 +445,7 @@ def test_what_is_being_typed_over_the_canvas_is_kept_before_its_field_closes(
     canvas, autosave = document.canvas, document.autosave
     if what == "note":
         canvas.editing.add_remark("notes", None)
-        window.documents.save(document)
+        window.documents.files.save(document)
         qtbot.waitUntil(lambda: not document.session.is_saving)
         canvas.popups.edit(next(iter(canvas.view.remarks.items.values())))
     else:

@@ -331,7 +331,7 @@ def test_a_save_while_it_is_being_saved_elsewhere_goes_there_too(
     window: MainWindow, changed: Document, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     answers.to_save = tmp_path / "other.loop.json"
-    window.documents.save_as(changed)
+    window.documents.files.save_as(changed)
     changed.session.do(SetDescription("second"))
     QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
     disk.may_go_on.set()

@@ -92,7 +92,7 @@ def test_ones_own_work_is_never_asked_about_and_is_known_after_it_was_saved(
     ended(document, qtbot)
     document.session.do(SetConfig("find", ("arguments",), {"query": "sun"}))
     path = tmp_path / "mine.loop.json"
-    document.session.save(path, lambda: window.documents.consent.remember(document.session.workflow))
+    document.session.save(path, lambda: window.documents.files.consent.remember(document.session.workflow))
     qtbot.waitUntil(lambda: is_approved(searching("sun")))
 
 
@@ -126,7 +126,7 @@ def test_a_kept_run_of_a_workflow_that_nobody_here_approved_is_asked_about_befor
 def asked_before_it_runs(window: MainWindow, document: Document, qtbot: QtBot) -> bool:
     """Whether a person is asked; they answer that they do not trust it."""
     begun: list[bool] = []
-    window.documents.consent.before_run(document.session, lambda: begun.append(True))
+    window.documents.files.consent.before_run(document.session, lambda: begun.append(True))
     qtbot.waitUntil(lambda: bool(begun) or not no_question(window))
     if not begun:
         answer(window, "Cancel")
@@ -192,7 +192,7 @@ def trusted(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
     inner = saved(tmp_path, "inner.loop.json", searching())
     document = open_file(window, saved(tmp_path, "around.loop.json", around_a_file(inner.name)))
     qtbot.waitUntil(lambda: query_in(document) == "tides")
-    window.documents.consent.before_run(document.session, lambda: None)
+    window.documents.files.consent.before_run(document.session, lambda: None)
     qtbot.waitUntil(lambda: not no_question(window))
     answer(window, "Trust and run")
     assert not asked_before_it_runs(window, document, qtbot)
@@ -203,7 +203,7 @@ def test_what_another_program_puts_into_the_file_of_a_trusted_documents_subflow_
     window: MainWindow, trusted: Document, tmp_path: Path, qtbot: QtBot
 ) -> None:
     save(searching("secrets"), tmp_path / "inner.loop.json")
-    window.documents.save(trusted)
+    window.documents.files.save(trusted)
     qtbot.waitUntil(lambda: query_in(trusted) == "secrets")
 
     assert asked_before_it_runs(window, trusted, qtbot)
@@ -217,7 +217,7 @@ def test_ones_own_change_of_a_subflow_is_not_asked_about(
     inner = open_file(window, tmp_path / "inner.loop.json")
     inner.session.is_trusted = True
     assert inner.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
-    window.documents.save(inner)
+    window.documents.files.save(inner)
     qtbot.waitUntil(lambda: query_in(trusted) == "moon")
 
     assert not asked_before_it_runs(window, trusted, qtbot)

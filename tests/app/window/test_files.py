@@ -210,7 +210,7 @@ def test_a_slow_disk_does_not_hold_a_revert_and_a_closed_document_stays_closed(
     change(document)
     disk = SlowDisk(monkeypatch)
 
-    window.documents.revert(document)
+    window.documents.files.revert(document)
     assert document.session.workflow.description == "Something else."
     window.documents.drop(document)
     disk.may_go_on.set()
@@ -249,7 +249,7 @@ def test_a_file_that_another_tab_has_is_not_saved_over(window: MainWindow, answe
     second = open_file(window, saved(tmp_path, "two.loop.json"))
     answers.to_save = first.session.path
 
-    window.documents.save_as(second)
+    window.documents.files.save_as(second)
 
     assert "open in another tab" in window.status.refusal.full_text
     assert second.session.path == tmp_path / "two.loop.json"
@@ -264,7 +264,7 @@ def test_a_file_that_another_tab_has_is_not_saved_over_by_another_way_to_it(
     answers.to_save = tmp_path / "link.loop.json"
     answers.to_save.symlink_to(first.session.path)
 
-    window.documents.save_as(second)
+    window.documents.files.save_as(second)
 
     assert "open in another tab" in window.status.refusal.full_text
 
@@ -278,7 +278,7 @@ def test_a_file_is_not_replaced_unasked_where_its_ending_was_added(
     change(document, "mine")
     answers.to_save = tmp_path / "mine"
 
-    window.documents.save_as(document)
+    window.documents.files.save_as(document)
     assert question(window).text() == "There is a file “mine.loop.json” already."
     assert question(window).defaultButton().text() == "Cancel"
     answer(window, title)
@@ -582,7 +582,7 @@ def test_a_save_that_waits_for_one_of_our_own_takes_it_for_no_change_by_another_
     assert path is not None
     for text in ("one", "two", "three"):
         change(silent, text)
-        window.documents.save(silent)
+        window.documents.files.save(silent)
     over(silent, qtbot)
 
     assert load(path).description == "three"
@@ -740,7 +740,7 @@ def test_a_save_that_fails_behind_another_tab_is_told_and_waits_over_its_documen
     document = open_file(window, saved(tmp_path))
     change(document)
     monkeypatch.setattr(files.os, "access", lambda *_: False)
-    window.documents.save(document)
+    window.documents.files.save(document)
     window.documents.new()
     over(document, qtbot)
 

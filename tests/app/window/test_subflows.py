@@ -64,7 +64,7 @@ def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_t
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     inner = open_file(window, inner_path)
     inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
-    window.documents.save(inner)
+    window.documents.files.save(inner)
     qtbot.waitUntil(lambda: copy_of(document)["nodes"][1]["config"]["prompt"] == "Other {{input}}.")
 
     document.session.undo()
@@ -86,7 +86,7 @@ def test_a_change_of_the_file_while_a_run_goes_on_is_taken_up_when_it_is_over(
     assert document.session.shown.live is not None
     inner = open_file(window, inner_path)
     inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
-    window.documents.save(inner)
+    window.documents.files.save(inner)
     qtbot.waitUntil(lambda: not inner.session.is_saving)
     subflows = window.documents._subflows[document]
     qtbot.waitUntil(lambda: not subflows._worker.is_busy)
