@@ -11,6 +11,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -89,7 +90,8 @@ class ResultsFile:
         """
         if self._file is None:
             return
-        self._file.close()
+        with suppress(OSError):  # it tries once more to write what `write` could not; the whole file is made anew below
+            self._file.close()
         self._file = None
         keys = dict.fromkeys(key for key in (*order, *self._lines) if key in self._lines)
         self._rewrite(self._lines[key] for key in keys)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -161,3 +162,24 @@ def test_a_file_of_many_rows_is_put_in_order_at_once(tmp_path: Path, monkeypatch
     assert time.perf_counter() - began < 1.0
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     assert [json.loads(line)["row"] for line in lines] == [*reversed(range(1, count)), 0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit on files is POSIX's")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_disk_that_is_full_is_told_of_the_results_and_what_was_kept_stays(tmp_path: Path, name: str) -> None:
+    import resource
+
+    path = tmp_path / name
+    file = results(path)
+    file.open()
+    file.write(made(1))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
+    try:
+        with pytest.raises(TableError, match="The results cannot be written"):
+            file.write(made(2))
+        with pytest.raises(TableError, match="The results cannot be written"):
+            file.close(["key1", "key2"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert set(done(path)) == {"key1"}
