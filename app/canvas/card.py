@@ -68,11 +68,6 @@ class CardShape:
         return QRectF(0, 0, self.width, self.height)
 
     @property
-    def bounds(self) -> QRectF:
-        """The card with all that stands out of it."""
-        return self.card.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
-
-    @property
     def title_rect(self) -> QRectF:
         """Where the title stands."""
         return QRectF(TITLE_LEFT, 8, self.width - TITLE_LEFT - 12, 22)

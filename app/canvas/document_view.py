@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,13 +18,14 @@ from app.canvas.places import Places
 from app.canvas.region_view import RegionView
 from app.canvas.remark_view import RemarkView
 from app.canvas.spots import SpotsItem
-from engine.document.model import Edge, Workflow
+from engine.document.model import Workflow
 
 if TYPE_CHECKING:
     from app.canvas.viewer import CanvasViewer
     from app.session import Session
 
 EdgeKey = tuple[str, str]
+Ends = tuple[tuple[str, str], tuple[str, str]]
 
 
 class DocumentView(QObject):
@@ -59,11 +60,10 @@ class DocumentView(QObject):
         self.regions = RegionView(session, self._scene, self.nodes)
         self.spots = SpotsItem(self.nodes, self.regions.grounds)
         self._scene.addItem(self.spots)
-        self._used_in: dict[str, dict[str, int]] = {}
-        self._used_out: dict[str, dict[str, int]] = {}
+        self._used_in: dict[str, dict[str, None]] = {}
+        self._used_out: dict[str, dict[str, None]] = {}
         self._moved: set[NodeItem] = set()
         self._selected_pipes: set[Pipe] = set()
-        self._is_patching = False
         viewer.view_moved.connect(self.follow_zoom)
         with _collector_at_rest():
             self.patch(Workflow(), session.workflow)
@@ -82,25 +82,25 @@ class DocumentView(QObject):
 
     def patch(self, old: Workflow, new: Workflow) -> set[str]:
         """Change what differs between two documents; gives the ids of the nodes that do."""
-        self._is_patching = True
         there, wanted = old.nodes_by_id, new.nodes_by_id
         touched = {node_id for node_id, node in wanted.items() if there.get(node_id) is not node}
         has_other_nodes = self.nodes.keys() != wanted.keys()
         has_other_edges = has_other_nodes or old.edges is not new.edges
+        edges = _drawable_edges(new) if has_other_edges else {}
         if has_other_edges:
-            self._count_ports(new)
-        added = self._patch_nodes(new) if has_other_nodes else set[str]()
-        come = self._take_off_edges(new, touched) if has_other_edges else []
-        for node_id in (touched & self.nodes.keys()) - added:  # ports that only edges name must be there before these
+            self._count_ports(edges)
+        added = self._patch_nodes(new) if has_other_nodes else []
+        come = self._take_off_edges(edges, touched) if has_other_edges else []
+        for node_id in (touched & self.nodes.keys()).difference(added):  # ports that only edges name must be there
             self.refresh(node_id)
-        for key in come:
-            self._add_pipe(key)
+        pipes = [self._add_pipe(key, edges[key]) for key in come]
         if has_other_nodes or old.layout is not new.layout:
             self._patch_places(new)
             self.remarks.patch(new)
             self._viewer.expect_items(self.content_rect)
-        self._is_patching = False
         self.follow()
+        for item in (*(self.nodes[node_id] for node_id in added), *pipes):
+            self._scene.addItem(item)  # now that it is where it belongs: the scene is not told of it piece by piece
         if has_other_edges:
             self.regions.refresh(new)
         else:
@@ -130,16 +130,18 @@ class DocumentView(QObject):
         self.refresh(node_id)
         self.follow()
 
-    def node_moved(self, item: NodeItem) -> None:
-        """A card stands elsewhere; edges and regions follow at `follow`."""
-        self._moved.add(item)
+    def follow_drag(self) -> None:
+        """Let edges and regions follow the cards that a person drags."""
+        self._moved.update(item for item in self.nodes.values() if item.pos() != item.led_to)
+        self.follow()
 
     def follow(self) -> None:
-        """Let edges and regions follow the cards that moved."""
-        if not self._moved or self._is_patching:
+        """Let edges and regions follow the cards that the document has moved."""
+        if not self._moved:
             return
         pipes: dict[Pipe, None] = {}
         for item in self._moved:
+            item.led_to = item.pos()
             for port in (*item.inputs, *item.outputs):
                 pipes.update(dict.fromkeys(port.connected_pipes))
         for pipe in pipes:
@@ -182,26 +184,20 @@ class DocumentView(QObject):
             unfolded=node_id in self.unfolded,
         )
 
-    def _patch_nodes(self, new: Workflow) -> set[str]:
-        """Take off the cards of nodes that are gone, and put on those of new ones; gives the ids of these."""
+    def _patch_nodes(self, new: Workflow) -> list[str]:
+        """Take off the cards of nodes that are gone, and make those of new ones; gives the ids of these."""
         wanted = new.nodes_by_id
         gone = [node_id for node_id in self.nodes if node_id not in wanted]
         if gone:
             self._remove_pipes_of({self.nodes[node_id] for node_id in gone})
         for node_id in gone:
             self._remove_node(node_id)
-        added = {node_id for node_id in wanted if node_id not in self.nodes}
-        for node_id in wanted:
-            if node_id in added:
-                self._add_node(node_id, new)
+        added = [node_id for node_id in wanted if node_id not in self.nodes]
+        for node_id in added:
+            item = self.nodes[node_id] = NodeItem(self._facts(node_id, new))
+            if self.spots.isVisible():
+                SpotsItem.show_card(item, is_spot=True)
         return added
-
-    def _add_node(self, node_id: str, workflow: Workflow) -> None:
-        item = NodeItem(self._facts(node_id, workflow), self.node_moved)
-        if self.spots.isVisible():
-            SpotsItem.show_card(item, is_spot=True)
-        self._scene.addItem(item)
-        self.nodes[node_id] = item
 
     def _remove_node(self, node_id: str) -> None:
         item = self.nodes.pop(node_id)
@@ -216,9 +212,8 @@ class DocumentView(QObject):
             if pipe.input_port.parentItem() in items or pipe.output_port.parentItem() in items:
                 self._remove_pipe(key)
 
-    def _take_off_edges(self, new: Workflow, touched: set[str]) -> list[EdgeKey]:
+    def _take_off_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
         """Take off the edges that are gone; gives those that are still to be put on. The ends of both are touched."""
-        wanted = {(edge.from_, edge.to): None for edge in new.edges if _is_drawable(edge, new)}
         gone = [key for key in self.pipes if key not in wanted]
         come = [key for key in wanted if key not in self.pipes]
         for key in gone:
@@ -227,28 +222,25 @@ class DocumentView(QObject):
             touched.update((source.partition(".")[0], target.partition(".")[0]))
         return come
 
-    def _count_ports(self, new: Workflow) -> None:
+    def _count_ports(self, edges: Mapping[EdgeKey, Ends]) -> None:
         self._used_in, self._used_out = {}, {}
-        for edge in new.edges:
-            if _is_drawable(edge, new):
-                (source, source_port), (target, target_port) = edge.source, edge.target
-                self._used_out.setdefault(source, {}).setdefault(source_port, 0)
-                self._used_in.setdefault(target, {}).setdefault(target_port, 0)
+        for (source, source_port), (target, target_port) in edges.values():
+            self._used_out.setdefault(source, {})[source_port] = None
+            self._used_in.setdefault(target, {})[target_port] = None
 
-    def _add_pipe(self, key: EdgeKey) -> None:
-        (source, _, source_port), (target, _, target_port) = (end.partition(".") for end in key)
+    def _add_pipe(self, key: EdgeKey, ends: Ends) -> Pipe:
+        (source, source_port), (target, target_port) = ends
         output = self.nodes[source].port(source_port, is_input=False)
         input_ = self.nodes[target].port(target_port, is_input=True)
         assert output is not None
         assert input_ is not None
-        pipe = Pipe()
-        pipe.set_connections(output, input_)
+        pipe = self.pipes[key] = Pipe()
+        pipe.join(output, input_)
         pipe.restyle()
-        self._scene.addItem(pipe)
-        self.pipes[key] = pipe
         for item in (self.nodes[source], self.nodes[target]):
             self._moved.add(item)
             item.update()
+        return pipe
 
     def _remove_pipe(self, key: EdgeKey) -> None:
         pipe = self.pipes.pop(key)
@@ -272,6 +264,7 @@ class DocumentView(QObject):
             item = self.nodes[node_id]
             if item.x() != x or item.y() != y:
                 item.setPos(x, y)
+                self._moved.add(item)
 
     def _dispose(self, item: QGraphicsItem) -> None:
         """Take an item off; it lives on until the event that may still be with it is over."""
@@ -294,7 +287,11 @@ def _collector_at_rest() -> Iterator[None]:
             gc.enable()
 
 
-def _is_drawable(edge: Edge, workflow: Workflow) -> bool:
-    (source, source_port), (target, target_port) = edge.source, edge.target
-    nodes = workflow.nodes_by_id
-    return source in nodes and target in nodes and bool(source_port) and bool(target_port)
+def _drawable_edges(workflow: Workflow) -> dict[EdgeKey, Ends]:
+    """The edges between nodes that are there, each with its ends taken apart."""
+    nodes, found = workflow.nodes_by_id, dict[EdgeKey, Ends]()
+    for edge in workflow.edges:
+        (source, source_port), (target, target_port) = ends = edge.source, edge.target
+        if source in nodes and target in nodes and source_port and target_port:
+            found[edge.from_, edge.to] = ends
+    return found

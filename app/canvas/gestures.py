@@ -122,7 +122,7 @@ class Gestures(QObject):
 
     def _look_for_edge(self, item: object) -> None:
         """While one free card is dragged, show the edge that it would go into."""
-        self._view.follow()
+        self._view.follow_drag()
         found = None
         if isinstance(item, NodeItem) and not _has_edges(item):
             pipe = self._viewer.pipe_at(item.card_rect.center())

@@ -36,6 +36,9 @@ class Look:
 
     theme: Theme
     colours: dict[str, QColor] = field(default_factory=dict[str, QColor])
+    pens: dict[tuple[str, int, float, Qt.PenStyle], QPen] = field(
+        default_factory=dict[tuple[str, int, float, Qt.PenStyle], QPen]
+    )
 
     def colour(self, name: str, alpha: int = 255) -> QColor:
         """A colour of the theme by its name there, or `#rrggbb`, more or less see-through."""
@@ -45,6 +48,14 @@ class Look:
             found = QColor(name if name.startswith("#") else getattr(self.theme, name))
             found.setAlpha(alpha)
             self.colours[key] = found
+        return found
+
+    def pen(self, name: str, alpha: int, width: float, line: Qt.PenStyle) -> QPen:
+        """A pen of a colour; the many edges of a document share a few of them."""
+        key = (name, alpha, width, line)
+        found = self.pens.get(key)
+        if found is None:
+            found = self.pens[key] = pen(self.colour(name, alpha), width, line)
         return found
 
     def category(self, category: Category | None, alpha: int = 255) -> QColor:

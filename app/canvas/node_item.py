@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.binding import INPUT, OUTPUT, AbstractNodeItem
-from app.canvas.card import DETAILS_FROM, ICON, RADIUS, ROW, SIDE, shape_of, words_of
+from app.canvas.card import DETAILS_FROM, ICON, MARGIN, RADIUS, ROW, SIDE, shape_of, words_of
 from app.canvas.facts import CardFacts, PortFacts
 from app.canvas.look import fonts, icon_path, look, pen, zoom_of
 from app.canvas.port_item import CanvasPort
@@ -35,7 +35,7 @@ PORT_RADIUS: Final = 5.0
 SKIPPED: Final = 0.55
 UNFIT: Final = 0.35
 
-Moved = Callable[["NodeItem"], None]
+_FLAGS: Final = QGraphicsItem.GraphicsItemFlag.ItemIsSelectable | QGraphicsItem.GraphicsItemFlag.ItemIsMovable
 
 
 class NodeItem(AbstractNodeItem):
@@ -47,19 +47,17 @@ class NodeItem(AbstractNodeItem):
         inputs: Its input ports, from the top.
         outputs: Its output ports, from the top.
         state: What stands on it of a run and of problems; None while there is nothing.
+        led_to: Where it stood when its edges and regions were last led to it. Nobody is told when it moves: Qt would
+            tell Python of every change of every card, most of them while a document is opened.
     """
 
-    def __init__(self, facts: CardFacts, moved: Moved) -> None:
+    def __init__(self, facts: CardFacts) -> None:
         QGraphicsItem.__init__(self)  # the base class's own start-up sets what is not used
-        self.setFlags(
-            QGraphicsItem.GraphicsItemFlag.ItemIsSelectable
-            | QGraphicsItem.GraphicsItemFlag.ItemIsMovable
-            | QGraphicsItem.GraphicsItemFlag.ItemSendsGeometryChanges
-        )
+        self.setFlags(_FLAGS)
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         self.setZValue(1)
         self._properties = {"id": facts.id, "selected": False, "disabled": not facts.enabled, "type_": facts.type}
-        self._moved = moved
+        self.led_to = QPointF()
         self.inputs: list[CanvasPort] = []
         self.outputs: list[CanvasPort] = []
         self.state: StateItem | None = None
@@ -77,8 +75,7 @@ class NodeItem(AbstractNodeItem):
         shape = shape_of(facts)
         self.prepareGeometryChange()
         self.facts, self.shape_ = facts, shape
-        self._size, self._bounds = shape.card.size(), shape.bounds
-        self._outline = _outline(shape.width, shape.height)
+        self._size, self._bounds, self._outline = _measures(shape.width, shape.height)
         self._width, self._height = shape.width, shape.height
         self._properties["disabled"] = not facts.enabled
         self.inputs = self._fitted(self.inputs, facts.inputs, INPUT, shape.inputs)
@@ -118,12 +115,6 @@ class NodeItem(AbstractNodeItem):
     def shape(self) -> QPainterPath:
         """Where it is hit: on the card."""
         return self._outline
-
-    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:
-        """Tell the view that edges and regions have to follow."""
-        if change == QGraphicsItem.GraphicsItemChange.ItemPositionHasChanged:
-            self._moved(self)
-        return value
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint card, header and ports; fewer and larger words when zoomed out."""
@@ -208,7 +199,7 @@ class NodeItem(AbstractNodeItem):
         fitted: list[CanvasPort] = []
         for facts, place in zip(wanted, places, strict=True):
             port = by_name.pop(facts.name, None) or CanvasPort(facts, kind, self)
-            port.facts = facts
+            port.facts, port.is_off = facts, not self.facts.enabled
             port.setPos(place)
             fitted.append(port)
         for port in by_name.values():
@@ -233,8 +224,17 @@ def paint_port(painter: QPainter, port: CanvasPort, place: QPointF) -> None:
     painter.drawRoundedRect(body.adjusted(1, 1, -1, -1), radius - 1, radius - 1)
 
 
+class _Measures(NamedTuple):
+    """What cards of one size have in common."""
+
+    size: QSizeF
+    bounds: QRectF
+    outline: QPainterPath
+
+
 @lru_cache(maxsize=256)
-def _outline(width: float, height: float) -> QPainterPath:
-    path = QPainterPath()
-    path.addRoundedRect(QRectF(0, 0, width, height), RADIUS, RADIUS)
-    return path
+def _measures(width: float, height: float) -> _Measures:
+    card = QRectF(0, 0, width, height)
+    outline = QPainterPath()
+    outline.addRoundedRect(card, RADIUS, RADIUS)
+    return _Measures(card.size(), card.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN), outline)

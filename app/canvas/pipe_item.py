@@ -25,6 +25,10 @@ OUT: Final = 16.0
 
 TURN: Final = 12.0
 
+_SELECTABLE: Final = QGraphicsItem.GraphicsItemFlag.ItemIsSelectable
+_SOLID: Final = Qt.PenStyle.SolidLine
+_DASHED: Final = Qt.PenStyle.DashLine
+
 
 class Flow(Enum):
     """What an edge did in the run that is shown."""
@@ -81,7 +85,7 @@ class Pipe(PipeItem):
         QGraphicsPathItem.__init__(self)
         self.setZValue(-1)
         self.setAcceptHoverEvents(True)
-        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable)
+        self.setFlag(_SELECTABLE)
         self._input_port: CanvasPort | None = None
         self._output_port: CanvasPort | None = None
         self._active = self._highlight = False
@@ -89,12 +93,24 @@ class Pipe(PipeItem):
         self.is_target = False
         self.flow = Flow.NONE
 
+    def join(self, output: CanvasPort, input_: CanvasPort) -> None:
+        """Lead from an output to an input."""
+        self._output_port, self._input_port = output, input_
+        output.add_pipe(self)
+        input_.add_pipe(self)
+
     @property
     def ends(self) -> tuple[str, str]:
         """The edge as the document has it: from and to."""
         assert self._output_port is not None
         assert self._input_port is not None
         return self._output_port.end, self._input_port.end
+
+    def disabled(self) -> bool:
+        """Whether a node at one of its ends is switched off."""
+        assert self._output_port is not None
+        assert self._input_port is not None
+        return self._output_port.is_off or self._input_port.is_off
 
     def redraw(self) -> None:
         """Follow the ports."""
@@ -110,19 +126,18 @@ class Pipe(PipeItem):
         """Take the pen that fits what the edge is and does."""
         assert self._output_port is not None
         assert self._input_port is not None
-        theme = look()
+        own = look().theme.port[self._output_port.facts.type]
         known = self._output_port.facts.known and self._input_port.facts.known
-        colour = theme.port(self._output_port.facts.type, REST_ALPHA) if known else theme.colour("bad", REST_ALPHA)
-        width, line = WIDTH, Qt.PenStyle.SolidLine if known else Qt.PenStyle.DashLine
+        colour, alpha, width, line = own if known else "bad", REST_ALPHA, WIDTH, _SOLID if known else _DASHED
         if self.disabled() or self.flow is Flow.DEAD:
-            colour, line = theme.colour("dim", 120), Qt.PenStyle.DashLine
+            colour, alpha, line = "dim", 120, _DASHED
         elif self.flow is Flow.CARRIED:
-            colour = theme.port(self._output_port.facts.type)
+            colour, alpha = own, 255
         if self.isSelected() or self.is_target:
-            colour, width = theme.colour("accent"), 3.0
+            colour, alpha, width = "accent", 255, 3.0
         elif self.hovered:
-            colour, width = theme.port(self._output_port.facts.type), 3.0
-        self.setPen(pen(colour, width, line))
+            colour, alpha, width = own, 255, 3.0
+        self.setPen(look().pen(colour, alpha, width, line))
 
     def set_flow(self, flow: Flow) -> None:
         """Show what the edge did."""
@@ -164,7 +179,7 @@ class LivePipe(Pipe):
         super().__init__()
         self.setZValue(20)
         self.setAcceptHoverEvents(False)
-        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, enabled=False)
+        self.setFlag(_SELECTABLE, enabled=False)
         self.setVisible(False)
         self.shift_selected = False
 

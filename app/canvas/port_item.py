@@ -14,6 +14,7 @@ from app.theme.widgets import plain_tool_tip
 REACH: Final = 12.0
 """How far from its middle a port is hit."""
 
+_NO_CONTENTS: Final = QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
 _BOUNDS: Final = QRectF(-REACH, -REACH, 2 * REACH, 2 * REACH)
 
 
@@ -22,21 +23,24 @@ class CanvasPort(PortItem):
 
     Attributes:
         facts: What the port is.
+        is_off: Whether its node is switched off.
     """
 
     # The base class watches changes in Python, to no end here; each port would tell of eight before it is seen.
     itemChange = QGraphicsItem.itemChange  # noqa: N815 - Qt's name
 
+    is_off = False
+    _locked = False
+    _hovered = False
+    _multi_connection = True  # what a port takes is decided by the document, see `fits`
+
     def __init__(self, facts: PortFacts, port_type: str, parent: QGraphicsItem) -> None:
         QGraphicsItem.__init__(self, parent)  # see above
-        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents)
+        self.setFlag(_NO_CONTENTS)
         self.setAcceptHoverEvents(True)
         self._pipes = []
         self._name = facts.name
         self._port_type = port_type
-        self._locked = False
-        self._hovered = False
-        self._multi_connection = True  # what a port takes is decided by the document, see `fits`
         self.facts = facts
 
     @property

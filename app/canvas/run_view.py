@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.session import Session
 
 BEAT_MS: Final = 40
+_NOTHING: Final = CardState()
 
 
 class RunView(QObject):
@@ -110,12 +111,13 @@ class RunView(QObject):
         marks = self._marks()
         nodes, registry = self._session.workflow.nodes_by_id, self._session.registry
         for node_id in wanted:
-            state = CardState()
+            state = _NOTHING
             if marks is not None and self._ran(node_id):
                 state = marks.card(nodes[node_id], registry.find(nodes[node_id].type))
-            counted = self._problems.get(node_id, Counter())
-            errors, warnings = counted[Severity.ERROR], counted[Severity.WARNING]
-            self._show_card(self._view.nodes[node_id], with_problems(state, errors, warnings))
+            counted = self._problems.get(node_id)
+            if counted:
+                state = with_problems(state, counted[Severity.ERROR], counted[Severity.WARNING])
+            self._show_card(self._view.nodes[node_id], state)
             self._show_edges(node_id, marks)
         self._moving = {item for item in self._moving if self._view.nodes.get(item.facts.id) is item}
         loops = [node_id for node_id in wanted if node_id in self._view.regions.items]
@@ -136,7 +138,7 @@ class RunView(QObject):
 
     def _show_card(self, item: NodeItem, state: CardState) -> None:
         if item.state is None:
-            if state == CardState():
+            if state == _NOTHING:
                 return
             item.state = StateItem(item)
         item.state.show_state(state)

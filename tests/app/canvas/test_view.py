@@ -8,11 +8,14 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QGraphicsScene, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.canvas import operations
 from app.canvas.export import ExportError
+from app.canvas.node_item import NodeItem
+from app.canvas.pipe_item import Pipe
+from app.canvas.port_item import CanvasPort
 from app.canvas.view_base import MOST, ROOM
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
@@ -293,3 +296,10 @@ def test_the_scene_keeps_up_where_items_are_only_while_not_all_are_seen(hand: Ha
     assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.NoIndex
     hand.canvas.zoom_to(1.0)
     assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_qt"), [(NodeItem, QGraphicsItem), (CanvasPort, QGraphicsItem), (Pipe, QGraphicsPathItem)]
+)
+def test_python_is_not_told_of_every_change_of_the_many_items(kind: type, of_qt: type) -> None:
+    assert kind.itemChange is of_qt.itemChange
