@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 
 from app.session import Session
 from app.window.document import Document
-from app.window.run_facts import budget_of, models_of
+from app.window.run_facts import ModelsInUse, budget_of
 from app.window.run_options import usual_model
 from engine.models.model_names import SCRIPTED_PREFIX
 
@@ -26,6 +26,7 @@ class Facts(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
+        self._models = ModelsInUse()
 
     def show(self, document: Document) -> None:
         """Show those of a document."""
@@ -37,7 +38,7 @@ class Facts(QObject):
 
     def models(self, session: Session) -> tuple[str, ...]:
         """The models that a document names, and the person's usual one where a node names none."""
-        return models_of(session.workflow, usual_model(self._window.preferences))
+        return self._models.of(session.workflow, usual_model(self._window.preferences))
 
     def remember_models(self, session: Session) -> None:
         """What a run calls is offered first from now on."""

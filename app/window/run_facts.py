@@ -11,7 +11,7 @@ from engine.runner.words import money, seconds, tokens
 
 if TYPE_CHECKING:
     from app.runs.picture import RunPicture
-    from engine.document.model import Workflow
+    from engine.document.model import Node, Workflow
 
 _UNDER_WAY: Final = frozenset({NodeState.RUNNING, NodeState.WAITING, NodeState.ASKING})
 
@@ -153,11 +153,34 @@ def model_words(name: str) -> str:
 
 def models_of(workflow: Workflow, default: str) -> tuple[str, ...]:
     """The models that a document names, with the default where a node names none; in the document's order."""
-    own = workflow.settings.get("model")
-    usual = own if isinstance(own, str) and own else default
-    names: dict[str, None] = {}
-    for node in workflow.nodes:
-        if node.type in {"llm", "agent"} or (node.type == "router" and node.config.get("mode", "model") == "model"):
-            name = node.config.get("model")
-            names[name if isinstance(name, str) and name else usual] = None
-    return tuple(names) or (usual,)
+    return ModelsInUse().of(workflow, default)
+
+
+class ModelsInUse:
+    """Knows the models of the document that was asked for last: most of its nodes stay with a letter that is typed."""
+
+    def __init__(self) -> None:
+        self._nodes: tuple[Node, ...] = ()
+        self._named: dict[str, None] = {}
+
+    def of(self, workflow: Workflow, default: str) -> tuple[str, ...]:
+        """See `models_of`."""
+        if not _name_the_same(self._nodes, workflow.nodes):
+            self._named = {name: None for node in workflow.nodes if (name := _model_of(node)) is not None}
+        self._nodes = workflow.nodes
+        own = workflow.settings.get("model")
+        usual = own if isinstance(own, str) and own else default
+        return tuple(dict.fromkeys(name or usual for name in self._named)) or (usual,)
+
+
+def _name_the_same(before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
+    pairs = zip(before, after, strict=False)
+    return len(before) == len(after) and all(old is new or _model_of(old) == _model_of(new) for old, new in pairs)
+
+
+def _model_of(node: Node) -> str | None:
+    """The model that a node names; empty where it leaves that open, None where it calls none."""
+    if node.type in {"llm", "agent"} or (node.type == "router" and node.config.get("mode", "model") == "model"):
+        name = node.config.get("model")
+        return name if isinstance(name, str) else ""
+    return None

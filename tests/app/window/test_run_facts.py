@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.window.run_facts import ModelsInUse, models_of
+from engine.document.model import Node, Workflow
+from tests.engine.document.strategies import examples
+
+CONFIGS = st.dictionaries(st.sampled_from(["model", "mode"]), st.sampled_from(["", "a", "b", "model", "rules", 3, []]))
+NODES = st.builds(
+    lambda node_type, config: Node(id="n", type=node_type, config=config),
+    st.sampled_from(["llm", "agent", "router", "transform"]),
+    CONFIGS,
+)
+
+
+def test_the_models_are_told_in_the_order_of_the_document_and_the_usual_one_where_a_node_names_none() -> None:
+    nodes = [
+        Node(id="a", type="llm", config={"model": "second"}),
+        Node(id="b", type="transform", config={"model": "none"}),
+        Node(id="c", type="agent"),
+        Node(id="d", type="router", config={"mode": "expression", "model": "none"}),
+        Node(id="e", type="router", config={"model": "first"}),
+        Node(id="f", type="llm", config={"model": ["odd"]}),
+    ]
+    assert models_of(Workflow(nodes=tuple(nodes)), "usual") == ("second", "usual", "first")
+    assert models_of(Workflow(nodes=tuple(nodes), settings={"model": "own"}), "usual") == ("second", "own", "first")
+    assert models_of(Workflow(), "usual") == ("usual",)
+
+
+@examples(200)
+@given(st.lists(st.tuples(st.lists(NODES, max_size=4), st.sampled_from(["", "own"]), st.sampled_from(["x", "a"]))))
+def test_who_was_asked_before_tells_the_same_as_who_was_not(asked: list[tuple[list[Node], str, str]]) -> None:
+    models = ModelsInUse()
+    for nodes, own, usual in asked:
+        workflow = Workflow(nodes=tuple(nodes), settings={"model": own})
+        assert models.of(workflow, usual) == models_of(workflow, usual)
+
+
+def test_a_letter_typed_into_a_node_looks_at_that_node_alone() -> None:
+    class Watched(dict[str, object]):
+        looks = 0
+
+        def get(self, key: str, default: object = None) -> object:
+            Watched.looks += 1
+            return super().get(key, default)
+
+    nodes = tuple(Node.model_construct(id=f"n{at}", type="llm", config=Watched(model="a")) for at in range(100))
+    workflow, models = Workflow(nodes=nodes), ModelsInUse()
+    assert models.of(workflow, "usual") == ("a",)
+    Watched.looks = 0
+
+    typed = nodes[50].model_copy(update={"config": Watched(model="a", prompt="x")})
+    assert models.of(workflow.model_copy(update={"nodes": (*nodes[:50], typed, *nodes[51:])}), "usual") == ("a",)
+
+    assert Watched.looks == 2
