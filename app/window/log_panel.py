@@ -23,7 +23,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
 from app.window.log_lines import MOST_LINES, LogLine, LogWriter, titles_of
 from app.window.log_questions import Questions
-from engine.runner.events import AnyEvent
+from engine.runner.events import AnyEvent, RunStarted
 
 NODE_ROLE: Final = Qt.ItemDataRole.UserRole
 _Index = QModelIndex | QPersistentModelIndex
@@ -152,7 +152,12 @@ class LogPanel(QWidget):
 
     def take(self, events: Iterable[AnyEvent]) -> None:
         """Write the lines of a batch of events."""
-        self.show_lines([line for event in events for line in self._writer.lines(event)])
+        lines: list[LogLine] = []
+        for event in events:
+            if self._session.is_past and isinstance(event, RunStarted):  # it goes on, and tells its past anew
+                self.model.clear()
+            lines += self._writer.lines(event)
+        self.show_lines(lines)
 
     def show_lines(self, lines: list[LogLine]) -> None:
         """Add lines that were written already."""

@@ -285,6 +285,7 @@ def test_a_failed_run_goes_on_where_it_failed(window: MainWindow, store: Store, 
     assert store.find(run_id).status is RunStatus.FAILED
     script.write_text(whole)
     document = past(window, run_id, qtbot)
+    qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
     page = window.history.pages[run_id]
     assert "Failed" in page.bar.text
     press(page.bar, "Resume")
@@ -298,6 +299,8 @@ def test_a_failed_run_goes_on_where_it_failed(window: MainWindow, store: Store, 
         f"Say more, advice {number}." for number in (1, 2, 3)
     ]
     qtbot.waitUntil(lambda: "Done" in page.bar.text)
+    told = [line.text.partition(" ")[0] for line in document.log.model.lines]
+    assert (told.count("Running"), told.count("Going")) == (1, 1), "its past is not told twice"
     assert store.find(run_id).status is RunStatus.COMPLETED
     assert len(store.runs()) == 1
 
