@@ -25,7 +25,7 @@ _ROWS: Final = (
     ("memory_mb", "memory for the document", 40, " MB"),
     ("reopened_mb", "memory that stays of {times} documents of {small} nodes", 30, " MB"),
 )
-_FLOOD_NODES: Final = 20
+_FLOOD_NODES: Final = 25
 _FLOOD_PAUSE_S: Final = 0.01
 _REOPENED_NODES: Final = 100
 
