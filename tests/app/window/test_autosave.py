@@ -481,3 +481,4 @@ def test_what_was_typed_over_the_canvas_stays_kept_when_its_field_closes(
 
     assert gone == [True, True]
     assert document.session.workflow.node("draft").title == "Better"
+    assert document.session.draft.step is None

@@ -36,6 +36,14 @@ def test_of_long_results_as_much_is_compared_as_the_engine_compares(shared: int,
     assert carried_loops.similarity(first, second) == pytest.approx(similarity(first, second), abs=1e-12)
 
 
+def test_a_bound_ends_no_comparison_whose_texts_draw_near_again_further_on() -> None:
+    text = "".join(chr(ord("a") + place * place % 23) for place in range(100))
+    first, second = f"{text}z", f"y{text}"
+
+    assert carried_loops.similarity(first, second, 0.95) == pytest.approx(99 / 101)
+    assert carried_loops.similarity(first, second, 0.95) == similarity(first, second)
+
+
 def test_the_note_about_the_iteration_is_the_engines_own() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3, inject_feedback=True)
 

@@ -87,6 +87,16 @@ DRAFT = "A draft that is long enough to stand there by no chance"
             "Give a number from 1 to 15.\n\nThis is iteration 2 of 3. The iteration before gave:\n5\n\nImprove on it.",
         ),
         (
+            IterationNote(2, 3, "x" * 39),
+            "x" * 39,
+            f"{'x' * 39}\n\nThis is iteration 2 of 3. The iteration before gave:\n{'x' * 39}\n\nImprove on it.",
+        ),
+        (
+            IterationNote(2, 3, "x" * 40),
+            "x" * 40,
+            f"{'x' * 40}\n\nThis is iteration 2 of 3. What the iteration before gave stands above; improve on it.",
+        ),
+        (
             IterationNote(2, 3, {"b": 1, "a": "{{x}}"}),
             "Go.",
             'Go.\n\nThis is iteration 2 of 3. The iteration before gave:\n{"a":"{{x}}","b":1}\n\nImprove on it.',
