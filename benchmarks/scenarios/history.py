@@ -128,7 +128,7 @@ def _beside_no_store(effort: Effort) -> Table:
         "not kept": lambda: keep_run(None, None, effort.kept, _CHARACTERS, delay_s=_DELAY_S).span,
         "kept": kept,
     }
-    spans = take_turns(turns, min(effort.rounds, 3))
+    spans = take_turns(turns, effort.rounds)
     table = Table(
         f"History: {effort.kept:,} iterations of three model calls of 5 ms each",
         ("Run", "wall, best, ms", "wall, median, ms", "to the run that is not kept", "aim"),
