@@ -89,12 +89,18 @@ class CanvasViewer(DropView):
             return
         if self._pressed_pipe is not None and self._is_far(place):
             self._detach(self._pressed_pipe, self.mapToScene(self._origin_pos))
+        is_held = bool(event.buttons() & Qt.MouseButton.LeftButton)
+        if is_held and not self._is_dragging and not self._is_far(place) and not self._draws():
+            return  # a hand that is not quite still while it clicks moves no card
         super().mouseMoveEvent(event)
-        is_idle = self._rubber_band.isActive or self._LIVE_PIPE.isVisible()
-        if event.buttons() & Qt.MouseButton.LeftButton and not is_idle and self._is_far(place):
+        if is_held and not self._draws() and self._is_far(place):
             self._is_dragging = True
             selected = self.selected_nodes()
             self.dragged.emit(selected[0] if len(selected) == 1 else None)
+
+    def _draws(self) -> bool:
+        """Whether the mouse draws a rubber band or an edge."""
+        return bool(self._rubber_band.isActive or self._LIVE_PIPE.isVisible())
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End the gesture."""

@@ -48,6 +48,25 @@ def test_a_press_without_a_drag_changes_nothing_but_the_selection(hand: Hand) ->
     assert hand.session.undo_title is None
 
 
+def test_a_hand_that_shakes_while_it_clicks_moves_no_card(hand: Hand) -> None:
+    place = hand.title("draft")
+    hand.press(place)
+    hand.move(place + QPointF(2, 1))
+    hand.release(place + QPointF(2, 1))
+    assert hand.session.selection == ("draft",)
+    assert (hand.item("draft").x(), hand.item("draft").y()) == hand.place("draft") == (480, 80)
+    assert hand.session.undo_title is None
+
+
+def test_a_drag_that_comes_back_near_its_start_follows_the_hand_all_the_way(hand: Hand) -> None:
+    place = hand.title("draft")
+    hand.press(place)
+    hand.move(place + QPointF(0, 60))
+    hand.move(place + QPointF(2, 0))
+    hand.release(place + QPointF(2, 0))
+    assert (hand.item("draft").x(), hand.item("draft").y()) == hand.place("draft")
+
+
 def test_an_edge_is_drawn_from_output_to_input(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "first.input")
