@@ -81,7 +81,7 @@ def _of_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
     name = f'The history "{path}"'
     if code in _BUSY:
         told = f"{name} is held by another program.", "Close that program, or try again."
-    elif code == sqlite3.SQLITE_FULL:
+    elif code == sqlite3.SQLITE_FULL or _says_no_room(error):
         told = f"{name} cannot grow: the disk is full.", "Free some space, or delete old runs."
     elif code == sqlite3.SQLITE_TOOBIG:
         told = "A value is too large to be kept (more than about 1 GB).", "Keep less of it."
@@ -90,6 +90,11 @@ def _of_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
     else:
         told = f"{name} cannot be read or written: {error}.", f"Check the disk. {ELSEWHERE}"
     return StoreError(*told)
+
+
+def _says_no_room(error: sqlite3.Error) -> bool:
+    """Whether the file beside the history cannot grow: SQLite does not hand on why, and it is the disk that is full."""
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
 
 
 def _kind(error: sqlite3.Error) -> int:

@@ -14,6 +14,9 @@ from typing import Final
 _File = tuple[int, int]
 """Device and number of a file, whatever name it is opened by."""
 
+opening: Final = threading.Lock()
+"""Held from the look at a file to `hold`: one that another thread opens meanwhile would lose its locks by that look."""
+
 _lock: Final = threading.Lock()
 _held: Final[Counter[_File]] = Counter()
 

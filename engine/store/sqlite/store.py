@@ -24,7 +24,7 @@ from engine.store.sqlite import changes, left_answers, queries
 from engine.store.sqlite.blob_reader import BlobReader
 from engine.store.sqlite.deletion import bytes_in_use, delete_run, give_space_back, rewrite
 from engine.store.sqlite.faults import as_store_error
-from engine.store.sqlite.held import hold, release
+from engine.store.sqlite.held import hold, opening, release
 from engine.store.sqlite.journal import SqliteJournal
 from engine.store.sqlite.owners import Owner
 from engine.store.sqlite.readers import Readers
@@ -50,15 +50,16 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, busy_s: float = BUSY_S) -> None:
         self._path = path
-        prepare(path, busy_s=busy_s)
+        with opening:
+            prepare(path, busy_s=busy_s)
+            try:
+                connection = connect(path, busy_s=busy_s)
+            except sqlite3.Error as error:
+                raise as_store_error(error, path) from error
+            self._held: tuple[int, int] | None = hold(path)
         self._owner = Owner()
         self._readers = Readers(path, busy_s)
-        try:
-            connection = connect(path, busy_s=busy_s)
-        except sqlite3.Error as error:
-            raise as_store_error(error, path) from error
         self._writer = Writer(path, connection, self._owner)
-        self._held: tuple[int, int] | None = hold(path)
 
     def begin(self, head: RunHead) -> SqliteJournal:
         """Begin to keep a run. Waits for the disk."""

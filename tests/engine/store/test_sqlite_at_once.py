@@ -15,7 +15,7 @@ from engine.store.base import StoreError
 from engine.store.opening import open_store
 from engine.store.sqlite import schema
 from engine.store.sqlite.deletion import give_space_back
-from engine.store.sqlite.held import hold, release
+from engine.store.sqlite.held import hold, opening, release
 from engine.store.sqlite.schema import connect, prepare
 from tests.engine.store.kept import head, keep, node, whole
 
@@ -47,6 +47,21 @@ def test_of_two_that_open_a_file_for_the_first_time_one_waits_for_the_other(tmp_
         release(held)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_no_other_thread_looks_at_a_file_before_it_is_known_to_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "h.sqlite3"
+    seen: list[bool] = []
+
+    def connect_watched(file: Path, *, busy_s: float) -> sqlite3.Connection:
+        seen.append(opening.acquire(blocking=False))
+        return connect(file, busy_s=busy_s)
+
+    monkeypatch.setattr("engine.store.sqlite.store.connect", connect_watched)
+    open_store(path).close()
+    assert seen == [False]
+    assert opening.acquire(blocking=False), "another may look once it is open"
+    opening.release()
 
 
 def test_a_file_that_has_become_smaller_while_it_was_looked_at_is_not_damaged(

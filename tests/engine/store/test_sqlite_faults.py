@@ -14,6 +14,7 @@ import pytest
 from engine.errors import EngineError
 from engine.store.base import RunStatus, StoreError
 from engine.store.sqlite import SqliteStore
+from engine.store.sqlite.faults import as_store_error
 from tests.engine.store.kept import Watcher, completed, end, head, keep, node, started, whole, write_all
 
 
@@ -61,6 +62,14 @@ def test_a_full_disk_is_told_once_and_what_was_safe_stays(store: SqliteStore):
     assert store.find("a").status is RunStatus.INTERRUPTED
     write_all(store.reopen("a"), [node("a", 4, "x", _noise(1)), completed("a", 5)])
     assert [event.seq for event in store.events("a")] == [0, 1, 4, 5]
+
+
+def test_a_disk_with_no_room_for_the_file_beside_the_history_is_told_as_full(tmp_path: Path):
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    assert "the disk is full" in as_store_error(error, tmp_path / "h.sqlite3").message
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+    assert "disk I/O error" in as_store_error(error, tmp_path / "h.sqlite3").message
 
 
 def test_what_was_taken_back_is_not_taken_for_stored(store: SqliteStore):
