@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import time
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Final, cast
@@ -28,6 +29,10 @@ _LONGEST_TEXT: Final = 64
 _LONGEST_JSON: Final = 512
 _SAME_OBJECTS: Final = 4_096
 """How many of the latest objects are known again without a look at what is in them."""
+_STEP: Final = 64
+"""Lists and objects of one value from one pause to the next. A list of a thousand iterations takes long, and the
+window's thread would wait for Python's lock again at every step of its own."""
+_PAUSE_S: Final = 0.0005
 # JSON's escapes cannot tell two halves of a surrogate pair that stand side by side from the character that they make.
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -42,6 +47,7 @@ class SkeletonWriter:
         self._blobs = blobs
         self._connection: sqlite3.Connection | None = None
         self._node = ""
+        self._written = 0
         self._same: OrderedDict[int, tuple[object, int]] = OrderedDict()
 
     def forget(self) -> None:
@@ -61,6 +67,7 @@ class SkeletonWriter:
                 return value
             return {_MARK: self._text(value, place)}
         if is_container(value):
+            self._written = 0
             return self._container(value, place, [])
         return value
 
@@ -81,6 +88,9 @@ class SkeletonWriter:
         if known is not None:
             children.append(known)
             return {_MARK: -known}
+        self._written += 1
+        if not self._written % _STEP:
+            time.sleep(_PAUSE_S)
         mine: list[int] = []
         is_object = isinstance(value, dict)
         written: list[Any] = []

@@ -1,4 +1,4 @@
-"""The thread that writes: what nobody waits for is done while nothing comes."""
+"""The thread that writes: what nobody waits for is done while nothing comes, and other threads are let in between."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from engine.store.opening import open_store
 from engine.store.sqlite.owners import Owner
 from engine.store.sqlite.schema import connect, prepare
 from engine.store.sqlite.writer import Writer
+from tests.engine.store.kept import head, keep, node, whole
 
 _MORE_THAN_A_FEW = 40
 
@@ -65,3 +70,17 @@ def _add_path(writer: Writer, number: int) -> None:
 
 def _paths(connection: sqlite3.Connection) -> int:
     return connection.execute("SELECT count(*) FROM paths").fetchone()[0]
+
+
+@pytest.mark.parametrize(("iterations", "pauses"), [(10, 0), (1_000, 10)])
+def test_a_long_list_is_written_in_steps_between_which_the_window_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, iterations: int, pauses: int
+):
+    paused: list[float] = []
+    monkeypatch.setattr("engine.store.sqlite.skeletons.time", SimpleNamespace(sleep=paused.append))
+    records = [{"index": number, "result": f"draft {number}"} for number in range(iterations)]
+    with closing(open_store(tmp_path / "history.sqlite3")) as store:
+        keep(store, head("a"), [*whole("a"), node("a", 9, "loop", records)])
+        *_, last = store.events("a")
+        assert last.to_json()["outputs"] == {"output": records}
+    assert pauses <= len(paused) <= 2 * pauses
