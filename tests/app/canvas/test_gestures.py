@@ -64,7 +64,7 @@ def test_a_drag_that_comes_back_near_its_start_follows_the_hand_all_the_way(hand
     hand.move(place + QPointF(0, 60))
     hand.move(place + QPointF(2, 0))
     hand.release(place + QPointF(2, 0))
-    assert (hand.item("draft").x(), hand.item("draft").y()) == hand.place("draft")
+    assert (hand.item("draft").x(), hand.item("draft").y()) == hand.place("draft") == (480, 80)
 
 
 def test_an_edge_is_drawn_from_output_to_input(make_canvas: MakeCanvas) -> None:
