@@ -7,6 +7,7 @@ that folder, kills it after that time, and answers `killed` or `ended`. It start
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import sys
@@ -24,7 +25,8 @@ from tests.engine.semantics.documents import entry, flow, leave, llm, loop, resu
 HISTORY = "history.sqlite3"
 CALLS = "calls"
 ACKNOWLEDGED = "acknowledged"
-CALL_S = 0.001
+CALLS_S = (0.001, 0.008)
+"""How long calls take, by turns: too short for the history to do anything meanwhile, and long enough."""
 
 
 def nested() -> Workflow:
@@ -58,13 +60,14 @@ class CountingModel:
 
     def __init__(self, folder: Path) -> None:
         self._notes = os.open(folder / CALLS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._durations = itertools.cycle(CALLS_S)
 
     async def price(self) -> Price | None:
         return Price(0.0, 0.001)
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         os.write(self._notes, f"begin {request.path}\n".encode())
-        await asyncio.sleep(CALL_S)
+        await asyncio.sleep(next(self._durations))
         text = f"{request.path} of {len(request.messages[-1].text)}"
         os.write(self._notes, f"end {request.path}\n".encode())
         return Reply(text, usage=Usage(3, 2), model=self.name)

@@ -19,6 +19,7 @@ from engine.store.sqlite.faults import was_taken
 from engine.store.sqlite.rows import FOLD_COLUMNS, fold_row, search_text
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.skeletons import SkeletonWriter, to_json
+from engine.store.sqlite.staging import ROOM, clear, size_of, stage, staged_rows
 from engine.store.sqlite.writer import Task, Writer
 
 _LOG: Final = logging.getLogger("loopwright")
@@ -75,10 +76,19 @@ class RunWriter:
         owner: This process; the run is no longer ours when the file names another.
         fold: What the events so far come to.
         size: Bytes that the run takes so far.
+        staged: Its events that are staged.
     """
 
     def __init__(
-        self, writer: Writer, run: int, run_id: str, source: str, owner: int, fold: RunFold, size: int
+        self,
+        writer: Writer,
+        run: int,
+        run_id: str,
+        source: str,
+        owner: int,
+        fold: RunFold,
+        size: int,
+        staged: Sequence[AnyEvent],
     ) -> None:
         self._writer = writer
         self._run = run
@@ -90,6 +100,9 @@ class RunWriter:
         self._blobs = BlobWriter(run)
         self._values = SkeletonWriter(self._blobs)
         self._paths: dict[str, tuple[int, str]] = {}
+        self._staged = self._safe_staged = tuple(staged)
+        self._room = self._safe_room = 0
+        """Characters that may still be staged. After a pause there is room: another one is likely to come."""
         self._kept: Callable[[int], None] | None = None
         self._on_failure: Callable[[EngineError], None] | None = None
         self._last: int | None = None
@@ -101,32 +114,38 @@ class RunWriter:
         self._kept, self._on_failure = kept, failed
 
     def store(self, connection: sqlite3.Connection, items: Sequence[Any]) -> None:
-        """Write events.
+        """Write events; without any, in a pause, put those that are staged where they are to stay.
 
         Raises:
             StoreError: The run is no longer this process's.
         """
         if self._is_over:
             return
+        self._is_closing = bool(items) and items[-1] is _CLOSE
+        events: Sequence[AnyEvent] = items[:-1] if self._is_closing else items
         self._fold = self._safe_fold.copy()
-        self._is_closing = items[-1] is _CLOSE
-        rows = [self._row(connection, event) for event in (items[:-1] if self._is_closing else items)]
-        self._size = self._safe_size + sum(len(row[-1]) + _ROW_BYTES for row in rows) + self._blobs.take_written()
-        search = search_text(self._fold.workflow, self._source)
-        owner = None if self._is_closing else self._owner
-        values = (*fold_row(self._fold), search, self._size, owner, self._run, self._owner)
-        if connection.execute(_UPDATE, values).rowcount == 0:
-            raise was_taken(self._run_id)
-        connection.executemany("INSERT INTO events (id, kind, path, time, body) VALUES (?, ?, ?, ?, ?)", rows)
-        self._blobs.write_uses(connection)
-        if self._fold.started != self._safe_fold.started:
-            connection.execute(_UPDATE_START, (self._fold.started, self._run))
+        for event in events:
+            self._fold.take(event)
+            self._last = event.seq
+        rows = staged_rows(self._run, events, self._room) if events and not self._is_closing else None
+        if rows is not None:
+            self._update(connection)
+            stage(connection, rows)
+            self._staged = (*self._staged, *events)
+            self._room -= size_of(rows)
+        elif items or self._staged:
+            self._settle(connection, (*self._staged, *events))
+        if not items:
+            self._room = ROOM
 
     def done(self) -> None:
         """What was written is safe."""
         if self._is_over:
             return
         self._safe_fold, self._safe_size = self._fold, self._size
+        self._safe_staged, self._safe_room = self._staged, self._room
+        if self._room < ROOM:
+            self._writer.settle_later(self)
         last, self._last = self._last, None
         if last is not None and self._kept is not None:
             _tell(self._kept, last)
@@ -135,6 +154,9 @@ class RunWriter:
 
     def undone(self) -> None:
         """What was written was taken back."""
+        self._fold, self._size = self._safe_fold, self._safe_size
+        self._staged, self._room = self._safe_staged, self._safe_room
+        self._is_closing = False
         self._values.forget()
         self._paths.clear()
         self._last = None
@@ -150,13 +172,36 @@ class RunWriter:
         if self._on_failure is not None:
             _tell(self._on_failure, error)
 
+    def _settle(self, connection: sqlite3.Connection, events: Sequence[AnyEvent]) -> None:
+        """Write events, those that are staged before all others, where they are to stay."""
+        rows = [self._row(connection, event) for event in events]
+        self._size = self._safe_size + sum(len(row[-1]) + _ROW_BYTES for row in rows) + self._blobs.take_written()
+        self._update(connection)
+        if self._staged:
+            clear(connection, self._run)
+        connection.executemany("INSERT INTO events (id, kind, path, time, body) VALUES (?, ?, ?, ?, ?)", rows)
+        self._blobs.write_uses(connection)
+        self._staged, self._room = (), 0
+
+    def _update(self, connection: sqlite3.Connection) -> None:
+        """Write what the events come to.
+
+        Raises:
+            StoreError: The run is no longer this process's.
+        """
+        search = search_text(self._fold.workflow, self._source)
+        owner = None if self._is_closing else self._owner
+        values = (*fold_row(self._fold), search, self._size, owner, self._run, self._owner)
+        if connection.execute(_UPDATE, values).rowcount == 0:
+            raise was_taken(self._run_id)
+        if self._fold.started != self._safe_fold.started:
+            connection.execute(_UPDATE_START, (self._fold.started, self._run))
+
     def _row(self, connection: sqlite3.Connection, event: AnyEvent) -> tuple[int, int, int, float, str]:
         known = self._paths.get(event.path)
         path, node = known or self._note_path(connection, event.path)
         self._values.begin(connection, node)
         body = to_json(encode_fields(event, self._values.put))
-        self._fold.take(event)
-        self._last = event.seq
         return self._run << SEQ_BITS | event.seq, KIND_CODES[type(event)], path, event.time, body
 
     def _note_path(self, connection: sqlite3.Connection, path: str) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 Events lie in one table whose key is made of run and number, so that a run's events lie together and need no further
 index. Longer texts, and lists and objects with long JSON, lie in `blobs`, each once; `links` says which blob is told by
-which others, `uses` which run names which blobs.
+which others, `uses` which run names which blobs. What a run at work told last may lie in `staged` at first.
 """
 
 from __future__ import annotations
@@ -113,7 +113,15 @@ def _make_room_for_answers(connection: sqlite3.Connection) -> None:
     )
 
 
-STEPS: Final[tuple[Step, ...]] = (_make_tables, _make_room_for_answers)
+def _make_room_for_staged_events(connection: sqlite3.Connection) -> None:
+    """What runs told last, until there is time to take it apart."""
+    connection.execute(
+        "CREATE TABLE staged (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, path TEXT NOT NULL, "
+        "time REAL NOT NULL, body TEXT NOT NULL)"
+    )
+
+
+STEPS: Final[tuple[Step, ...]] = (_make_tables, _make_room_for_answers, _make_room_for_staged_events)
 """The steps from an empty file to this version; released steps are never changed, only followed by further ones."""
 
 

@@ -63,7 +63,7 @@ class SkeletonWriter:
     def put(self, value: Any, place: tuple[Hashable, ...]) -> Any:
         """What is written instead of the value that stands in that place of an event."""
         if isinstance(value, str):
-            if len(value) <= _LONGEST_TEXT and _survives_json(value):
+            if len(value) <= _LONGEST_TEXT and survives_json(value):
                 return value
             return {_MARK: self._text(value, place)}
         if is_container(value):
@@ -99,7 +99,7 @@ class SkeletonWriter:
             inner = (*place, key) if is_object else place
             if is_container(item):
                 node = self._container(item, inner, mine)
-            elif isinstance(item, str) and not (len(item) <= _LONGEST_TEXT and _survives_json(item)):
+            elif isinstance(item, str) and not (len(item) <= _LONGEST_TEXT and survives_json(item)):
                 blob = self._text(item, inner)
                 mine.append(blob)
                 node = {_MARK: blob}
@@ -120,7 +120,7 @@ class SkeletonWriter:
     def _object(
         self, value: dict[str, Any], written: list[Any], place: tuple[Hashable, ...], children: list[int]
     ) -> dict[str, Any]:
-        if all(map(_survives_json, value)) and not (len(value) == 1 and _MARK in value):
+        if is_plain(value):
             return dict(zip(value, written, strict=True))
         pairs: list[list[Any]] = []
         for key, node in zip(value, written, strict=True):
@@ -227,5 +227,11 @@ def _whole_characters(data: bytes) -> str:
     return data[: max(end - 1, 0)].decode("utf-8", "surrogatepass")
 
 
-def _survives_json(text: str) -> bool:
+def is_plain(value: dict[str, Any]) -> bool:
+    """Whether an object may be written as one: JSON gives back its keys, and nothing takes it for a reference."""
+    return all(map(survives_json, value)) and not (len(value) == 1 and _MARK in value)
+
+
+def survives_json(text: str) -> bool:
+    """Whether JSON gives the text back as it is."""
     return text.isascii() or _PAIR.search(text) is None
