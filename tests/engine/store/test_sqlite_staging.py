@@ -149,6 +149,12 @@ def test_any_events_are_read_alike_staged_and_settled(tmp_path_factory: pytest.T
             assert _count(path, "staged") == 0
 
 
+@pytest.mark.usefixtures("no_pause")
+def test_what_shows_that_a_run_has_begun_is_never_staged(store: SqliteStore, path: Path):
+    keep(store, head("a"), [started("a", workflow="", models=())], close=False)
+    assert (_count(path, "events"), _count(path, "staged")) == (1, 0)
+
+
 _DEEP: Any = "core"
 for _ in range(200):
     _DEEP = [_DEEP]
