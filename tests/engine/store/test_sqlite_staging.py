@@ -156,15 +156,25 @@ def test_what_shows_that_a_run_has_begun_is_never_staged(store: SqliteStore, pat
 
 
 _DEEP: Any = "core"
+_DEEP_OBJECT: Any = "core"
 for _ in range(200):
-    _DEEP = [_DEEP]
+    _DEEP, _DEEP_OBJECT = [_DEEP], {"a": _DEEP_OBJECT}
 
 
 @pytest.mark.usefixtures("no_pause")
 @pytest.mark.parametrize(
     "value",
-    ["\ud83d\ude00", {"$": 1}, [{"$": []}], {"\ud83d\ude00": 1}, _DEEP, "x" * staging.ROOM, ["x" * 600] * 120],
-    ids=["a pair", "a mark", "a mark inside", "a key that is a pair", "deep", "long", "long in sum"],
+    [
+        "\ud83d\ude00",
+        {"$": 1},
+        [{"$": []}],
+        {"\ud83d\ude00": 1},
+        _DEEP,
+        _DEEP_OBJECT,
+        "x" * staging.ROOM,
+        ["x" * 600] * 120,
+    ],
+    ids=["a pair", "a mark", "a mark inside", "a key that is a pair", "deep", "deep objects", "long", "long in sum"],
 )
 def test_what_json_cannot_hold_and_what_is_long_is_not_staged(store: SqliteStore, path: Path, value: Any):
     told = [started("a"), node("a", 1, "x", "staged"), node("a", 2, "x", value)]
@@ -177,7 +187,7 @@ def test_what_json_cannot_hold_and_what_is_long_is_not_staged(store: SqliteStore
 
 @pytest.mark.usefixtures("no_pause")
 def test_a_run_that_makes_no_pause_stages_so_much_and_then_no_more(store: SqliteStore, path: Path):
-    told = nodes(60, "x" * 3_000)
+    told = [*nodes(60, "x" * 3_000), node("a", 60, "x", "there would be room for this one")]
     journal, watcher = begin(store, told[:1])
     staged: list[int] = []
     for event in told[1:]:
@@ -185,11 +195,11 @@ def test_a_run_that_makes_no_pause_stages_so_much_and_then_no_more(store: Sqlite
         staged.append(_count(path, "staged"))
     most = max(staged)
     assert 10 < most < staging.ROOM / 3_000
-    assert staged == [*range(1, most + 1), *[0] * (59 - most)]
+    assert staged == [*range(1, most + 1), *[0] * (60 - most)]
     assert list(store.events("a")) == told
 
     make_pause(store)
-    tell(journal, watcher, [node("a", 60, "x", "after a pause")])
+    tell(journal, watcher, [node("a", 61, "x", "after a pause")])
     assert _count(path, "staged") == 1
 
 
