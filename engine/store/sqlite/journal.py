@@ -123,7 +123,9 @@ class RunWriter:
             return
         self._is_closing = bool(items) and items[-1] is _CLOSE
         events: Sequence[AnyEvent] = items[:-1] if self._is_closing else items
-        self._fold = self._safe_fold.copy()
+        # What was tried before may have been taken back.
+        self._fold, self._size = self._safe_fold.copy(), self._safe_size
+        self._staged, self._room = self._safe_staged, self._safe_room
         for event in events:
             self._fold.take(event)
             self._last = event.seq
@@ -154,9 +156,6 @@ class RunWriter:
 
     def undone(self) -> None:
         """What was written was taken back."""
-        self._fold, self._size = self._safe_fold, self._safe_size
-        self._staged, self._room = self._safe_staged, self._safe_room
-        self._is_closing = False
         self._values.forget()
         self._paths.clear()
         self._last = None
@@ -175,7 +174,7 @@ class RunWriter:
     def _settle(self, connection: sqlite3.Connection, events: Sequence[AnyEvent]) -> None:
         """Write events, those that are staged before all others, where they are to stay."""
         rows = [self._row(connection, event) for event in events]
-        self._size = self._safe_size + sum(len(row[-1]) + _ROW_BYTES for row in rows) + self._blobs.take_written()
+        self._size += sum(len(row[-1]) + _ROW_BYTES for row in rows) + self._blobs.take_written()
         self._update(connection)
         if self._staged:
             clear(connection, self._run)

@@ -337,3 +337,40 @@ def test_events_in_numbers_are_taken_apart_at_once(store: SqliteStore, path: Pat
     watcher.wait_for(39)
     assert _count(path, "staged") == 0
     assert [event.seq for event in store.events("a") if isinstance(event, NodeCompleted)] == list(range(1, 40))
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_what_was_taken_back_with_another_run_is_written_once(store: SqliteStore, path: Path):
+    journal, watcher = begin(store, nodes(1))
+    other, others = begin(store, [started("b")])
+    tell(journal, watcher, nodes(2)[1:])
+    tell(other, others, [node("b", 1, "x", "staged")])
+    unkeepable: Any = 10**5000
+    waiting = threading.Event()
+    store._writer.put(Task(lambda _connection: waiting.wait(10)), None)  # so that both are in one transaction
+    journal.write(node("a", 2, "x", "more"))
+    other.write(node("b", 2, "x", unkeepable))
+    waiting.set()
+    others.wait_for_failure()
+    watcher.wait_for(2)
+    assert _count(path, "staged") == 3
+    end(store, journal)
+    assert watcher.errors == []
+    assert list(store.events("a")) == [*nodes(2), node("a", 2, "x", "more")]
+    assert _count(path, "staged") == 1, "that of the other run, which came to no end here"
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_a_pause_that_fails_for_one_run_is_made_up_for_by_the_others(store: SqliteStore, path: Path):
+    journal, watcher = begin(store, nodes(1))
+    other, others = begin(store, [started("b")])
+    tell(journal, watcher, nodes(3)[1:])
+    tell(other, others, [node("b", 1, "x", "staged")])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE runs SET owner = 1 WHERE run_id = 'b'")  # another process has taken it
+    make_pause(store)
+    assert _count(path, "staged") == 3
+    end(store, journal)
+    assert watcher.errors == []
+    assert _count(path, "staged") == 1
+    assert list(store.events("a")) == nodes(3)
