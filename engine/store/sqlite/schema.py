@@ -192,7 +192,15 @@ def _start_of(path: Path) -> bytes:
 def _has_log(path: Path) -> bool:
     """Whether SQLite will make the file whole from one beside it: `-wal`, or `-journal` where it was being made."""
     logs = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-journal"))
-    return any(log.exists() and log.stat().st_size > 0 for log in logs)
+    return any(_size_of(log) > 0 for log in logs)
+
+
+def _size_of(log: Path) -> int:
+    """Bytes of a file that whoever wrote it may take away at any moment."""
+    try:
+        return log.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path, steps: Sequence[Step], *, is_new: bool) -> None:
