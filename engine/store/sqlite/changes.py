@@ -108,7 +108,7 @@ def reopen(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Begun:
     if fold.state is RunStatus.WAITING:
         told = read_events(connection, run_id, level=None, kinds=TELLING, after=-1, preview=1)
         fold.asking = set(open_questions(told))
-    return Begun(run, run_id, to_text(source), fold, size, tuple(read_staged(connection, run_id)))
+    return Begun(run, run_id, to_text(source), fold, size, read_staged(connection, run_id))
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> None:

@@ -175,21 +175,26 @@ def read_events(
         "page": _PAGE,
     }
     while rows := connection.execute(_EVENTS, parameters).fetchall():
-        for key, kind, time, path, body in rows:
-            seq = key & (1 << SEQ_BITS) - 1
-            yield decode_event(KINDS[kind], run_id, seq, time, path, json.loads(body), values.get)
+        for row in rows:
+            yield _event(run_id, row, values)
         parameters["first"] = rows[-1][0] + 1
 
 
-def read_staged(connection: sqlite3.Connection, run_id: str) -> Iterator[AnyEvent]:
-    """The events of a run that are still staged."""
+def read_staged(connection: sqlite3.Connection, run_id: str) -> tuple[AnyEvent, ...]:
+    """The events of a run that are still staged, in order."""
     run = number_of(connection, run_id)
-    (first,) = connection.execute(
-        "SELECT min(id) FROM staged WHERE id >= ? AND id < ?", (run << SEQ_BITS, run + 1 << SEQ_BITS)
-    ).fetchone()
-    if first is not None:
-        after = first - (run << SEQ_BITS) - 1
-        yield from read_events(connection, run_id, level=None, kinds=None, after=after, preview=None)
+    values = SkeletonReader(BlobReader(connection))
+    rows = connection.execute(
+        "SELECT id, kind, time, path, body FROM staged WHERE id >= ? AND id < ? ORDER BY id",
+        (run << SEQ_BITS, run + 1 << SEQ_BITS),
+    )
+    return tuple(_event(run_id, row, values) for row in rows)
+
+
+def _event(run_id: str, row: tuple[int, int, float, str, str], values: SkeletonReader) -> AnyEvent:
+    """The event of a row of `_EVENTS`."""
+    key, kind, time, path, body = row
+    return decode_event(KINDS[kind], run_id, key & (1 << SEQ_BITS) - 1, time, path, json.loads(body), values.get)
 
 
 def _parameters(connection: sqlite3.Connection, which: RunFilter) -> dict[str, Any]:
