@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -17,11 +17,12 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.bridge import EngineThread
+from app.late_imports import build_parser, import_libraries, steps_for_pages, steps_for_window
 from app.settings.looks import follow_looks
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.window.faults import FaultDialog, FaultGuard
-from app.window.late_parts import MODULES, PARTS
+from app.window.late_parts import PARTS
 from app.window.main_window import MainWindow
 from app.window.program_icon import program_icon
 from app.worker import Worker, wait_for_workers
@@ -37,13 +38,10 @@ AFTER_FIRST_PAINT_MS: Final = 50
 IDLE_MS: Final = 500
 """After documents have been opened, how long to wait before slow things are got ready that no picture needs."""
 STEP_MS: Final = 1
-"""Between two parts that are made: with none, Qt would make them all in one go."""
+"""Between two steps: with none, Qt would do them all in one go."""
 
 DISK_ANSWERS_S: Final = 5.0
 """At the end of the program, how long to wait for a disk."""
-
-PAGE_MODULES: Final = ("app.canvas.canvas", "app.inspector.inspector")
-"""What the page of a document takes, with the canvas's library."""
 
 
 def run_window(files: Sequence[str], store: Path | None = None) -> int:
@@ -100,20 +98,23 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
 def make_ready(window: MainWindow, then: Callable[[], object]) -> None:
     """Get ready what the first picture did without, while the window takes clicks, and go on.
 
-    What is to be imported is imported in a thread; then the window's late parts are made, each in a step of its own.
-    Last is imported what the page of a document takes.
+    What is to be imported is imported; then the window's late parts are made; last is imported what the page of a
+    document takes. Each is a step of its own.
     """
     worker = Worker(window)
+    parts = (partial(getattr, window, part) for part in PARTS)
+    steps = chain(steps_for_window(), parts, steps_for_pages())
 
-    def make(parts: Iterator[str]) -> None:
-        part = next(parts, None)
-        if part is None:
-            worker.ask(import_for_pages, lambda _done: then())
+    def go_on() -> None:
+        step = next(steps, None)
+        if step is None:
+            then()
             return
-        QTimer.singleShot(STEP_MS, window, lambda: make(parts))
-        getattr(window, part)
+        QTimer.singleShot(STEP_MS, window, go_on)  # also where the step fails
+        step()
 
-    worker.ask(partial(import_modules, MODULES), lambda _done: make(iter(PARTS)))
+    worker.ask(import_libraries, lambda _done: go_on())
+    worker.ask(build_parser)
 
 
 def _open(window: MainWindow, files: Sequence[str]) -> None:
@@ -183,19 +184,3 @@ async def _start_embedded(models: Models) -> None:
     model = cast("EmbeddedModel", models.get(EMBEDDED_MODEL))
     with contextlib.suppress(ModelError):  # a run will say it, where it matters
         await asyncio.to_thread(model.warm_up)
-
-
-def import_for_pages() -> None:
-    """Import in a thread what the page of a document takes, and build the parser of expressions: that takes as long."""
-    import_modules(PAGE_MODULES)
-    from engine.expr.expression import compile_expression
-
-    with contextlib.suppress(Exception):  # it shows where it is used
-        compile_expression("1 + 1")
-
-
-def import_modules(modules: Iterable[str]) -> None:
-    """Import modules, in a thread, so that the window's finds them ready; failures show where they are used."""
-    for module in modules:
-        with contextlib.suppress(Exception):
-            importlib.import_module(module)

@@ -1,8 +1,8 @@
 """The parts of the window that its first picture does without: each is made when something first asks for it.
 
 Importing what they are made of takes longer than showing the start page. That is why the imports stand inside the
-functions here. `app.main` imports the modules in a thread and makes the parts one by one when the window has been seen,
-so that hardly anybody waits for one; who presses a button before that waits for just what the button needs.
+functions here. When the window has been seen, `app.main` imports the modules (`app.late_imports`) and makes the parts
+one by one, so that hardly anybody waits for one; who presses a button before that waits for just what the button needs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from app.window.notifier import Notifier
     from app.window.runs import Runs
     from app.window.taskbar import Taskbar
-
-MODULES: Final = (
-    "app.additions",
-    "app.window.documents",
-    "app.window.ties",
-    "app.window.history",
-    "app.window.runs",
-    "app.window.facts",
-    "app.window.closing",
-    "app.window.notifier",
-    "app.window.taskbar",
-    "app.palette.palette",
-)
-"""What the functions below import."""
 
 PARTS: Final = ("documents", "history", "runs", "facts", "closing", "notifier", "taskbar", "palette_panel")
 """The window's attributes that the functions below make, each in a step that nobody notices."""

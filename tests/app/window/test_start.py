@@ -15,7 +15,8 @@ from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.main import PARTS, WarmUp, import_for_pages, import_modules, make_ready
+from app.late_imports import build_parser, import_modules
+from app.main import PARTS, WarmUp, make_ready
 from app.settings.preferences import Preferences
 from app.window.main_window import MainWindow
 from app.window.window_state import open_files
@@ -34,8 +35,25 @@ import sys
 before = set(sys.modules)  # what measures coverage, among others
 
 import json
+import threading
+
+elsewhere = []
+
+
+class Imports:
+    def find_spec(self, name, path=None, target=None):
+        if threading.current_thread() is not threading.main_thread():
+            elsewhere.append(name)
+
+
+sys.meta_path.insert(0, Imports())
+
 import app.main
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QObject, QTimer
+
+
+def has_classes_of_qt(name):
+    return any(isinstance(value, type(QObject)) for value in vars(sys.modules.get(name)).values())
 
 
 class Window(app.main.MainWindow):
@@ -58,7 +76,7 @@ class Window(app.main.MainWindow):
         wanted = len(sys.argv) - 1
         if not wanted:
             self.press()
-        if len(self.documents.all) < wanted:
+        if wanted and ('documents' not in vars(self) or len(self.documents.all) < wanted):
             QTimer.singleShot(10, self.look)
             return
         print('open', [document.session.name for document in self.documents.all])
@@ -67,6 +85,8 @@ class Window(app.main.MainWindow):
 
 app.main.MainWindow = Window
 code = app.main.run_window(sys.argv[1:])
+there = [name for name in elsewhere if name in sys.modules]
+print('elsewhere', 'engine.runner.run' in there, [name for name in there if has_classes_of_qt(name)])
 print('ended', code)
 sys.exit(code)
 """
@@ -107,6 +127,7 @@ def test_the_window_comes_before_everything_slow_and_takes_clicks_and_ends_clean
         "panel runs True",
         "palette True",
         "open ['Self-Refine']",
+        "elsewhere False []",
         "ended 0",
     ], done.stderr
     assert "Traceback" not in done.stderr
@@ -120,22 +141,24 @@ def test_the_parser_of_expressions_is_built_before_it_is_wanted() -> None:
 
     compile_expression.cache_clear()
     syntax._parser.cache_clear()
-    import_for_pages()
+    build_parser()
 
     assert syntax._parser.cache_info().currsize == 1
 
 
-def test_files_named_at_the_start_are_opened(tmp_path: Path) -> None:
+def test_files_named_at_the_start_are_opened_and_no_class_of_qt_is_made_in_another_thread(tmp_path: Path) -> None:
     done = started(tmp_path, saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json"))
 
-    assert done.stdout.splitlines()[1:] == ["open ['Small', 'Small']", "ended 0"], done.stderr
+    assert done.stdout.splitlines()[1:] == ["open ['Small', 'Small']", "elsewhere True []", "ended 0"], done.stderr
 
 
 @pytest.fixture
 def imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is imported for later parts is there already."""
-    monkeypatch.setattr("app.main.import_modules", lambda _modules: None)
-    monkeypatch.setattr("app.main.import_for_pages", lambda: None)
+    for name in ("import_libraries", "build_parser"):
+        monkeypatch.setattr(f"app.main.{name}", lambda: None)
+    for name in ("steps_for_window", "steps_for_pages"):
+        monkeypatch.setattr(f"app.main.{name}", lambda: iter(()))
 
 
 @pytest.mark.usefixtures("imported")
@@ -234,3 +257,35 @@ def test_an_import_that_fails_in_the_background_fails_where_it_is_used() -> None
     import_modules(["no_such_module_at_all", "this"])
 
     assert "this" in sys.modules
+
+
+# Each step keeps the window from taking clicks; how long depends on how many modules it brings.
+STEPS = """
+import json, sys
+import app.main
+from app import late_imports
+from PySide6.QtWidgets import QApplication
+
+application = QApplication([])
+late_imports.import_libraries()
+steps = []
+for step in (*late_imports.steps_for_window(), *late_imports.steps_for_pages()):
+    before = set(sys.modules)
+    step()
+    steps.append(sorted(sys.modules.keys() - before))
+print(json.dumps(steps))
+"""
+OF_QT = {"app", "NodeGraphQt", "Qt", "PySide6"}
+MOST_AT_ONCE = 20
+
+
+def test_what_is_imported_for_the_window_comes_in_small_steps_and_all_else_before_in_a_thread() -> None:
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QT_PREFERRED_BINDING": "PySide6"}
+    done = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, text=True, check=True, env=environment)
+
+    steps: list[list[str]] = json.loads(done.stdout)
+    found = [name for step in steps for name in step]
+    assert {"app.window.documents", "app.canvas.canvas", "app.inspector.inspector", "NodeGraphQt"} <= set(found)
+    of_the_program = [[name for name in step if name.startswith("app.")] for step in steps]
+    assert max(map(len, of_the_program)) <= MOST_AT_ONCE
+    assert len([name for name in found if name.partition(".")[0] not in OF_QT]) < MOST_AT_ONCE

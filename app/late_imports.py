@@ -1,0 +1,159 @@
+"""What is imported once the window has been seen: in which thread, and in which steps.
+
+Libraries and the engine are imported in a thread. Whatever makes classes of Qt, or first uses one, is imported in the
+window's own thread: PySide6 enters each class into tables that the event loop reads without Python's lock, so that a
+class made in another thread at the wrong moment ends the program. There it is done in steps between which the window
+takes clicks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Final
+
+LIBRARIES: Final = (
+    "engine.runner.run",
+    "engine.runner.reach",
+    "engine.extensions.plugins",
+    "engine.extensions.servers",
+    "engine.extensions.setting_up",
+    "engine.compare.words",
+    "engine.document.importing",
+    "engine.document.subflows",
+    "engine.store",
+    "engine.store.answering",
+    "engine.store.consent",
+    "engine.store.export_csv",
+    "engine.store.export_markdown",
+    "engine.store.resume",
+    "engine.store.run_file",
+    "engine.store.stopping",
+    # The canvas's library brings these along.
+    "setuptools",
+    "distutils.version",
+    "xml.etree.ElementTree",
+)
+"""What the modules below import that knows nothing of Qt."""
+
+WINDOW_MODULES: Final = (
+    "app.session",
+    "app.history.looked_at",
+    "app.inspector.editors.choice",
+    "app.inspector.prompt_editor",
+    "app.inspector.result_page",
+    "app.history.iterations_panel",
+    "app.window.log_panel",
+    "app.window.document",
+    "app.window.opening",
+    "app.additions",
+    "app.history.store_session",
+    "app.window.subflow_pages",
+    "app.window.documents",
+    "app.window.ties",
+    "app.history.compare_window",
+    "app.history.runs_panel",
+    "app.window.answering",
+    "app.history.fork_dialog",
+    "app.window.history_page",
+    "app.window.going_on",
+    "app.window.history",
+    "app.window.runs",
+    "app.window.facts",
+    "app.window.closing",
+    "app.window.notifier",
+    "app.window.taskbar",
+    "app.palette.palette",
+)
+"""What the late parts of the window are made of, each after what it imports itself, so that no step is long."""
+
+QT_MODULES: Final = (
+    "PySide6.QtCore",
+    "PySide6.QtGui",
+    "PySide6.QtWidgets",
+    "PySide6.QtHelp",
+    "PySide6.QtNetwork",
+    "PySide6.QtOpenGL",
+    "PySide6.QtPrintSupport",
+    "PySide6.QtQml",
+    "PySide6.QtQuick",
+    "PySide6.QtQuickWidgets",
+    "PySide6.QtSql",
+    "PySide6.QtSvg",
+    "PySide6.QtTest",
+    "PySide6.QtUiTools",
+    "PySide6.QtXml",
+    "PySide6.QtSvgWidgets",
+)
+"""Those whose every class the canvas's library looks at when it is imported, which takes long in one go."""
+
+PAGE_MODULES: Final = (
+    "app.canvas.facts",
+    "Qt",
+    "NodeGraphQt",
+    "app.canvas.node_item",
+    "app.canvas.region_view",
+    "app.canvas.document_view",
+    "app.canvas.gestures",
+    "app.canvas.overlay",
+    "app.canvas.run_view",
+    "app.canvas.viewer",
+    "app.canvas.canvas",
+    "app.inspector.inspector",
+)
+"""What the page of a document takes, with the canvas's library."""
+
+_CLASSES_AT_ONCE: Final = 24
+
+
+def import_libraries() -> None:
+    """Import what knows nothing of Qt. For a thread."""
+    import_modules(LIBRARIES)
+
+
+def build_parser() -> None:
+    """Build the parser of expressions, which takes as long as much of the rest. For a thread."""
+    with contextlib.suppress(Exception):  # it shows where it is used
+        from engine.expr.expression import compile_expression
+
+        compile_expression("1 + 1")
+
+
+def steps_for_window() -> Iterator[Callable[[], object]]:
+    """Steps that import what the late parts of the window are made of. For the window's thread."""
+    return (partial(import_modules, [module]) for module in WINDOW_MODULES)
+
+
+def steps_for_pages() -> Iterator[Callable[[], object]]:
+    """Steps that import what the page of a document takes. For the window's thread."""
+    for name in QT_MODULES:
+        yield partial(import_modules, [name])
+        names = iter(_names_in(name))
+        while some := list(islice(names, _CLASSES_AT_ONCE)):
+            yield partial(_use, name, some)
+    for module in PAGE_MODULES:
+        yield partial(import_modules, [module])
+
+
+def import_modules(modules: Iterable[str]) -> None:
+    """Import modules; failures show where they are used."""
+    for module in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
+
+
+def _names_in(module: str) -> list[str]:
+    """The names in a module; none in one that is not installed."""
+    with contextlib.suppress(ImportError):
+        return dir(importlib.import_module(module))
+    return []
+
+
+def _use(module: str, names: Iterable[str]) -> None:
+    """Have PySide6 make the classes of these names: it makes each when it is first used."""
+    there = importlib.import_module(module)
+    for name in names:
+        getattr(there, name, None)
