@@ -1,9 +1,9 @@
 """Events as they are written first: whole, until there is time to take their texts apart.
 
 Before a model is called, a run waits until what happened so far is safe. Few and small events are therefore first put
-into the table `staged` with all their values in place, which takes a third of the work and of the pages that blobs
-take; while the model is at work, the writing thread moves them to `events`. What is staged of a run comes after all of
-its other events. It is written in the form that `skeletons` reads, and needs nothing that is not in its row.
+into the table `staged` with all their values in place, which takes less work and fewer pages than blobs do; while the
+model is at work, the writing thread moves them to `events`. What is staged of a run comes after all of its other
+events. It is written in the form that `skeletons` reads, and needs nothing that is not in its row.
 """
 
 from __future__ import annotations
