@@ -66,6 +66,14 @@ def begin(store: SqliteStore, told: Sequence[AnyEvent]) -> tuple[Journal, Watche
     return journal, watcher
 
 
+def begin_two(store: SqliteStore, told: Sequence[AnyEvent]) -> tuple[tuple[Journal, Watcher], tuple[Journal, Watcher]]:
+    """The same, and another run, `b`, beside it; all but the first event of each is staged."""
+    one, other = begin(store, told[:1]), begin(store, [started("b")])
+    tell(*one, told[1:])
+    tell(*other, [node("b", 1, "x", "staged")])
+    return one, other
+
+
 def tell(journal: Journal, watcher: Watcher, told: Sequence[AnyEvent]) -> None:
     """Tell events one by one, as a run does that calls a model after each."""
     for event in told:
@@ -341,10 +349,7 @@ def test_events_in_numbers_are_taken_apart_at_once(store: SqliteStore, path: Pat
 
 @pytest.mark.usefixtures("no_pause")
 def test_what_was_taken_back_with_another_run_is_written_once(store: SqliteStore, path: Path):
-    journal, watcher = begin(store, nodes(1))
-    other, others = begin(store, [started("b")])
-    tell(journal, watcher, nodes(2)[1:])
-    tell(other, others, [node("b", 1, "x", "staged")])
+    (journal, watcher), (other, others) = begin_two(store, nodes(2))
     unkeepable: Any = 10**5000
     waiting = threading.Event()
     store._writer.put(Task(lambda _connection: waiting.wait(10)), None)  # so that both are in one transaction
@@ -362,10 +367,7 @@ def test_what_was_taken_back_with_another_run_is_written_once(store: SqliteStore
 
 @pytest.mark.usefixtures("no_pause")
 def test_a_pause_that_fails_for_one_run_is_made_up_for_by_the_others(store: SqliteStore, path: Path):
-    journal, watcher = begin(store, nodes(1))
-    other, others = begin(store, [started("b")])
-    tell(journal, watcher, nodes(3)[1:])
-    tell(other, others, [node("b", 1, "x", "staged")])
+    (journal, watcher), _other = begin_two(store, nodes(3))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE runs SET owner = 1 WHERE run_id = 'b'")  # another process has taken it
     make_pause(store)
