@@ -133,6 +133,8 @@ class Reply:
         model: The name of the model that answered, as the provider gave it.
         cost_usd: The price that the provider itself gave, where it does; None means: work it out from `Price`.
         tool_calls: The tools that the model wants called, in its order.
+        reasoning: The model's thinking, apart from its answer; shown to people and used for nothing else.
+        refusal: Why the model declined to answer, in its own words; empty where it did not.
     """
 
     text: str
@@ -141,6 +143,8 @@ class Reply:
     model: str = ""
     cost_usd: float | None = None
     tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

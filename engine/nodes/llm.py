@@ -10,6 +10,7 @@ from pydantic import Field
 from engine.models.base import Finish, Reply
 from engine.nodes.agent_tools import EXIT_LOOP, EXIT_LOOP_TOOL
 from engine.nodes.context import NodeContext
+from engine.nodes.model_fields import call_model
 from engine.nodes.output_key import OutputKey
 from engine.nodes.prompts import PromptFields, prepare_prompts, prompt_inputs, prompt_messages, prompt_texts
 from engine.nodes.schema import SchemaError, compile_schema
@@ -68,14 +69,8 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
         output: Value = await _structured(context, context.config.reply_schema)
         return {"output": output, "usage": _usage(context)}
     config = context.config
-    reply = await context.complete(
-        config.choice,
-        prompt_messages(context),
-        temperature=config.temperature,
-        max_tokens=config.max_tokens,
-        seed=config.seed,
-        tools=(EXIT_LOOP_TOOL.definition,) if config.may_exit_loop else (),
-    )
+    tools = (EXIT_LOOP_TOOL.definition,) if config.may_exit_loop else ()
+    reply = await call_model(context, config, prompt_messages(context), tools=tools)
     if await _exits_loop(context, reply):
         return {"usage": _usage(context)}
     if reply.finish is Finish.LENGTH:

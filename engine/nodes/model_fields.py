@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Iterable
+from typing import Any
+
 from pydantic import Field
 
+from engine.models.base import Message, Reply, ToolDefinition
 from engine.nodes.cache_field import CacheMode
+from engine.nodes.context import NodeContext
 from engine.nodes.spec import ModelChoice, NodeConfig
+from engine.values import Value
 
 MAX_TOKENS_DEFAULT = 1024
 
@@ -74,3 +80,35 @@ class ModelFields(NodeConfig):
         if self.temperature is not None:
             parts.append(f"temperature {self.temperature:g}")
         return " · ".join(parts)
+
+
+def call_model(
+    context: NodeContext[Any],
+    config: ModelFields,
+    messages: Iterable[Message],
+    *,
+    schema: dict[str, Value] | None = None,
+    tools: tuple[ToolDefinition, ...] = (),
+) -> Awaitable[Reply]:
+    """Make one model call with a node's model settings.
+
+    Args:
+        context: The node that calls.
+        config: Its model settings.
+        messages: The conversation.
+        schema: A JSON Schema that the reply must follow; None for free text.
+        tools: The tools that the model may call.
+
+    Raises:
+        ModelError: The call returned no usable reply.
+        BudgetError: It does not fit the remaining budget; no call was made.
+    """
+    return context.complete(
+        config.choice,
+        messages,
+        temperature=config.temperature,
+        max_tokens=config.max_tokens,
+        schema=schema,
+        seed=config.seed,
+        tools=tools,
+    )

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from engine.models.base import Message
 from engine.nodes.context import NodeContext
 from engine.nodes.json_text import parse_json
+from engine.nodes.model_fields import ModelFields, call_model
 from engine.nodes.schema import SchemaError, compile_schema
 from engine.values import Value
-
-if TYPE_CHECKING:
-    from engine.nodes.model_fields import ModelFields
 
 _FENCE: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
 
@@ -52,15 +50,7 @@ async def ask(
     """
 
     async def answer(asked: list[Message]) -> str:
-        reply = await context.complete(
-            config.choice,
-            asked,
-            temperature=config.temperature,
-            max_tokens=config.max_tokens,
-            schema=schema,
-            seed=config.seed,
-        )
-        return reply.text
+        return (await call_model(context, config, asked, schema=schema)).text
 
     text = await answer(messages)
     try:

@@ -9,6 +9,7 @@ from typing import Final
 from engine.models.base import Message
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.context import NodeContext
+from engine.nodes.model_fields import call_model
 from engine.nodes.spec import FieldProblem, NodeError
 from engine.nodes.structured import UnreadableReplyError, ask, read
 from engine.nodes.turns.base import AgentEnd, TurnStrategy
@@ -36,9 +37,7 @@ async def _run(context: NodeContext[AgentConfig], messages: list[Message]) -> Ag
                 "Make the schema simpler, allow more tokens in the reply, or take a stronger model.",
                 retryable=True,
             ) from error
-    reply = await context.complete(
-        config.choice, messages, temperature=config.temperature, max_tokens=config.max_tokens, seed=config.seed
-    )
+    reply = await call_model(context, config, messages)
     if reply.tool_calls:
         raise NodeError(
             f'The model wants the tool "{reply.tool_calls[0].name[:100]}" called, although it was given none.',

@@ -15,6 +15,7 @@ from engine.nodes.agent_config import TOOL_CALLING as NAME
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import EXIT_LOOP, FINISH
 from engine.nodes.context import NodeContext, ToolOutcome
+from engine.nodes.model_fields import call_model
 from engine.nodes.structured import UnreadableReplyError, read
 from engine.nodes.turns.base import AgentEnd, TurnStrategy
 from engine.nodes.turns.toolbox import Toolbox, told
@@ -67,15 +68,7 @@ async def _run(context: NodeContext[AgentConfig], messages: list[Message]) -> Ag
 
 async def _think(context: NodeContext[AgentConfig], conversation: _Conversation, toolbox: Toolbox) -> Reply:
     """One turn: call the model, and take up what it says."""
-    config = context.config
-    reply = await context.complete(
-        config.choice,
-        conversation.messages,
-        temperature=config.temperature,
-        max_tokens=config.max_tokens,
-        seed=config.seed,
-        tools=toolbox.definitions,
-    )
+    reply = await call_model(context, context.config, conversation.messages, tools=toolbox.definitions)
     conversation.turn += 1
     conversation.thought = reply.text
     if reply.text.strip():
