@@ -14,27 +14,26 @@ from types import ModuleType
 from typing import Any
 
 from engine.models.base import (
-    Finish,
     ModelError,
-    ModelErrorKind,
     OnText,
     Price,
     Reply,
     Request,
-    Usage,
 )
 from engine.models.destination import Destination, find_destination
 from engine.models.keys import Keys
-from engine.models.litellm_errors import model_error, speaks_of_response_format, speaks_of_tools, translate
+from engine.models.litellm_errors import speaks_of_response_format, speaks_of_tools, translate
 from engine.models.litellm_import import load_litellm, release_litellm, use_litellm
 from engine.models.litellm_price import local_price
+from engine.models.reply_parser import ReplyParser, read_cost_usd
 from engine.models.structured import SchemaMode, response_format, with_instruction
-from engine.models.tool_calls import PartialCalls, call_message, in_words, offered, read_in_words
+from engine.models.tool_calls import call_message, in_words, offered, read_in_words
+
+__all__ = ["LiteLLMModel", "read_cost_usd"]
 
 # For each read, not for the whole call: the deadline is the engine's. A model may think for minutes before it speaks.
 _READ_TIMEOUT_S = 600.0
 _CONNECT_TIMEOUT_S = 15.0
-_CHARACTERS_A_TOKEN = 4
 _ACCOUNT_HEADERS = (
     ("OPENAI_ORGANIZATION", "OpenAI-Organization"),
     ("OPENAI_ORG_ID", "OpenAI-Organization"),
@@ -42,12 +41,6 @@ _ACCOUNT_HEADERS = (
 )
 # litellm has its own client for the others.
 _CALLED_BY_OPENAI_CLIENT = frozenset({"openai", "perplexity", "cerebras", "lm_studio", "llamafile"})
-_FINISHES = {
-    "stop": Finish.STOP,
-    "length": Finish.LENGTH,
-    "content_filter": Finish.CONTENT_FILTER,
-    "tool_calls": Finish.TOOL_CALLS,
-}
 
 
 class LiteLLMModel:
@@ -167,24 +160,25 @@ class _Call:
             _ToolsRefusedError: It knows no tools.
         """
         arguments = self._arguments(request, mode)
+        parser = ReplyParser(self._name, self._place, request, on_text)
         if on_text is not None:
-            return await self._stream(arguments, request, on_text)
-        with self._translated(arguments, []):
-            return self._read(await self._litellm.acompletion(**arguments), request)
+            return await self._stream(arguments, parser)
+        with self._translated(arguments, parser):
+            return parser.read(await self._litellm.acompletion(**arguments))
 
     @contextlib.contextmanager
-    def _translated(self, arguments: dict[str, Any], pieces: list[str]) -> Generator[None]:
+    def _translated(self, arguments: dict[str, Any], parser: ReplyParser) -> Generator[None]:
         try:
             yield
         except ModelError:
             raise
         except Exception as error:  # litellm raises classes of a dozen libraries, and bugs of its own
             # Without its cause: that one's text, and its request's headers, may hold the key.
-            if "response_format" in arguments and not pieces and speaks_of_response_format(error):
+            if "response_format" in arguments and not parser.partial and speaks_of_response_format(error):
                 raise _FormatRefusedError from None
-            if "tools" in arguments and not pieces and speaks_of_tools(error):
+            if "tools" in arguments and not parser.partial and speaks_of_tools(error):
                 raise _ToolsRefusedError from None
-            raise translate(error, self._model, self._place, self._keys, "".join(pieces)) from None
+            raise translate(error, self._model, self._place, self._keys, parser.partial) from None
 
     def _arguments(self, request: Request, mode: SchemaMode) -> dict[str, Any]:
         import httpx
@@ -222,67 +216,18 @@ class _Call:
                 blanked[name] = f"Bearer {self._place.api_key}" if name.lower() == "authorization" else ""
         return blanked or None
 
-    async def _stream(self, arguments: dict[str, Any], request: Request, on_text: OnText) -> Reply:
-        pieces: list[str] = []
-        calls = PartialCalls()
-        finish, usage = "", None
-        with self._translated(arguments, pieces):
+    async def _stream(self, arguments: dict[str, Any], parser: ReplyParser) -> Reply:
+        with self._translated(arguments, parser):
             options = {"include_usage": True}
             stream: Any = await self._litellm.acompletion(**arguments, stream=True, stream_options=options)
         try:
             while True:
-                with self._translated(arguments, pieces):
+                with self._translated(arguments, parser):
                     chunk: Any = await anext(stream, None)
                 if chunk is None:
                     break
-                usage = getattr(chunk, "usage", None) or usage
-                if not chunk.choices:
-                    continue
-                finish = chunk.choices[0].finish_reason or finish
-                calls.take(getattr(chunk.choices[0].delta, "tool_calls", None))
-                if piece := chunk.choices[0].delta.content or "":
-                    pieces.append(piece)
-                    on_text(piece)
+                parser.take(chunk)
         finally:
             # litellm leaves the connection open when the task is cancelled.
             await stream.aclose()
-        # litellm makes up the end of a stream in which the server said nothing at all (a web page, for example).
-        if not pieces and getattr(stream, "received_finish_reason", None) is None:
-            raise model_error(ModelErrorKind.BAD_REPLY, self._model, self._place)
-        # ... and the usage, where no chunk from the server has one.
-        given = any(getattr(chunk, "usage", None) is not None for chunk in getattr(stream, "chunks", ()))
-        return self._reply("".join(pieces), calls, finish, usage if given else None, stream, request)
-
-    def _read(self, response: Any, request: Request) -> Reply:
-        if not response.choices:
-            raise model_error(ModelErrorKind.BAD_REPLY, self._model, self._place)
-        choice: Any = response.choices[0]
-        usage = getattr(response, "usage", None)
-        calls = PartialCalls()
-        calls.take(getattr(choice.message, "tool_calls", None))
-        return self._reply(choice.message.content or "", calls, choice.finish_reason or "", usage, response, request)
-
-    def _reply(self, text: str, calls: PartialCalls, finish: str, usage: Any, answer: Any, request: Request) -> Reply:
-        return Reply(
-            text,
-            _FINISHES.get(finish, Finish.OTHER),
-            _usage(usage, request, text),
-            str(getattr(answer, "model", None) or self._model),
-            read_cost_usd(usage, self._prefix),
-            calls.whole(request.tools),
-        )
-
-
-def _usage(usage: Any, request: Request, text: str) -> Usage:
-    """The tokens as the provider counted them; where it did not, an estimate at four characters a token."""
-    read, written = getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0
-    if read or written:
-        return Usage(int(read), int(written))
-    characters = sum(len(message.text) for message in request.messages)
-    return Usage(-(-characters // _CHARACTERS_A_TOKEN), -(-len(text) // _CHARACTERS_A_TOKEN), exact=False)
-
-
-def read_cost_usd(usage: Any, prefix: str) -> float | None:
-    """The price in US dollars that the provider gave with a reply. OpenRouter does; others' are litellm's own."""
-    cost = getattr(usage, "cost", None) if prefix == "openrouter" else None
-    return float(cost) if isinstance(cost, int | float) else None
+        return parser.end(stream)
