@@ -35,7 +35,8 @@ def text_files() -> tuple[Path, ...]:
     for folder, names, files in os.walk(ROOT):
         names[:] = sorted(filter(_is_ours, names))
         found += [Path(folder, name) for name in sorted(files) if Path(name).suffix in _TEXT_SUFFIXES]
-    return tuple(file for file in found if not file.name.startswith(".coverage"))
+    # In a worktree, .git is a file.
+    return tuple(file for file in found if not file.name.startswith(".coverage") and file.name != ".git")
 
 
 @cache
