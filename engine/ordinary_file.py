@@ -1,10 +1,11 @@
-"""Ordinary files: reading one that a person names, and putting a whole new one in the place of one.
+"""Ordinary files: reading one that a person names, decoding text, and replacing a file as a whole.
 
-What the file is for, and what to say when it cannot be read or written, is not known here.
+This module does not know what a file is for. Callers turn its errors into messages.
 """
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import re
@@ -19,6 +20,18 @@ from typing import Final
 _UNFINISHED: Final = re.compile(r"\.loopwright-[0-9a-f]{16}\.tmp")
 _GIVEN_UP_S: Final = 3600.0
 """Seconds without a change after which nobody is still at work on an unfinished file."""
+
+_BYTE_ORDER_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+class NotTextError(ValueError):
+    """Bytes that are not text; the message is the reason, for people."""
 
 
 def read_ordinary_file(path: Path, most: int) -> bytes:
@@ -41,6 +54,50 @@ def read_ordinary_file(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise ValueError(f"it has more than {most // 1_000_000:,} MB")
     return content
+
+
+def read_text_file(path: Path, most: int) -> str:
+    """Read a text file that a person or another program wrote; see `decode_text`.
+
+    Args:
+        path: The file.
+        most: Its maximum size in bytes, a whole number of millions.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is not an ordinary file, is too large, is not text (`NotTextError`), or has an impossible name;
+            the message is the reason, for people.
+    """
+    return decode_text(read_ordinary_file(path, most))
+
+
+def decode_text(content: bytes, *, errors: str = "strict", keep_line_ends: bool = False) -> str:
+    r"""Decode the content of a text file.
+
+    The encoding is UTF-8, or UTF-16 or UTF-32 where the byte order mark says so. The mark is not part of the text, and
+    every line ends with `\n`, whether the file has `\n`, `\r\n` or `\r`.
+
+    Args:
+        content: What is in the file.
+        errors: What to do with bytes that do not fit, as for `bytes.decode`.
+        keep_line_ends: Whether line ends stay as they are in the file.
+
+    Raises:
+        NotTextError: A byte does not fit the encoding.
+    """
+    mark, encoding = next((known for known in _BYTE_ORDER_MARKS if content.startswith(known[0])), (b"", "utf-8"))
+    try:
+        text = content[len(mark) :].decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
+        at = len(mark) + error.start + 1
+        raise NotTextError(f"it is not {name} text: byte {at:,} does not fit") from error
+    return text if keep_line_ends else normalize_line_ends(text)
+
+
+def normalize_line_ends(text: str) -> str:
+    r"""End every line of a text with `\n`, as models are trained on."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def replace_file(target: Path, content: bytes | Iterable[bytes], *, wait_for_disk: bool = True) -> None:

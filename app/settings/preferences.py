@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.settings.choices import RECENT, Choices
 from engine.errors import EngineError
-from engine.ordinary_file import replace_file
+from engine.ordinary_file import read_text_file, replace_file
 
 VERSION: Final = 1
 FILE_NAME: Final = "preferences.json"
@@ -140,7 +140,7 @@ class Preferences(QObject):
         else:
             self._refusal = ""
 
-    def _understood(self, content: bytes) -> Choices:
+    def _understood(self, content: str) -> Choices:
         """Read what is right in the file; of what is not the usual choice counts."""
         try:
             found: Any = from_json(content)
@@ -191,12 +191,13 @@ def _first(name: str, others: Iterable[str]) -> tuple[str, ...]:
     return (name, *(other for other in others if other != name))[:RECENT]
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES)
+        return read_text_file(path, MAX_BYTES)
     except FileNotFoundError:
         return None
+    except ValueError:
+        return ""  # not text, or too large: damaged
 
 
 def _write(path: Path, text: str) -> None:

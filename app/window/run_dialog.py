@@ -32,6 +32,7 @@ from app.window.permissions import Needs, PermissionBoxes, Permissions
 from app.worker import Worker
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
+from engine.ordinary_file import read_text_file
 from engine.runner.declared import MAX_FILE_BYTES, Declared
 from engine.values import Value, to_text
 
@@ -210,13 +211,9 @@ class InputField(QWidget):
 def _text_of(path: Path) -> tuple[str, str]:
     """The text in a file, or what is wrong with it."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            return "", f"{path.name} has more than {MAX_FILE_BYTES // 1_000_000} MB."
-        return path.read_text("utf-8-sig"), ""
-    except UnicodeDecodeError:
-        return "", f"{path.name} is no text in UTF-8."
-    except OSError as error:
-        return "", f"{path.name} cannot be read: {error.strerror}."
+        return read_text_file(path, MAX_FILE_BYTES), ""
+    except (OSError, ValueError) as error:
+        return "", f"{path.name} cannot be read: {getattr(error, 'strerror', None) or error}."
 
 
 class RunDialog(QDialog):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.document.model import Workflow
 from engine.document.wording import shown
-from engine.ordinary_file import read_ordinary_file
+from engine.ordinary_file import NotTextError, read_text_file
 from engine.runner.declared import MAX_FILE_BYTES, Declared, declared_inputs
 from engine.runner.declared_text import value_of_text
 from engine.runner.parameters import InputError
@@ -68,9 +68,9 @@ def text_or_file(value: str, what: str) -> str:
         return value[1:]
     path = value[1:]
     try:
-        return read_ordinary_file(Path(path), MAX_FILE_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        reason, remedy = "it is not UTF-8 text", "Save it as UTF-8."
+        return read_text_file(Path(path), MAX_FILE_BYTES)
+    except NotTextError as error:
+        reason, remedy = str(error), "Save it as UTF-8."
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
         remedy = "Check the path; a value that begins with @ is written with @@."

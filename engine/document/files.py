@@ -30,7 +30,7 @@ def loads(text: str | bytes, *, source: str = "document") -> Workflow:
     """Read a document from a text.
 
     Args:
-        text: The JSON text; bytes are UTF-8, with or without a byte order mark.
+        text: The JSON text; bytes are decoded as in `decode_text`.
         source: What to call it in messages.
 
     Raises:

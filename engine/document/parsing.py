@@ -14,6 +14,7 @@ from engine.document.json_rules import MAX_DEPTH, MAX_DIGITS, RepeatingObject
 from engine.document.places import broken, kind_of, rule_problems
 from engine.document.problems import DocumentError
 from engine.document.wording import shown
+from engine.ordinary_file import NotTextError, decode_text
 from engine.values import Value
 
 MAX_BYTES = 20_000_000
@@ -26,7 +27,7 @@ def parse(text: str | bytes, source: str) -> dict[str, Value]:
     """Read a text as one JSON object.
 
     Args:
-        text: UTF-8 with or without a byte order mark, or a text already decoded.
+        text: The bytes of a text file (see `decode_text`), or a decoded text.
         source: What to call it in messages; shown as it is.
 
     Raises:
@@ -34,8 +35,7 @@ def parse(text: str | bytes, source: str) -> dict[str, Value]:
     """
     if len(text) > MAX_BYTES:
         raise too_large(source)
-    decoded = text if isinstance(text, str) else _decoded(text, source)
-    decoded = decoded.removeprefix("\ufeff")
+    decoded = text.removeprefix("\ufeff") if isinstance(text, str) else decoded_text(text, source)
     if not decoded.strip():
         raise DocumentError(
             f"{source}: The document is empty.", "Choose another file, or restore this one from a copy."
@@ -57,11 +57,16 @@ def too_large(source: str) -> DocumentError:
     return DocumentError(message, "Keep large texts in files of their own and read them while the workflow runs.")
 
 
-def _decoded(text: bytes, source: str) -> str:
+def decoded_text(content: bytes, source: str) -> str:
+    """Decode a document or a file to import.
+
+    Raises:
+        DocumentError: It is not text.
+    """
     try:
-        return text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        message = f"{source}: The document is not UTF-8 text: byte {error.start + 1} does not fit."
+        return decode_text(content)
+    except NotTextError as error:
+        message = f"{source}: The document cannot be read: {error}."
         raise DocumentError(message, "Save it as UTF-8 in a text editor, or choose another file.") from error
 
 

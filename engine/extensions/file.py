@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from engine.document.wording import shown
 from engine.errors import EngineError
-from engine.ordinary_file import replace_file
+from engine.ordinary_file import read_text_file, replace_file
 from engine.tools.mcp.settings import NAME_PATTERN, McpServer
 
 _MAX_BYTES: Final = 1_000_000
@@ -61,12 +61,11 @@ def read_extensions(path: Path) -> Extensions:
         ExtensionsError: It cannot be read, or something in it cannot be.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES)
+        content = read_text_file(path, _MAX_BYTES)
     except FileNotFoundError:
         return Extensions()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ExtensionsError(f"{path} cannot be read: {reason}.", "Look at the file.") from error
     try:
         return Extensions.model_validate_json(content)

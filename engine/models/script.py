@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from engine.models.base import Finish, ModelError, ModelErrorKind, ToolCall
+from engine.ordinary_file import read_text_file
 from engine.values import Value
 
 LARGEST_FILE_BYTES = 4_000_000
@@ -196,10 +196,7 @@ def load_script(file: Path) -> Script:
     """
     name = repr(str(file))
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise ModelError(ModelErrorKind.BAD_REQUEST, f"The scripted model's file {name} is no regular file.")
-        with file.open("rb") as stream:
-            content = stream.read(LARGEST_FILE_BYTES + 1)
+        content = read_text_file(file, LARGEST_FILE_BYTES)
     except FileNotFoundError:
         raise ModelError(
             ModelErrorKind.NOT_FOUND, f"The scripted model's file {name} does not exist.", "Give it as scripted:FILE."
@@ -209,9 +206,6 @@ def load_script(file: Path) -> Script:
         raise ModelError(
             ModelErrorKind.BAD_REQUEST, f"The scripted model's file {name} cannot be read: {reason}."
         ) from None
-    if len(content) > LARGEST_FILE_BYTES:
-        limit = LARGEST_FILE_BYTES // 1_000_000
-        raise ModelError(ModelErrorKind.BAD_REQUEST, f"The scripted model's file {name} is larger than {limit} MB.")
     try:
         return Script.model_validate_json(content)
     except ValidationError as error:

@@ -6,13 +6,14 @@ This module knows neither how a graph is run nor which node types there are.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, Protocol
 
 from engine.expr import Scope
 from engine.models.base import Message, Reply, Request, ToolDefinition, Usage
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.spec import ConfigT, ModelCall, ModelChoice
+from engine.ordinary_file import normalize_line_ends
 from engine.values import Value
 
 QuestionKind = Literal["approval", "question"]
@@ -153,8 +154,8 @@ class NodeContext(Generic[ConfigT]):
             ModelError: The call gave no usable reply.
             BudgetError: It does not fit into what is left of the budget; no call was made.
         """
-        said = self._with_notes(messages)
-        request = Request(said, temperature, max_tokens, schema, seed, self.path, tools)
+        said = map(_with_normal_line_ends, self._with_notes(messages))
+        request = Request(tuple(said), temperature, max_tokens, schema, seed, self.path, tools)
         return self.services.complete(self, choice, request)
 
     def _with_notes(self, messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -214,3 +215,7 @@ class NodeContext(Generic[ConfigT]):
     def warn(self, message: str) -> None:
         """Put a warning into the history of this node."""
         self.warnings = (*self.warnings, message)
+
+
+def _with_normal_line_ends(message: Message) -> Message:
+    return replace(message, text=normalize_line_ends(message.text)) if "\r" in message.text else message

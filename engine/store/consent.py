@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.document.model import Workflow
-from engine.ordinary_file import replace_file
+from engine.ordinary_file import read_text_file, replace_file
 from engine.runner.reach import fingerprint
 
 VARIABLE: Final = "LOOPWRIGHT_APPROVED"
@@ -57,8 +57,7 @@ def approve(workflow: Workflow, path: Path | None = None) -> bool:
 
 def _read(path: Path) -> list[str]:
     try:
-        with path.open("rb") as file:
-            content: Any = json.loads(file.read(_MAX_BYTES))
+        content: Any = json.loads(read_text_file(path, _MAX_BYTES))
         return [mark for mark in content["approved"] if isinstance(mark, str)]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from engine.document.wording import shown
-from engine.ordinary_file import read_ordinary_file
+from engine.ordinary_file import read_text_file
 from engine.runner.events import AnyEvent, RunStarted
 from engine.runner.journal import RunHead
 from engine.store.base import Store, StoreError
@@ -69,7 +69,7 @@ def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:
     """
     name = shown(path)
     try:
-        content = read_ordinary_file(path, MAX_BYTES)
+        content = read_text_file(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise StoreError(f"{name}: The file cannot be opened: {shown(reason)}.", "Check the path.") from error

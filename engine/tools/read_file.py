@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from engine.ordinary_file import NotTextError, decode_text
 from engine.tools.base import Tool, ToolContext, ToolError
 from engine.tools.parameters import Parameters, Text
 from engine.tools.sandbox import (
@@ -41,7 +42,9 @@ class ReadFileParameters(Parameters):
 
 
 async def read_file(parameters: ReadFileParameters, context: ToolContext) -> Value:
-    """Read a UTF-8 text, exactly as it is but for a byte order mark at its start.
+    """Read a text file with its own line ends, so that it can be written back unchanged.
+
+    The encoding is UTF-8, or UTF-16 or UTF-32 with a byte order mark, which is not part of the text.
 
     Raises:
         ToolError: No folder is allowed, or the file is missing, outside, a link, no ordinary file, too large or
@@ -64,10 +67,10 @@ def _read(folder: Path, path: str, max_bytes: int) -> str:
             f"Raise 'Most bytes' (up to {MAX_FILE_BYTES:,}), or split the file.",
         )
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        return decode_text(content, keep_line_ends=True)
+    except NotTextError as error:
         raise ToolError(
-            f"The file {shown(path)} is no UTF-8 text: byte {error.start + 1:,} does not fit.",
+            f"The file {shown(path)} cannot be read: {error}.",
             "Save it as UTF-8, or name a text file.",
         ) from error
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.ordinary_file import decode_text
 from engine.tools.base import ToolError
 from engine.tools.sandbox import Parent, open_ordinary, shown
 
@@ -83,7 +83,7 @@ def _too_much(folder: Path, what: str) -> ToolError:
 
 
 def read_text(file: TextFile) -> str:
-    """Read a file as text: UTF-8, or UTF-16 if it opens with that mark; what does not fit becomes U+FFFD.
+    """Read a file as text as `decode_text` does; bytes that do not fit become U+FFFD.
 
     A file that cannot be read, is no ordinary file or holds binary data gives an empty text: one bad file does not
     spoil the search through the others.
@@ -94,8 +94,5 @@ def read_text(file: TextFile) -> str:
             content = stream.read(MAX_FILE_BYTES)
     except OSError:
         return ""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16", "replace")
-    if b"\0" in content:
-        return ""
-    return content.decode("utf-8-sig", "replace")
+    text = decode_text(content, errors="replace")
+    return "" if "\0" in text else text

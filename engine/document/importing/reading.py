@@ -13,9 +13,10 @@ from engine.document.importing.safe_yaml import read_yaml
 from engine.document.importing.steps import import_steps, steps_of
 from engine.document.importing.values import as_object
 from engine.document.model import FILE_SUFFIX, FORMAT, Workflow
-from engine.document.parsing import parse
+from engine.document.parsing import decoded_text, parse
 from engine.document.problems import DocumentError
 from engine.document.wording import shown
+from engine.ordinary_file import decode_text
 from engine.values import Value
 
 _YAML_ENDINGS: Final = frozenset({".yaml", ".yml"})
@@ -35,7 +36,7 @@ def is_foreign(path: str | os.PathLike[str]) -> bool:
             beginning = stream.read(4_000)
     except (OSError, ValueError):
         return False
-    return FORMAT.encode() not in beginning
+    return FORMAT not in decode_text(beginning, errors="replace")
 
 
 def import_file(path: str | os.PathLike[str]) -> Imported:
@@ -55,7 +56,7 @@ def import_text(
     """Read the text of a foreign file as a document of ours.
 
     Args:
-        text: The text; bytes are UTF-8.
+        text: The text; bytes are decoded as in `decode_text`.
         source: What to call it in messages.
         name: What the workflow is called where the text does not say.
         is_yaml: Whether it is YAML; None: unless it begins like JSON.
@@ -82,15 +83,9 @@ def _imported(workflow: Workflow, form: str, report: Report) -> Imported:
 
 
 def _value(text: str | bytes, source: str, is_yaml: bool | None) -> Value:
-    first = text[:200] if isinstance(text, str) else text[:200].decode(errors="replace")
-    beginning = first.lstrip("\ufeff \t\r\n")
     if is_yaml is None:
-        is_yaml = not beginning.startswith(("{", "["))
+        first = text[:200] if isinstance(text, str) else decode_text(text[:200], errors="replace")
+        is_yaml = not first.lstrip("\ufeff \t\r\n").startswith(("{", "["))
     if not is_yaml:
         return parse(text, source)
-    try:
-        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"{source}: The file is not UTF-8 text: byte {error.start + 1} does not fit."
-        raise DocumentError(message, "Save it as UTF-8 in a text editor, or choose another file.") from error
-    return read_yaml(decoded, source)
+    return read_yaml(text if isinstance(text, str) else decoded_text(text, source), source)

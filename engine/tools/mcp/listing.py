@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from engine.ordinary_file import replace_file
+from engine.ordinary_file import read_text_file, replace_file
 from engine.tools.base import AnyTool, Tool, ToolContext
 from engine.tools.mcp.connection import McpConnection
 from engine.tools.mcp.parameters import ServedParameters, UnusableSchemaError, parameters_of
@@ -90,9 +90,8 @@ async def ask_server(name: str, server: McpServer) -> Listing:
 def read_listings(path: Path) -> dict[str, Listing]:
     """What is kept, by server; nothing where there is no file, or none that can be read: it can be asked for again."""
     try:
-        with path.open("rb") as file:
-            return _File.model_validate_json(file.read(_MAX_FILE_BYTES)).servers
-    except (OSError, ValidationError):
+        return _File.model_validate_json(read_text_file(path, _MAX_FILE_BYTES)).servers
+    except (OSError, ValueError):
         return {}
 
 

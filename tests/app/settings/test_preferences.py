@@ -249,3 +249,13 @@ def test_no_file_keeps_the_program_from_starting(qapp: QApplication, path: Path,
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     assert Preferences(path).choices == Choices()
+
+
+@pytest.mark.parametrize(("mark", "encoding"), [(b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")])
+def test_a_file_that_an_editor_saved_with_a_byte_order_mark_counts(path: Path, mark: bytes, encoding: str) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(mark + '{\r\n"version": 1,\r\n"text_scale": 1.5}'.encode(encoding))
+
+    preferences = Preferences(path)
+
+    assert (preferences.text_scale, preferences.notice) == (1.5, "")

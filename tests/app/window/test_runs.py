@@ -267,10 +267,10 @@ def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_pat
         return field.fault.text()
 
     assert fault() == "sea.txt cannot be read: No such file or directory."
-    answers.to_read.write_bytes(b"\xff\xfe\x00")
-    assert fault() == "sea.txt is no text in UTF-8."
+    answers.to_read.write_bytes(b"caf\xe9")
+    assert fault() == "sea.txt cannot be read: it is not UTF-8 text: byte 4 does not fit."
     answers.to_read.write_bytes(b"x" * 10_000_001)
-    assert fault() == "sea.txt has more than 10 MB."
+    assert fault() == "sea.txt cannot be read: it has more than 10 MB."
 
     answers.to_read.write_text("Waves,\nships.", "utf-8")
     assert fault() == ""

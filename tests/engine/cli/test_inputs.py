@@ -82,7 +82,7 @@ def test_a_missing_file_is_named():
 
 
 def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path):
-    (tmp_path / "in").write_bytes(b"\xff\xfe")
+    (tmp_path / "in").write_bytes(b"caf\xe9")
     with pytest.raises(InputError, match="it is not UTF-8 text"):
         parse_inputs(workflow(), [f"value=@{tmp_path / 'in'}"])
 

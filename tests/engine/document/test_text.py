@@ -134,7 +134,7 @@ def test_an_unknown_key_that_is_named_like_an_attribute_of_the_model_is_kept() -
         ("", "The document is empty."),
         (" \n\ufeff"[:2], "The document is empty."),
         (b"\xef\xbb\xbf", "The document is empty."),
-        (b'{"a": "\xff"}', "The document is not UTF-8 text: byte 8 does not fit."),
+        (b'{"a": "\xff"}', "The document cannot be read: it is not UTF-8 text: byte 8 does not fit."),
         ('{\n  "a": 1,,\n}', "The document is not JSON: line 2, column 10: expecting property name"),
         ("{'a': 1}", "The document is not JSON: line 1, column 2: expecting property name"),
         ('{"a": 1} x', "The document is not JSON: line 1, column 10: extra data"),

@@ -82,7 +82,7 @@ async def test_a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_refused(
 
 async def test_what_is_no_utf8_is_refused_and_not_mended_in_silence(folder: Path) -> None:
     (folder / "a.txt").write_bytes(b"caf\xe9")
-    await refused(read(folder, "a.txt"), "no UTF-8", "byte 4")
+    await refused(read(folder, "a.txt"), "not UTF-8 text", "byte 4")
 
 
 async def test_a_missing_file_says_so(folder: Path) -> None:
