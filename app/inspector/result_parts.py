@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Final
 
@@ -94,6 +95,14 @@ def _parameters(call: ModelCall) -> list[str]:
         told.append(f"at most {request.max_tokens:,} tokens")
     if request.seed is not None:
         told.append(f"seed {request.seed}")
+    if request.top_p is not None:
+        told.append(f"top P {request.top_p:g}")
+    if request.stop:
+        told.append("stops at " + ", ".join(json.dumps(text, ensure_ascii=False) for text in request.stop))
+    if request.reasoning_effort is not None:
+        told.append(f"reasoning effort {request.reasoning_effort}")
+    if request.extra_parameters:
+        told.append(compact_json(request.extra_parameters))
     if request.schema is not None:
         told.append("structured")
     return told

@@ -79,6 +79,10 @@ class Request:
         path: Where in the run the call is made (`loop[2].draft`). A real model never sees it; a scripted one finds its
             reply by it.
         tools: What the model may have called.
+        top_p: Nucleus sampling: the share of probability that tokens are drawn from; None leaves it to the model.
+        stop: Texts at which the reply ends; the reply does not include them.
+        reasoning_effort: How much a reasoning model thinks first (`low`, `high`); None leaves it to the model.
+        extra_parameters: Parameters of the provider's own, sent unchanged.
     """
 
     messages: tuple[Message, ...]
@@ -88,6 +92,10 @@ class Request:
     seed: int | None = None
     path: str = ""
     tools: tuple[ToolDefinition, ...] = ()
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    reasoning_effort: str | None = None
+    extra_parameters: dict[str, Value] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +143,7 @@ class Reply:
         tool_calls: The tools that the model wants called, in its order.
         reasoning: The model's thinking, apart from its answer; shown to people and used for nothing else.
         refusal: Why the model declined to answer, in its own words; empty where it did not.
+        warnings: What a person should know about how the reply came about, such as a setting that the server refused.
     """
 
     text: str
@@ -145,6 +154,7 @@ class Reply:
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
     refusal: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

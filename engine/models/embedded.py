@@ -28,6 +28,7 @@ EMBEDDED_NOTE = "tiny: good for trying the program, not for good answers"
 CONTEXT_TOKENS = 4096
 DEFAULT_MAX_TOKENS = 512
 DEFAULT_TEMPERATURE = 0.2
+DEFAULT_TOP_P = 0.9
 DEFAULT_SEED = 7
 
 CANCEL_GRACE_S = 0.8
@@ -286,7 +287,7 @@ def _body(request: Request) -> dict[str, Value]:
         "messages": [_message(message) for message in request.messages],
         "max_tokens": max(1, request.max_tokens or DEFAULT_MAX_TOKENS),
         "temperature": DEFAULT_TEMPERATURE if request.temperature is None else request.temperature,
-        "top_p": 0.9,
+        "top_p": DEFAULT_TOP_P if request.top_p is None else request.top_p,
         # The largest seed would stand for "a random one".
         "seed": (DEFAULT_SEED if request.seed is None else request.seed) % 0xFFFF_FFFF,
         # So small a model falls into repetition without a penalty; in JSON it would be punished for its own syntax.
@@ -297,6 +298,8 @@ def _body(request: Request) -> dict[str, Value]:
         "stream_options": {"include_usage": True},
         "return_progress": True,  # a call back between two batches of the prompt: the only place to cancel there
     }
+    if request.stop:
+        body["stop"] = list(request.stop)
     if request.schema is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": {"schema": request.schema}}
     return body

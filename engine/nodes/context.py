@@ -115,6 +115,8 @@ class NodeContext(Generic[ConfigT]):
         warnings: What a person should know although the node went on.
         tool_calls: How many tools have been called for a model.
         exits_loop: Whether the node has ended the loop around it.
+        model_choice: The model that was asked last, with its fallbacks; None before the first call.
+        fallen_back: How far down its fallbacks the node is, by model choice.
         kept: What an attempt hands on to the next, where the node type goes on from where the one before failed.
     """
 
@@ -134,6 +136,8 @@ class NodeContext(Generic[ConfigT]):
     warnings: tuple[str, ...] = ()
     tool_calls: int = 0
     exits_loop: bool = False
+    model_choice: ModelChoice | None = None
+    fallen_back: dict[ModelChoice, int] = field(default_factory=dict[ModelChoice, int])
     kept: Any = None
     _notes: list[_ReceivedNote] = field(default_factory=list[_ReceivedNote])
 
@@ -147,6 +151,10 @@ class NodeContext(Generic[ConfigT]):
         schema: dict[str, Value] | None = None,
         seed: int | None = None,
         tools: tuple[ToolDefinition, ...] = (),
+        top_p: float | None = None,
+        stop: tuple[str, ...] = (),
+        reasoning_effort: str | None = None,
+        extra_parameters: dict[str, Value] | None = None,
     ) -> Awaitable[Reply]:
         """Make one model call. Notes that have come for the node go with it, and stay in what it says from then on.
 
@@ -155,7 +163,19 @@ class NodeContext(Generic[ConfigT]):
             BudgetError: It does not fit into what is left of the budget; no call was made.
         """
         said = map(_with_normal_line_ends, self._with_notes(messages))
-        request = Request(tuple(said), temperature, max_tokens, schema, seed, self.path, tools)
+        request = Request(
+            tuple(said),
+            temperature,
+            max_tokens,
+            schema,
+            seed,
+            self.path,
+            tools,
+            top_p=top_p,
+            stop=stop,
+            reasoning_effort=reasoning_effort,
+            extra_parameters=extra_parameters,
+        )
         return self.services.complete(self, choice, request)
 
     def _with_notes(self, messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from engine.models.base import Message, Reply, ToolDefinition
 from engine.nodes.cache_field import CacheMode
 from engine.nodes.context import NodeContext
+from engine.nodes.extra_parameters import ExtraParameters
 from engine.nodes.spec import ModelChoice, NodeConfig
 from engine.values import Value
 
@@ -50,6 +51,43 @@ class ModelFields(NodeConfig):
         description="The same seed gives the same reply where the model can do that.",
         json_schema_extra={"group": "more"},
     )
+    top_p: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        title="Top P",
+        description="Draws only from the likeliest tokens that together have this probability. Empty: the model's own.",
+        json_schema_extra={"group": "more"},
+    )
+    stop: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
+        default_factory=list[str],
+        max_length=16,
+        title="Stop sequences",
+        description="Texts at which the reply ends; they are not part of it. Many providers accept at most four.",
+        json_schema_extra={"widget": "lines", "group": "more"},
+    )
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
+        default=None,
+        title="Reasoning effort",
+        description="How much a reasoning model thinks before it answers. Empty: the model's own.",
+        json_schema_extra={"group": "more"},
+    )
+    extra_parameters: ExtraParameters | None = Field(
+        default=None,
+        title="Extra parameters",
+        description=(
+            'Parameters of the provider as a JSON object, sent unchanged ({"top_k": 40}). Keys and secrets do not '
+            "belong here."
+        ),
+        json_schema_extra={"widget": "json", "group": "more"},
+    )
+    fallback_models: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list[str],
+        max_length=8,
+        title="Fallback models",
+        description="Models to use instead, in order, when the model fails and its retries are used up.",
+        json_schema_extra={"widget": "models", "group": "more"},
+    )
     cache: CacheMode = Field(
         default="off",
         title="Use earlier replies again",
@@ -71,7 +109,7 @@ class ModelFields(NodeConfig):
     @property
     def choice(self) -> ModelChoice:
         """The model that these settings name."""
-        return ModelChoice(self.model or None, self.api_base or None)
+        return ModelChoice(self.model or None, self.api_base or None, tuple(self.fallback_models))
 
     @property
     def model_summary(self) -> str:
@@ -111,4 +149,8 @@ def call_model(
         schema=schema,
         seed=config.seed,
         tools=tools,
+        top_p=config.top_p,
+        stop=tuple(config.stop),
+        reasoning_effort=config.reasoning_effort,
+        extra_parameters=config.extra_parameters or None,
     )

@@ -167,10 +167,23 @@ class NodeError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """Which model a node calls: its name (None for the workflow's default) and where it is served."""
+    """Which model a node calls.
+
+    Attributes:
+        name: The model's full name; None for the workflow's default.
+        api_base: Where it is served; None for the provider's own address.
+        fallbacks: Models to use instead, in order, when it fails.
+    """
 
     name: str | None = None
     api_base: str | None = None
+    fallbacks: tuple[str, ...] = ()
+
+    @property
+    def chain(self) -> tuple[ModelChoice, ...]:
+        """The model and its fallbacks in the order in which they are tried, each as a choice of its own."""
+        models = (ModelChoice(self.name, self.api_base), *(ModelChoice(name) for name in self.fallbacks))
+        return tuple(dict.fromkeys(models))
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def _models(structure: Structure) -> Iterator[ModelChoice]:
             continue
         choice = node.spec.model(node.config)
         if choice is not None:
-            yield choice
+            yield from choice.chain
         if node.id in structure.parts:
             yield from _models(structure.parts[node.id])
 

@@ -28,16 +28,19 @@ async def make_attempts(
     timeout_s: float | None,
     *,
     goes_on: bool = False,
+    fall_back: Callable[[EngineError], str] | None = None,
 ) -> Outputs:
     """Attempt a node's work as often as its settings allow, each attempt within `timeout_s` seconds.
 
-    With `goes_on` an attempt goes on from where the one before failed.
+    With `goes_on` an attempt goes on from where the one before failed. `fall_back` is called when a failure is final:
+    it switches the node to another model and returns its name, or an empty text where there is none. The node is then
+    attempted again at once, with all its retries.
 
     Raises:
         EngineError: The last attempt failed; never anything else, whatever a node type raises.
         CancelledError: The run is being stopped, whatever the attempt made of that.
     """
-    failed = 0
+    made = failed = 0
     while True:
         try:
             if timeout_s is None:
@@ -51,11 +54,16 @@ async def make_attempts(
             failure = unexpected(error)
         if level.core.is_stopping:
             raise asyncio.CancelledError from failure
-        if failed >= config.retries or not _may_pass(failure):
-            raise failure
-        failed += 1
-        delay = _delay(config.retry_delay_s, failed, failure)
-        level.core.bus.emit(NodeRetrying, path, failed, delay, str(failure), goes_on)
+        if failed < config.retries and _may_pass(failure):
+            failed += 1
+            fallback, delay = "", _delay(config.retry_delay_s, failed, failure)
+        else:
+            fallback, delay = fall_back(failure) if fall_back is not None else "", 0.0
+            if not fallback:
+                raise failure
+            failed = 0
+        made += 1
+        level.core.bus.emit(NodeRetrying, path, made, delay, str(failure), goes_on, fallback)
         if delay > 0:
             await asyncio.sleep(delay)
 

@@ -12,13 +12,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from engine.models.base import Reply, Request, Usage
 from engine.nodes.cache_field import CacheMode
 from engine.nodes.spec import ModelCall, ModelChoice
 from engine.runner.journal import ReplyCache
 from engine.values import TooDeepError, Value, compact_json
+
+_LATER_SETTINGS: Final = frozenset({"top_p", "stop", "reasoning_effort", "extra_parameters"})
 
 
 class RunCache:
@@ -36,7 +38,7 @@ class RunCache:
     async def reply(self, key: str) -> Reply | None:
         """The reply that was kept under that key, as one that used no tokens and cost nothing; None without one."""
         kept = await asyncio.to_thread(self._replies.cached, key)
-        return None if kept is None else replace(kept, usage=Usage(), cost_usd=0.0)
+        return None if kept is None else replace(kept, usage=Usage(), cost_usd=0.0, warnings=())
 
     def keep(self, key: str, reply: Reply) -> None:
         """Keep a reply for later."""
@@ -62,9 +64,10 @@ def may_reuse(mode: CacheMode, request: Request | None = None) -> bool:
 
 def request_key(node_type: str, choice: ModelChoice, model: str, request: Request) -> str | None:
     """What a model call is found by; None where that cannot be written."""
-    return _key(
-        {"node": node_type, "model": model, "api_base": choice.api_base, "request": asdict(replace(request, path=""))}
-    )
+    asked = asdict(replace(request, path=""))
+    # Settings that came later count only where they are set, so that replies kept before they existed are still found.
+    asked = {name: value for name, value in asked.items() if value or name not in _LATER_SETTINGS}
+    return _key({"node": node_type, "model": model, "api_base": choice.api_base, "request": asked})
 
 
 def tool_key(tool: str, arguments: Mapping[str, Value], folder: Path | None) -> str | None:

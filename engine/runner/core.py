@@ -110,6 +110,7 @@ class Core:
         mailbox: What waits for a person's answer.
         state: What nodes with an `output_key` gave last.
         notes: The notes that nobody has received yet.
+        model_warnings: The warnings of replies that the run has reported.
     """
 
     bus: EventBus
@@ -131,6 +132,7 @@ class Core:
     mailbox: Mailbox = field(default_factory=Mailbox)
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])
+    model_warnings: set[str] = field(default_factory=set[str])
 
     def take_back(self, inside: str) -> None:
         """Forget what nodes whose paths begin like this gave and warned of: what they lie in is attempted anew."""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from engine.errors import EngineError
 from engine.expr import Namespace
-from engine.models.base import Message, Model, Price, Reply, Request, Usage
+from engine.models.base import Message, Model, ModelError, Price, Reply, Request, Usage
 from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
@@ -111,14 +111,52 @@ class Level:
             ModelError: It gave no usable reply.
             BudgetError: It does not fit; no call was made.
         """
-        bound = self.core.models[choice]
+        context.model_choice = choice
+        chain = self._chain(choice)
         if self.core.replay is not None:
-            call = self.core.replay.call(context.path, len(context.calls), bound.model.name, request)
-            if call is not None:
-                return self._again(context, call)
+            for place in range(context.fallen_back.get(choice, 0), len(chain)):
+                name = chain[place][1].model.name
+                call = self.core.replay.call(context.path, len(context.calls), name, request)
+                if call is not None:
+                    self._use_fallback(context, place)
+                    return self._again(context, call)
+        served, bound = chain[context.fallen_back.get(choice, 0)]
         if self.core.cache is not None and _reuses(context, request):
-            return self._recalled(self.core.cache, context, choice, bound, request)
+            return self._recalled(self.core.cache, context, served, bound, request)
         return self._made(context, bound, request)
+
+    def fall_back(self, context: NodeContext[Any], failure: EngineError) -> str:
+        """Switch a node to the next fallback of the model that failed.
+
+        Returns:
+            The name of the model that it uses from now on; empty where there is none, or where no model is at fault.
+        """
+        choice = context.model_choice
+        is_models = isinstance(failure, ModelError) or (isinstance(failure, NodeError) and failure.retryable)
+        if choice is None or not is_models:
+            return ""
+        place = context.fallen_back.get(choice, 0) + 1
+        return self._use_fallback(context, place, failure.message) if place < len(self._chain(choice)) else ""
+
+    def _use_fallback(self, context: NodeContext[Any], place: int, reason: str = "") -> str:
+        """Let a node use the model at that place of the chain from now on, with a warning if that is another one."""
+        choice = context.model_choice
+        assert choice is not None, "a model was asked"
+        before, chain = context.fallen_back.get(choice, 0), self._chain(choice)
+        name = chain[place][1].model.name
+        if place != before:
+            context.fallen_back[choice] = place
+            why = f": {reason}" if reason else "."
+            context.warn(f"The model {chain[before][1].model.name} failed{why} The fallback {name} is used instead.")
+        return name
+
+    def _chain(self, choice: ModelChoice) -> list[tuple[ModelChoice, BoundModel]]:
+        """The models of a choice in the order in which they are tried, each once."""
+        models: dict[int, tuple[ModelChoice, BoundModel]] = {}
+        for one in choice.chain:
+            bound = self.core.models[one]
+            models.setdefault(id(bound.model), (one, bound))
+        return list(models.values())
 
     async def _recalled(
         self, cache: RunCache, context: NodeContext[Any], choice: ModelChoice, bound: BoundModel, request: Request
@@ -147,6 +185,7 @@ class Level:
         """Take up a call that had come to its end before the run broke off; the accounts have counted it already."""
         _add(context, call.reply.usage, call.cost_usd)
         context.calls = (*context.calls, call)
+        self._warn_of(context, call.reply)
         return call.reply
 
     async def _reckoned(self, context: NodeContext[Any], bound: BoundModel, request: Request) -> Reply:
@@ -180,6 +219,7 @@ class Level:
             raise
         cost = self._charge(context, reply.usage, price, reply.cost_usd)
         self._note_call(context, ModelCall(model.name, request, reply, cost, time.perf_counter() - started))
+        self._warn_of(context, reply)
         return reply
 
     def _note_call(self, context: NodeContext[Any], call: ModelCall) -> None:
@@ -187,6 +227,13 @@ class Level:
         context.calls = (*context.calls, call)
         if bus.is_kept:
             bus.emit(NodeCalled, context.path, number, call)
+
+    def _warn_of(self, context: NodeContext[Any], reply: Reply) -> None:
+        """Put a reply's warnings into the history, each once a run."""
+        for warning in reply.warnings:
+            if warning not in self.core.model_warnings:
+                self.core.model_warnings.add(warning)
+                context.warn(warning)
 
     def _charge(
         self, context: NodeContext[Any], usage: Usage, price: Price | None, stated: float | None

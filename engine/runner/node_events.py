@@ -134,6 +134,7 @@ class NodeRetrying(Event):
     """An attempt failed and another will be made: the `attempt`-th (from 1), after `delay_s` seconds.
 
     `goes_on`: it does not begin anew, but goes on from the last model or tool call that came to an end.
+    `fallback`: the model that it uses from now on, because the one before failed; empty for a plain retry.
     """
 
     type: ClassVar[str] = "node.retrying"
@@ -141,6 +142,7 @@ class NodeRetrying(Event):
     delay_s: float
     error: str
     goes_on: bool = False
+    fallback: str = ""
 
 
 @dataclass(frozen=True, slots=True)

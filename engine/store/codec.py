@@ -100,15 +100,30 @@ def encode_reply(reply: Reply, put: Put, place: Place) -> list[Any]:
     """A model's reply as an array."""
     usage = _encode_usage(reply.usage, put, place)
     head = [put(reply.text, (*place, "reply")), reply.finish.value, usage, put(reply.model, place), reply.cost_usd]
-    return [*head, _encode_tool_calls(reply.tool_calls, put, place)] if reply.tool_calls else head
+    beside = (reply.reasoning, reply.refusal, reply.warnings)
+    if not reply.tool_calls and not any(beside):
+        return head
+    head.append(_encode_tool_calls(reply.tool_calls, put, place))
+    if any(beside):
+        head += [put(reply.reasoning, (*place, "reasoning")), put(reply.refusal, (*place, "refusal"))]
+        head.append(_encode_texts(reply.warnings, put, (*place, "warning")))
+    return head
 
 
 def decode_reply(array: list[Any], get: Get) -> Reply:
     """The reply that `encode_reply` made that array of."""
-    text, finish, usage, model, cost_usd, *calls = array
-    told = _decode_usage(usage, get) or Usage()
+    text, finish, usage, model, cost_usd, *more = array
+    calls, reasoning, refusal, warnings = more + [[], "", "", []][len(more) :]
     return Reply(
-        get(text), Finish(finish), told, get(model), cost_usd, _decode_tool_calls(calls[0] if calls else [], get)
+        get(text),
+        Finish(finish),
+        _decode_usage(usage, get) or Usage(),
+        get(model),
+        cost_usd,
+        _decode_tool_calls(calls, get),
+        get(reasoning),
+        get(refusal),
+        _decode_texts(warnings, get),
     )
 
 
@@ -153,6 +168,10 @@ def _encode_call(call: ModelCall, put: Put, place: Place) -> list[Any]:
     ]
     schema = put(request.schema, (*place, "schema"))
     settings = [request.temperature, request.max_tokens, schema, request.seed, put(request.path, place)]
+    sampling = (request.top_p, request.stop, request.reasoning_effort, request.extra_parameters)
+    if any(setting for setting in sampling):
+        extra = put(request.extra_parameters, (*place, "extra"))
+        settings += [request.top_p, _encode_texts(request.stop, put, place), request.reasoning_effort, extra]
     reply = encode_reply(call.reply, put, place)
     head = [put(call.model, place), messages, settings, reply, call.cost_usd, call.duration_s]
     with_tools = request.tools or any(message.tool_calls or message.tool_call_id for message in request.messages)
@@ -202,13 +221,19 @@ def _object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def _decode_call(array: list[Any], get: Get) -> ModelCall:
-    model, flat, (temperature, max_tokens, stored_schema, seed, path), reply, cost_usd, duration_s, *more = array
+    model, flat, settings, reply, cost_usd, duration_s, *more = array
+    temperature, max_tokens, stored_schema, seed, path, *sampling = settings
+    top_p, stop, effort, extra = sampling or [None, [], None, None]
     messages = [Message(flat[index], get(flat[index + 1])) for index in range(0, len(flat), 2)]
     tools = _decode_tools(messages, more, get)
     # A preview cuts a long schema to a text, which no request can have.
     value = get(stored_schema)
     schema = cast(dict[str, Any], value) if isinstance(value, dict) else None
-    request = Request(tuple(messages), temperature, max_tokens, schema, seed, get(path), tools)
+    extra = cast(dict[str, Any], value) if isinstance(value := get(extra), dict) else None
+    texts = _decode_texts(stop, get)
+    request = Request(
+        tuple(messages), temperature, max_tokens, schema, seed, get(path), tools, top_p, texts, effort, extra
+    )
     return ModelCall(get(model), request, decode_reply(reply, get), cost_usd, duration_s)
 
 

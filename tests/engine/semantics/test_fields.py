@@ -58,12 +58,15 @@ def of_the_asker(calls: list[Call]) -> list[Call]:
 @pytest.mark.parametrize("kind", ASKING)
 async def test_model_address_and_sampling_reach_the_call(kind: str) -> None:
     config = {"model": "a/b", "api_base": "http://localhost:1/v1", "temperature": 0.5, "max_tokens": 77, "seed": 3}
+    more = {"top_p": 0.9, "stop": ["END"], "reasoning_effort": "low", "extra_parameters": {"top_k": 40}}
 
-    played = await play(asking(kind, **config), says)
+    played = await play(asking(kind, **config, **more), says)
 
     requests = [call.request for call in of_the_asker(played.model.calls)]
     assert requests
     assert {(one.temperature, one.max_tokens, one.seed) for one in requests} == {(0.5, 77, 3)}
+    assert {(one.top_p, one.stop, one.reasoning_effort) for one in requests} == {(0.9, ("END",), "low")}
+    assert [one.extra_parameters for one in requests] == [{"top_k": 40}] * len(requests)
     assert ("a/b", "http://localhost:1/v1") in played.models.asked
 
 
@@ -232,12 +235,13 @@ SHOWN_ELSEWHERE = {
     "aggregator.mode": "semantics/test_aggregator.py",
     "aggregator.separator": "semantics/test_aggregator.py",
     "aggregator.expression": "semantics/test_aggregator.py",
+    "fallback_models": "semantics/test_fallback.py",
     "subflow.file": "semantics/test_subflow.py",
     "subflow.workflow": "semantics/test_subflow.py",
 }
 """By setting (of every type, or of one), the file of tests that shows what it does."""
-_SAMPLING = ("model", "api_base", "temperature", "max_tokens", "seed")
-_SHOWN_HERE = {*_SAMPLING, "cache", "system", "prompt", "criteria", "iterator", "branches"}
+_SAMPLING = ("model", "api_base", "temperature", "max_tokens", "seed", "top_p", "stop", "reasoning_effort")
+_SHOWN_HERE = {*_SAMPLING, "extra_parameters", "cache", "system", "prompt", "criteria", "iterator", "branches"}
 _SHOWN_HERE |= {"branches.name", "branches.description"}
 
 
