@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from engine.errors import EngineError
@@ -17,6 +19,8 @@ Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | 
 MAX_NESTING: Final = 500
 """The most lists and objects inside each other that are written. Every Python can write a good many more, so that runs
 do not end differently on different ones, and what is around a value (an event) can be written too."""
+
+_UNCLEAN: Final = re.compile("[\\x00\\ud800-\\udfff]")
 
 
 class TooDeepError(EngineError):
@@ -78,6 +82,39 @@ def nesting(value: Value) -> int:
             if isinstance(child, (list, dict))
         ]
     return depth
+
+
+def clean_text(text: str) -> str:
+    """The text as UTF-8, SQLite and HTTP can carry it.
+
+    Surrogate pairs become their character; lone surrogates and NUL become U+FFFD.
+    """
+    if _UNCLEAN.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
+
+
+def clean_value(value: Value) -> Value:
+    """The value with every text in it cleaned, the names of an object's members included."""
+    return map_texts(value, clean_text)
+
+
+def map_texts(value: Value, change: Callable[[str], str]) -> Value:
+    """The value with every text in it changed, the names of an object's members included."""
+    if isinstance(value, str):
+        return change(value)
+    # Loops, not comprehensions: these would be a second frame for each level of nesting.
+    if isinstance(value, list):
+        items: list[Value] = []
+        for item in value:
+            items.append(map_texts(item, change))  # noqa: PERF401
+        return items
+    if isinstance(value, dict):
+        members: dict[str, Value] = {}
+        for name, member in value.items():
+            members[change(name)] = map_texts(member, change)
+        return members
+    return value
 
 
 def short_number(number: float) -> str:

@@ -16,6 +16,9 @@ from engine.models.providers import provider_named
 from engine.system_keyring import KeyringError, forget_secret, keep_secret, read_secret
 
 _STRUCK_OUT = "…"
+_LONG_KEY = 12
+_SHORT_KEY = 8
+"""Characters from which on a key is struck out of replies; a short one only with a digit in it."""
 
 
 class KeyStoreError(EngineError):
@@ -132,6 +135,26 @@ class Keys:
             text = text.replace(key, _STRUCK_OUT)
         return text
 
+    def redact_reply(self, text: str) -> str:
+        """The text of a reply with every key struck out that a model would not write by chance.
+
+        A key that is set only to please a local server (`none`, `ollama`) is a word like any other there.
+        """
+        for key in sorted(filter(_is_unmistakable, self._handed_out), key=len, reverse=True):
+            text = text.replace(key, _STRUCK_OUT)
+        return text
+
+    def possible_key(self, text: str) -> int:
+        """How many characters at the end of a reply's text, as far as it has come, may be the beginning of a key."""
+        held = 0
+        for key in filter(_is_unmistakable, self._handed_out):
+            tail = text[-len(key) + 1 :]
+            place = tail.find(key[0])
+            while place >= 0 and not key.startswith(tail[place:]):
+                place = tail.find(key[0], place + 1)
+            held = max(held, len(tail) - place if place >= 0 else 0)
+        return held
+
     def _find(self, user: str, variables: tuple[str, ...]) -> str | None:
         with self._lock:
             for variable in variables:
@@ -160,6 +183,10 @@ class Keys:
 
 def _user(provider: str) -> str:
     return provider if provider.startswith("host:") else provider_named(provider).name
+
+
+def _is_unmistakable(key: str) -> bool:
+    return len(key) >= _LONG_KEY or (len(key) >= _SHORT_KEY and any(sign.isdigit() for sign in key))
 
 
 def _checked(key: str, what: str) -> str:
