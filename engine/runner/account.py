@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Final, cast
 
 from engine.errors import EngineError
 from engine.models.base import Price, Request, Usage
-from engine.values import compact_json, to_text
+from engine.models.structured import with_instruction
+from engine.values import Value, compact_json
 
 _BYTES_A_TOKEN: Final = 3
-_TOKENS_A_MESSAGE: Final = 16
+_TOKENS_AN_ITEM: Final = 16
+"""What surrounds a message, a tool or a tool call on the wire."""
+_NOT_BILLED: Final = frozenset({"path", "role"})
 _TOKENS_WITHOUT_LIMIT: Final = 4096
 _ROUNDING: Final = 1e-9
 WARN_AT: Final = 0.8
@@ -46,22 +50,41 @@ class Estimate:
 
 
 def estimate(request: Request, price: Price | None) -> Estimate:
-    """What a call may use at the most: its texts, at three bytes a token (most need fewer), and the longest reply."""
-    size = sum(_bytes(message.text) for message in request.messages)
-    size += sum(_bytes(to_text(call.arguments)) for message in request.messages for call in message.tool_calls)
-    size += sum(_bytes(tool.description + compact_json(tool.parameters)) for tool in request.tools)
-    tokens_in = -(-size // _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE * len(request.messages)
-    tokens_out = reply_tokens(request)
+    """The most that a call may use: everything that is sent, at three bytes a token, and the longest reply."""
+    tokens_in, tokens_out = request_tokens(request), reply_tokens(request)
     cost = price.cost_usd(Usage(tokens_in, tokens_out)) if price is not None else 0.0
     return Estimate(cost, tokens_in + tokens_out)
 
 
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+def request_tokens(request: Request) -> int:
+    """The estimated tokens of a request: every text and value in it, whichever fields a request has."""
+    if request.schema is not None:  # the longest form in which a schema is sent, which some servers need
+        request = replace(request, messages=with_instruction(request.messages, request.schema), schema=None)
+    calls = sum(len(message.tool_calls) for message in request.messages)
+    items = len(request.messages) + calls + len(request.tools)
+    return -(-_size(request) // _BYTES_A_TOKEN) + _TOKENS_AN_ITEM * items
+
+
+def text_tokens(pieces: Sequence[str]) -> int:
+    """The estimated tokens of a reply that broke off: as many as its pieces, more where a piece is long."""
+    return max(len(pieces), -(-_size(tuple(pieces)) // _BYTES_A_TOKEN))
+
+
+def _size(part: object) -> int:
+    """The bytes of all texts and JSON values in a part of a request."""
+    if isinstance(part, str):
+        return len(part.encode("utf-8", "surrogatepass"))
+    if isinstance(part, tuple):
+        return sum(map(_size, cast("tuple[object, ...]", part)))
+    if isinstance(part, (dict, list)):
+        return _size(compact_json(cast("Value", part)))
+    if is_dataclass(part):
+        return sum(_size(getattr(part, field.name)) for field in fields(part) if field.name not in _NOT_BILLED)
+    return 0
 
 
 def reply_tokens(request: Request) -> int:
-    """The most tokens that a reply is reckoned with."""
+    """The most tokens that a reply may have; under a budget, the request is sent with this limit."""
     return request.max_tokens or _TOKENS_WITHOUT_LIMIT
 
 
@@ -230,6 +253,6 @@ class Account:
             need = f"up to {needed.tokens} tokens"
         return BudgetError(
             f"The budget {whose} is spent: {left} are left, and the next call may take {need}.",
-            "Raise the budget, or lower 'Most tokens in the reply'.",
+            "Raise the budget, shorten what is sent, or lower 'Most tokens in the reply'.",
             self.path,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.plan.config_words import config_faults
-from engine.runner.account import Account, estimate, reply_tokens
+from engine.runner.account import Account, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.runner.core import BoundModel, Core
 from engine.runner.events import (
@@ -196,13 +197,21 @@ class Level:
         needed = estimate(request, price)
         await self.account.reserve(needed)
         try:
-            return await self._call(context, bound.model, price, request)
+            return await self._call(context, bound.model, price, request, reply_tokens(request))
         finally:
             self.account.release(needed)
             for account, unit, spent, limit in self.account.nearly_spent():
                 self.core.bus.emit(BudgetWarning, account.path, unit, spent, limit)
 
-    async def _call(self, context: NodeContext[Any], model: Model, price: Price | None, request: Request) -> Reply:
+    async def _call(
+        self,
+        context: NodeContext[Any],
+        model: Model,
+        price: Price | None,
+        request: Request,
+        max_tokens: int | None = None,
+    ) -> Reply:
+        """Make a call; `max_tokens` limits a reply that the request leaves unlimited, as a budget needs it."""
         bus, number = self.core.bus, len(context.calls)
         if bus.is_kept:
             bus.emit(NodeCalling, context.path, number, model.name)
@@ -210,12 +219,12 @@ class Level:
         started = time.perf_counter()
         received: list[str] = []
         try:
-            reply = await model.complete(request, partial(self._stream, context.path, received))
+            sent = request if max_tokens is None else replace(request, max_tokens=max_tokens)
+            reply = await model.complete(sent, partial(self._stream, context.path, received))
         except BaseException:
             if received:
                 # What a provider had sent before the call broke off was most likely billed.
-                tokens_in = estimate(request, None).tokens - reply_tokens(request)
-                self._charge(context, Usage(tokens_in, len(received), exact=False), price, None)
+                self._charge(context, Usage(request_tokens(request), text_tokens(received), exact=False), price, None)
             raise
         cost = self._charge(context, reply.usage, price, reply.cost_usd)
         self._note_call(context, ModelCall(model.name, request, reply, cost, time.perf_counter() - started))

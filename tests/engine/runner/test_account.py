@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.models.base import LongPrice, Message, Price, Request, Usage
-from engine.runner.account import Account, BudgetError, Estimate, estimate, reply_tokens
+from engine.models.base import LongPrice, Message, Price, Request, ToolCall, ToolDefinition, Usage
+from engine.models.structured import with_instruction
+from engine.runner.account import Account, BudgetError, Estimate, estimate, reply_tokens, text_tokens
 
 DOLLAR = Estimate(1.0, 10)
 
@@ -31,6 +33,59 @@ async def turn() -> None:
 )
 def test_texts_are_reckoned_at_three_bytes_a_token_and_some_a_message(texts: list[str], tokens: int) -> None:
     assert estimate(request(*texts), None) == Estimate(0.0, tokens + 100)
+
+
+LONG = "x" * 3000
+ONE = request("a")
+CALL = ToolCall("1", "search", {})
+
+
+@pytest.mark.parametrize(
+    "longer",
+    [
+        replace(ONE, schema={"type": "string", "description": LONG}),
+        replace(ONE, tools=(ToolDefinition("search", LONG, {}),)),
+        replace(ONE, tools=(ToolDefinition("search", "", {"properties": {LONG: {}}}),)),
+        replace(ONE, tools=(ToolDefinition(LONG, "", {}),)),
+        replace(ONE, messages=(*ONE.messages, Message("system", LONG))),
+        replace(ONE, messages=(*ONE.messages, Message("tool", LONG, tool_call_id="1"))),
+        replace(ONE, messages=(*ONE.messages, Message("assistant", "", (replace(CALL, arguments={"q": LONG}),)))),
+        replace(ONE, messages=(*ONE.messages, Message("assistant", "", (replace(CALL, arguments=LONG),)))),
+        replace(ONE, messages=(*ONE.messages, Message("assistant", "", (replace(CALL, name=LONG),)))),
+    ],
+)
+def test_whatever_is_sent_counts_before_the_call(longer: Request) -> None:
+    assert estimate(longer, None).tokens >= estimate(ONE, None).tokens + 1000
+
+
+def test_a_schema_counts_in_its_longest_form_and_once() -> None:
+    schema: dict[str, Any] = {"type": "string", "description": LONG}
+    in_words = Request(with_instruction(ONE.messages, schema), max_tokens=100)
+
+    assert estimate(replace(ONE, schema=schema), None) == estimate(in_words, None)
+
+
+def test_a_field_that_a_request_gains_one_day_counts_too() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Later(Request):
+        images: tuple[str, ...] = ()
+        options: dict[str, Any] | None = None
+
+    plain = Later(ONE.messages, max_tokens=100)
+
+    assert estimate(replace(plain, images=(LONG,)), None).tokens >= estimate(plain, None).tokens + 1000
+    assert estimate(replace(plain, options={"a": LONG}), None).tokens >= estimate(plain, None).tokens + 1000
+
+
+def test_where_a_call_is_made_costs_nothing() -> None:
+    assert estimate(replace(ONE, path=LONG), None) == estimate(ONE, None)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "tokens"), [([], 0), (["a"], 1), (["a", "b"], 2), (["abcdef", "g"], 3), (["x" * 300], 100)]
+)
+def test_what_had_arrived_of_a_reply_is_reckoned_by_pieces_or_by_length(pieces: list[str], tokens: int) -> None:
+    assert text_tokens(pieces) == tokens
 
 
 def test_a_reply_is_reckoned_at_its_longest() -> None:
@@ -131,7 +186,7 @@ async def test_a_refusal_says_whose_budget_it_is_what_is_left_and_what_to_do(
         await Account(path, Account(), **limits).reserve(DOLLAR)
 
     assert (caught.value.message, caught.value.path) == (message, path)
-    assert caught.value.remedy == "Raise the budget, or lower 'Most tokens in the reply'."
+    assert caught.value.remedy == "Raise the budget, shorten what is sent, or lower 'Most tokens in the reply'."
 
 
 async def test_a_budget_that_was_overrun_has_nothing_left() -> None:

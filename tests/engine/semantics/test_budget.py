@@ -9,7 +9,7 @@ import pytest
 
 from engine.models.base import Usage
 from engine.runner.events import BudgetWarning, NodeStarted
-from tests.engine.semantics.documents import Part, entry, flow, llm, result
+from tests.engine.semantics.documents import Part, entry, flow, judge, llm, part, result
 from tests.engine.semantics.kit import play, settle
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Answer, Call, FunctionModel, Said, numbered
 
@@ -174,3 +174,55 @@ async def test_a_budget_that_is_nearly_spent_warns_once() -> None:
 
 async def test_a_budget_that_is_hardly_touched_warns_of_nothing() -> None:
     assert (await play(_row("a", budget_usd=1000), _dear())).of(BudgetWarning) == []
+
+
+_LARGE_SCHEMA: dict[str, Any] = {"type": "object", "description": "x" * 79_000}
+_LARGE = "many words " * 1000
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        llm("a", max_tokens=10, reply_schema=_LARGE_SCHEMA),
+        part("a", "agent", prompt="{{input}}", max_tokens=10, reply_schema=_LARGE_SCHEMA, retries=0),
+        part("a", "agent", prompt="x", max_tokens=10, turn_strategy="single_call", reply_schema=_LARGE_SCHEMA),
+        llm("a", max_tokens=10, system=_LARGE),
+        judge("a", criteria=_LARGE, max_tokens=10),
+    ],
+)
+async def test_a_call_whose_request_is_larger_than_the_budget_is_not_made(node: Part) -> None:
+    edges = "text -> a.input\na.done -> out" if node.type == "router" else "text -> a.input\na.output -> out"
+    workflow = flow(entry(), node, result(), edges=edges, settings={"budget_tokens": 400})
+
+    played = await play(workflow, "{}", ends="failed")
+
+    assert played.model.calls == []
+    assert "400 tokens" in played.result.error
+
+
+async def test_what_a_reply_without_a_limit_may_cost_is_its_limit() -> None:
+    workflow = flow(
+        entry(), llm("a", max_tokens=None), result(), edges="text -> a -> out", settings={"budget_tokens": 9000}
+    )
+
+    limited = await play(workflow, "x")
+    unlimited = await play(workflow.model_copy(update={"settings": {}}), "x")
+
+    assert limited.model.calls[0].request.max_tokens == 4096
+    assert unlimited.model.calls[0].request.max_tokens is None
+
+
+async def test_asking_again_counts_the_reply_that_could_not_be_read() -> None:
+    schema = {"type": "object", "required": ["a"]}
+    workflow = flow(
+        entry(),
+        llm("a", max_tokens=10, reply_schema=schema),
+        result(),
+        edges="text -> a -> out",
+        settings={"budget_tokens": 400},
+    )
+
+    played = await play(workflow, FunctionModel(_LARGE, usage=Usage(10, 10)), ends="failed")
+
+    assert len(played.model.calls) == 1
+    assert "400 tokens" in played.result.error
