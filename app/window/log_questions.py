@@ -30,9 +30,10 @@ from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 from app.window.log_lines import iterators_of, place, titles_of
-from engine.nodes.convert import ConversionError, convert
-from engine.nodes.spec import PortType
+from engine.errors import EngineError
+from engine.nodes.context import Answer
 from engine.runner.events import NodeWaiting
+from engine.runner.questions import check_answer, value_of_text
 from engine.values import Value, to_text
 
 MOST_EDITED: Final = 20_000
@@ -153,10 +154,11 @@ class QuestionCard(QFrame):
         self.setFocusProxy(proxy)
 
     def _finish(self, choice: str) -> None:
-        """Hand the answer over, once; what cannot be read is told beside its field."""
+        """Hand the answer over, once; what does not fit is said beside its field."""
         try:
             value = self._left_value()
-        except ConversionError as error:
+            check_answer(self.asked, Answer(choice, value))
+        except EngineError as error:
             self._say(error.message)
             self.value.setFocus()
             return
@@ -173,10 +175,7 @@ class QuestionCard(QFrame):
             return exact_text(self.answer) or self.asked.value
         if not self._is_edited or not self.value.document().isModified():
             return self.asked.value
-        text = exact_text(self.value)
-        if self.asked.value is None or isinstance(self.asked.value, str):
-            return text
-        return convert(text, PortType.JSON)
+        return value_of_text(self.asked, exact_text(self.value))
 
     def _say(self, text: str) -> None:
         self.fault.setText(text)

@@ -6,6 +6,7 @@ Nobody looks after a batch: a run of which nothing but questions is left is put 
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -58,6 +59,9 @@ async def ended_or_asking(run: Run, *, is_kept: bool) -> tuple[RunResult, tuple[
 
 def asking_row(row: BatchRow, kept: RunSummary, asked: Iterable[str]) -> RowResult:
     """A row whose run waits in the history for a person's answer."""
+    places = tuple(asked)
+    nodes = [f" --node {shlex.quote(path)}" for path in places] if len(places) > 1 else [""]
+    commands = " and ".join(f"'loopwright runs answer {kept.run_id}{node}'" for node in nodes)
     return RowResult(
         row.number,
         row.key,
@@ -67,8 +71,8 @@ def asking_row(row: BatchRow, kept: RunSummary, asked: Iterable[str]) -> RowResu
         iterations=kept.iterations,
         tokens=kept.tokens,
         cost_usd=kept.cost_usd,
-        error=f"It waits for a person's answer at {', '.join(asked)}. "
-        f"Answer it in Runs or with 'loopwright runs answer {kept.run_id}', and start the batch again.",
+        error=f"It waits for a person's answer at {', '.join(places)}. "
+        f"Answer it in Runs or with {commands}, and start the batch again.",
     )
 
 

@@ -17,8 +17,7 @@ from engine.cli.output import err
 from engine.document.wording import one_line
 from engine.errors import EngineError
 from engine.nodes.context import Answer
-from engine.nodes.convert import ConversionError, convert
-from engine.nodes.spec import PortType
+from engine.runner.questions import check_answer, value_of_text
 from engine.runner.words import written
 from engine.values import Value
 
@@ -34,26 +33,6 @@ def question_lines(asked: NodeWaiting) -> Iterator[str]:
     if asked.value is not None:
         text = written(asked.value)
         yield text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} … ({len(text):,} characters in all)"
-
-
-def how_to_answer(run_id: str, asked: NodeWaiting) -> str:
-    """The command that answers, in one sentence."""
-    choices = " or ".join(f"--{choice}" for choice in asked.choices if choice in {"approve", "reject"})
-    return f"Answer with: loopwright runs answer {run_id} {choices or '--value TEXT'}"
-
-
-def value_for(asked: NodeWaiting, text: str) -> Value:
-    """The value that a text stands for: where something else than a text is asked about, it is read as JSON.
-
-    Raises:
-        EngineError: It is no JSON.
-    """
-    if asked.kind == "question" or asked.value is None or isinstance(asked.value, str):
-        return text
-    try:
-        return convert(text, PortType.JSON)
-    except ConversionError as error:
-        raise EngineError(f"The value does not fit: {error.message}", error.remedy) from error
 
 
 class Lines:
@@ -116,7 +95,7 @@ async def ask(asked: NodeWaiting, next_line: Callable[[str], Awaitable[str | Non
         return None
     value: Value = None
     if asked.kind == "approval" and asked.value is not None:
-        value = await _edited(asked, next_line)
+        value = await _edited(asked, choice, next_line)
     return Answer(choice, value, await next_line("Comment (Enter for none): ") or "")
 
 
@@ -130,15 +109,18 @@ async def _chosen(choices: tuple[str, ...], next_line: Callable[[str], Awaitable
     return None
 
 
-async def _edited(asked: NodeWaiting, next_line: Callable[[str], Awaitable[str | None]]) -> Value:
-    """The value as the person wants it; null leaves it as it is."""
+async def _edited(asked: NodeWaiting, choice: str, next_line: Callable[[str], Awaitable[str | None]]) -> Value:
+    """The value as the person wants it, asked for until it fits; null leaves it as it is."""
     from engine.cli.inputs import text_or_file
 
     while text := await next_line("Another value (Enter keeps it; @FILE takes it from a file): "):
         try:
-            return value_for(asked, text_or_file(text, "the value"))
+            value = value_of_text(asked, text_or_file(text, "the value"))
+            check_answer(asked, Answer(choice, value))
         except EngineError as error:
             err().line(one_line(str(error), 300), style="yellow")
+        else:
+            return value
     return None
 
 

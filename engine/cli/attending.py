@@ -92,8 +92,9 @@ class Attendant:
     def _answer(self, asked: NodeWaiting, answer: Answer) -> None:
         try:
             self._run.answer(asked.path, answer)
-        except EngineError as error:  # it was settled otherwise just now
+        except EngineError as error:  # settled otherwise just now, or refused: then it is asked again
             err().line(str(error), style="yellow")
+            self._see_to_questions()
 
     def _done(self) -> None:
         """Show what was held back."""

@@ -99,14 +99,14 @@ def _choice(*, approve: bool, reject: bool, choice: str) -> str:
 
 def _given(asked: NodeWaiting, choice: str, value: str | None, comment: str) -> Answer | None:
     """The answer in the options; None where they give none."""
-    from engine.cli.asking import value_for
     from engine.cli.inputs import text_or_file
     from engine.nodes.context import Answer
+    from engine.runner.questions import value_of_text
 
     if not choice and (asked.choices or (value is None and not comment)):
         return None
     text = None if value is None else text_or_file(value, "--value")
-    return Answer(choice, None if text is None else value_for(asked, text), comment)
+    return Answer(choice, None if text is None else value_of_text(asked, text), comment)
 
 
 def _remedy(asked: NodeWaiting) -> str:

@@ -130,8 +130,9 @@ def tell(watched: Watched, form: Form, *, is_kept: bool = True) -> int:
 
 def _tell_waiting(watched: Watched, form: Form, *, is_kept: bool) -> int:
     """Say what a run waits for that was put aside, and how to answer."""
-    from engine.cli.asking import how_to_answer, question_lines
+    from engine.cli.asking import question_lines
     from engine.cli.output import err, write_json
+    from engine.store.answering import answer_command
 
     run_id, questions = watched.result.run_id, watched.questions
     if form.as_json:
@@ -148,7 +149,7 @@ def _tell_waiting(watched: Watched, form: Form, *, is_kept: bool) -> int:
     for question in questions.values():
         for number, line in enumerate(question_lines(question)):
             screen.line(line, style="" if number else "bold")
-        screen.line(how_to_answer(run_id, question))
+        screen.line(f"Answer with: {answer_command(question, is_only=len(questions) == 1)}")
     screen.line(f"The run {run_id} waits for {'an answer' if len(questions) == 1 else 'answers'}; nothing is lost.")
     return ExitCode.WAITING
 

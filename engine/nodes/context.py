@@ -61,7 +61,13 @@ class Services(Protocol):
         ...
 
     async def ask(
-        self, context: NodeContext[Any], kind: QuestionKind, message: str, value: Value, choices: tuple[str, ...]
+        self,
+        context: NodeContext[Any],
+        kind: QuestionKind,
+        message: str,
+        value: Value,
+        choices: tuple[str, ...],
+        value_schema: dict[str, Value] | None = None,
     ) -> Answer:
         """Ask a person, and wait for the answer however long it takes."""
         ...
@@ -215,7 +221,13 @@ class NodeContext(Generic[ConfigT]):
         self.exits_loop = True
 
     def ask(
-        self, kind: QuestionKind, message: str, *, value: Value = None, choices: tuple[str, ...] = ()
+        self,
+        kind: QuestionKind,
+        message: str,
+        *,
+        value: Value = None,
+        choices: tuple[str, ...] = (),
+        value_schema: dict[str, Value] | None = None,
     ) -> Awaitable[Answer]:
         """Ask a person, and wait for the answer however long it takes.
 
@@ -224,8 +236,9 @@ class NodeContext(Generic[ConfigT]):
             message: What the person is asked; plain text.
             value: What is to be approved, or what the question is about.
             choices: What they may choose between; empty where only a text is asked for.
+            value_schema: A JSON Schema that an edited value must follow; None: a value of the same kind fits.
         """
-        return self.services.ask(self, kind, message, value, choices)
+        return self.services.ask(self, kind, message, value, choices, value_schema)
 
     @property
     def is_recalled(self) -> bool:

@@ -34,6 +34,7 @@ from engine.runner.events import (
 from engine.runner.frame import LoopFrame
 from engine.runner.memory import LoopMemory
 from engine.runner.notes import Note, check_note
+from engine.runner.questions import Question
 from engine.runner.state import StateView
 from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import find_tool
@@ -337,17 +338,25 @@ class Level:
         self.exit.is_wanted = True
 
     async def ask(
-        self, context: NodeContext[Any], kind: QuestionKind, message: str, value: Value, choices: tuple[str, ...]
+        self,
+        context: NodeContext[Any],
+        kind: QuestionKind,
+        message: str,
+        value: Value,
+        choices: tuple[str, ...],
+        value_schema: dict[str, Value] | None = None,
     ) -> Answer:
         """Ask a person, and wait for the answer however long it takes; the node gives up its place meanwhile."""
         core = self.core
+        asked = Question(context.path, kind, value, choices, value_schema)
         known = core.replay.answer(context.path) if core.replay is not None else None
-        if known is not None:
+        if known is not None and asked.takes(known):
             return known
-        number = core.bus.emit(NodeWaiting, context.path, context.node_type, kind, message, value, choices)
+        told = (context.node_type, kind, message, value, choices, value_schema)
+        number = core.bus.emit(NodeWaiting, context.path, *told)
         core.slots.give_back()
         try:
-            with core.mailbox.open(context.path, number, choices) as given:
+            with core.mailbox.open(number, asked) as given:
                 answer = await given
             if not core.slots.take_now():
                 await core.slots.wait()

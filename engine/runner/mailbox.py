@@ -15,7 +15,7 @@ from typing import Final
 from engine.errors import EngineError
 from engine.nodes.context import Answer
 from engine.runner.journal import RunKeeper
-from engine.runner.questions import check_choice
+from engine.runner.questions import Asked, check_answer
 
 LOOK_S: Final = 0.5
 """Seconds between two looks into the history."""
@@ -23,11 +23,11 @@ LOOK_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The event that told it, where the answer is put, and what may be chosen between (empty: no choice)."""
+    """The number of its event, where the answer is put, and what decides whether one fits."""
 
     number: int
     answer: asyncio.Future[Answer]
-    choices: tuple[str, ...]
+    asked: Asked
 
 
 class Mailbox:
@@ -45,25 +45,24 @@ class Mailbox:
         self._looking: asyncio.Task[None] | None = None
 
     @contextmanager
-    def open(self, path: str, number: int, choices: tuple[str, ...]) -> Generator[asyncio.Future[Answer]]:
+    def open(self, number: int, asked: Asked) -> Generator[asyncio.Future[Answer]]:
         """Hold a question open.
 
         Args:
-            path: The node that asks.
-            number: The number of the event that told the question.
-            choices: What may be chosen between.
+            number: The number of the event that reported the question.
+            asked: The question.
 
         Yields:
             Where the answer is put.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._questions[path] = _Question(number, answer, choices)
+        self._questions[asked.path] = _Question(number, answer, asked)
         if self._keeper is not None and self._looking is None:
             self._looking = asyncio.create_task(self._look(self._keeper), name=f"loopwright answers {self._run_id}")
         try:
             yield answer
         finally:
-            del self._questions[path]
+            del self._questions[asked.path]
             if self._looking is not None and not self._questions:
                 self._looking.cancel()
                 self._looking = None
@@ -72,12 +71,12 @@ class Mailbox:
         """Answer a question.
 
         Raises:
-            EngineError: Nothing waits at that path, or the answer is none of those to choose between.
+            EngineError: Nothing waits at that path, or the answer does not fit; the question stays open.
         """
         question = self._questions.get(path)
         if question is None or question.answer.done():
             raise EngineError(f'Nothing waits for an answer at "{path}".', "Look whether it has been answered already.")
-        check_choice(path, answer.choice, question.choices)
+        check_answer(question.asked, answer)
         question.answer.set_result(answer)
 
     async def _look(self, keeper: RunKeeper) -> None:

@@ -109,6 +109,7 @@ class NodeWaiting(Event):
         message: What the person is asked. Plain text, never markup.
         value: What is to be approved, or what the question is about; null for nothing.
         choices: What the person may choose between; empty where only a text is asked for.
+        value_schema: A JSON Schema that an edited value must follow; None where it only has to be of the same kind.
     """
 
     type: ClassVar[str] = "node.waiting"
@@ -117,6 +118,7 @@ class NodeWaiting(Event):
     message: str
     value: Value
     choices: tuple[str, ...]
+    value_schema: dict[str, Value] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ class Run:
         """Answer a node that waits for a person.
 
         Raises:
-            EngineError: No node waits at that path, or the answer is none of those to choose between.
+            EngineError: No node waits at that path, or the answer does not fit; the question stays open.
         """
         self._core.mailbox.put(path, answer)
 

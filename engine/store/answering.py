@@ -6,15 +6,16 @@ looks there while it waits (`engine.runner.mailbox`). Who answers first wins; th
 
 from __future__ import annotations
 
+import shlex
 import time
 from concurrent.futures import Future
 from typing import Final
 
 from engine.document.wording import shown
-from engine.nodes.context import Answer
+from engine.nodes.context import APPROVE, REJECT, Answer
 from engine.runner.events import NodeAnswered, NodeWaiting
 from engine.runner.journal import LeftAnswer
-from engine.runner.questions import TELLING, check_choice, open_questions
+from engine.runner.questions import TELLING, check_answer, open_questions
 from engine.store.base import RunHeldError, RunStatus, Store, StoreError
 from engine.store.words import answered_before
 
@@ -33,6 +34,21 @@ def questions_of(store: Store, run_id: str) -> dict[str, NodeWaiting]:
     return {} if run.status is RunStatus.COMPLETED else open_questions(store.events(run.run_id))
 
 
+def answer_command(asked: NodeWaiting, *, is_only: bool) -> str:
+    """The command that answers a question, with the choices there are.
+
+    Args:
+        asked: The question.
+        is_only: Whether the run waits for no other answer, so that the node need not be named.
+    """
+    node = "" if is_only else f" --node {shlex.quote(asked.path)}"
+    if set(asked.choices) == {APPROVE, REJECT}:
+        choices = "--approve or --reject"
+    else:
+        choices = " or ".join(f"--choice {shlex.quote(choice)}" for choice in asked.choices) or "--value TEXT"
+    return f"loopwright runs answer {asked.run_id}{node} {choices}"
+
+
 def question_at(store: Store, run_id: str, path: str | None = None) -> NodeWaiting:
     """The question that is meant.
 
@@ -42,7 +58,7 @@ def question_at(store: Store, run_id: str, path: str | None = None) -> NodeWaiti
         path: The node that asks; None where there is but one.
 
     Raises:
-        StoreError: There is no such run, nothing waits there, or it must be said which.
+        StoreError: There is no such run, nothing waits there, or several questions wait and none is named.
     """
     waiting = questions_of(store, run_id)
     if not waiting:
@@ -52,8 +68,9 @@ def question_at(store: Store, run_id: str, path: str | None = None) -> NodeWaiti
     if path is None and len(waiting) == 1:
         return next(iter(waiting.values()))
     if path is None:
+        commands = "; or ".join(answer_command(asked, is_only=False) for asked in waiting.values())
         raise StoreError(
-            f"The run {run_id} waits for {len(waiting)} answers: {', '.join(waiting)}.", "Say which with --node."
+            f"The run {run_id} waits for {len(waiting)} answers: {', '.join(waiting)}.", f"Answer one with: {commands}"
         )
     if path not in waiting:
         raise StoreError(
@@ -78,9 +95,9 @@ def give_answer(store: Store, asked: NodeWaiting, answer: Answer) -> bool:
     Raises:
         StoreError: Somebody else has answered before, the process at work on the run does not take it, or the answer
             cannot be kept.
-        EngineError: The answer is none of those to choose between.
+        EngineError: The answer does not fit; the question stays open.
     """
-    check_choice(asked.path, answer.choice, asked.choices)
+    check_answer(asked, answer)
     given = answer if answer.value is not None else Answer(answer.choice, asked.value, answer.comment)
     if _recorded(store, asked, given):
         return False

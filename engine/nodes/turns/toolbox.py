@@ -96,11 +96,17 @@ class Toolbox:
     async def _approved(self, name: str, arguments: dict[str, Value]) -> dict[str, Value]:
         """The arguments as a person leaves them who lets the call be made."""
         question = f'May the tool "{name}" be called with these arguments?'
-        answer = await self._context.ask("approval", question, value=arguments, choices=(APPROVE, REJECT))
+        schema = next(tool.parameters for tool in self.definitions if tool.name == name)
+        choices = (APPROVE, REJECT)
+        answer = await self._context.ask("approval", question, value=arguments, choices=choices, value_schema=schema)
         if answer.choice != APPROVE:
             reason = f" {answer.comment}" if answer.comment else ""
             raise ToolError(f"A person refused this call.{reason}", "Do without it, or do it differently.")
-        return answer.value if isinstance(answer.value, dict) else arguments
+        if answer.value is None:
+            return arguments
+        if not isinstance(answer.value, dict):
+            raise ToolError("The arguments that a person gave instead are no JSON object.", "Call it again.")
+        return answer.value
 
     async def _ask(self, question: str) -> Value:
         answer = await self._context.ask("question", question)

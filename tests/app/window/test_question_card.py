@@ -15,13 +15,19 @@ from engine.values import Value, to_text
 
 Answered = list[tuple[str, Value, str]]
 LEFT = Qt.MouseButton.LeftButton
+PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
 
 def card(
-    qtbot: QtBot, kind: Any = "approval", message: str = "Shall it go out?", value: Value = "A note.", *choices: str
+    qtbot: QtBot,
+    kind: Any = "approval",
+    message: str = "Shall it go out?",
+    value: Value = "A note.",
+    *choices: str,
+    schema: Any = None,
 ) -> tuple[QuestionCard, Answered]:
     """A card on the screen, and what it hands over."""
-    made = QuestionCard(NodeWaiting("run", 0, 0.0, "ask", "ask", kind, message, value, choices), "Ask")
+    made = QuestionCard(NodeWaiting("run", 0, 0.0, "ask", "ask", kind, message, value, choices, schema), "Ask")
     qtbot.addWidget(made)
     made.resize(800, 200)
     with qtbot.waitExposed(made):
@@ -151,3 +157,21 @@ def test_what_a_model_wrote_is_no_markup(qtbot: QtBot) -> None:
     assert made.message.text() == text
     assert made.message.textFormat() is Qt.TextFormat.PlainText
     assert made.value.toPlainText() == text
+
+
+@pytest.mark.parametrize("edited", ['["x"]', "null", "3", "{}", '{"path":7}'])
+def test_arguments_that_do_not_fit_stay_on_the_card_with_the_reason(qtbot: QtBot, edited: str) -> None:
+    made, answered = card(qtbot, "approval", "May it?", {"path": "a"}, "approve", "reject", schema=PATH)
+
+    made.value.setPlainText(edited)
+    made.value.document().setModified(True)
+    press(made, "Approve")
+
+    assert answered == []
+    assert made.isEnabled()
+    assert made.fault.isVisible()
+    assert "does not fit" in made.fault.text()
+    made.value.setPlainText('{"path":"b"}')
+    made.value.document().setModified(True)
+    press(made, "Approve")
+    assert answered == [("approve", {"path": "b"}, "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -95,7 +96,11 @@ def test_where_several_nodes_ask_it_must_be_said_which_and_the_run_waits_on(prog
     asked = program("runs", "answer", run_id, "--approve")
     assert (asked.code, asked.err) == (
         2,
-        f"The run {run_id} waits for 2 answers: other, check. Say which with --node.\n",
+        (
+            f"The run {run_id} waits for 2 answers: other, check. Answer one with: "
+            f"loopwright runs answer {run_id} --node other --approve or --reject; or "
+            f"loopwright runs answer {run_id} --node check --approve or --reject\n"
+        ),
     )
     wrong = program("runs", "answer", run_id, "--node", "draft", "--approve")
     assert wrong.err.startswith('Nothing waits for an answer at "draft". The run waits at: other, check.')
@@ -189,3 +194,45 @@ class TestOnATerminal:
         assert b"Two." in shown
         assert b"From afar." in shown
         assert status(program, run_id) == "completed"
+
+
+def asking_agent(folder: Path) -> tuple[Path, str]:
+    """An agent whose tool call needs a yes, and its model."""
+    agent = {"prompt": "{{input}}", "tools": ["read_file"], "require_approval": ["read_file"]}
+    nodes = [
+        {"id": "task", "type": "input", "config": {"default": "Read."}},
+        {"id": "reader", "type": "agent", "config": agent},
+        {"id": "answer", "type": "output"},
+    ]
+    (folder / "kept.txt").write_text("kept", encoding="utf-8")
+    (folder / "other.txt").write_text("other", encoding="utf-8")
+    call = {"tool_calls": [{"name": "read_file", "arguments": {"path": "kept.txt"}}]}
+    replies = {"rules": [{"replies": [call, {"text": "Done."}]}]}
+    model = f"scripted:{write(folder, replies, 'script.json')}"
+    return write(folder, document(nodes, ["task.value > reader.input", "reader.output > answer.value"])), model
+
+
+@pytest.mark.parametrize("value", ['["x"]', "null", "5", '"kept.txt"', "{", '{"path": 3}', "{}"])
+def test_arguments_that_do_not_fit_are_refused_and_the_call_is_not_made(program: Program, tmp_path: Path, value: str):
+    file, model = asking_agent(tmp_path)
+    waiting = program("run", file, "-m", model, "--folder", tmp_path, "--allow", "--json").json
+    answer = ("runs", "answer", waiting["run_id"], "--approve", "-m", model, "--folder", tmp_path, "--json")
+
+    refused = program(*answer, "--value", value)
+
+    assert refused.code == 2
+    assert 'The value for the question at "reader" does not fit' in refused.err
+    assert status(program, waiting["run_id"]) == "waiting"
+
+
+def test_arguments_that_fit_are_those_of_the_call(program: Program, tmp_path: Path):
+    file, model = asking_agent(tmp_path)
+    run_id = program("run", file, "-m", model, "--folder", tmp_path, "--allow", "--json").json["run_id"]
+    write(tmp_path, {"default": {"text": "Done."}}, "script.json")  # the first reply is in the history
+    answer = ("runs", "answer", run_id, "--approve", "-m", model, "--folder", tmp_path, "--json")
+
+    ended = program(*answer, "--value", '{"path": "other.txt"}')
+
+    assert ended.code == 0, ended.err
+    shown = program("runs", "show", run_id, "--iteration", "reader", "--json").json
+    assert "other" in json.dumps(shown)

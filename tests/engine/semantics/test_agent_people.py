@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from engine import Workflow
+from engine.errors import EngineError
+from engine.nodes.agent_tools import tool_definition
 from engine.nodes.context import Answer
 from engine.runner.events import NodeToolCalled, NodeWaiting
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
@@ -56,6 +58,24 @@ async def test_who_says_yes_may_change_the_arguments(tools: Tools) -> None:
 
     assert tools.called == [("add", {"a": 1, "b": 2})]
     assert results(played.model.calls[1]) == ["3.0"]
+
+
+@pytest.mark.parametrize("misfit", [["x"], "x", 7, True, {}, {"b": 2}, {"a": "many"}, {"a": None}, [{"a": 1, "b": 2}]])
+async def test_arguments_that_do_not_fit_are_refused_and_the_original_call_is_not_made(
+    tools: Tools, misfit: Any
+) -> None:
+    run, models = begin(alone(tools=["add"], require_approval=["add"]), script(wants(ADD), "done"))
+    async for event in run.events():
+        if isinstance(event, NodeWaiting):
+            with pytest.raises(EngineError, match='"agent" does not fit'):
+                run.answer(event.path, Answer("approve", misfit))
+            assert tools.called == []
+            run.answer(event.path, Answer("approve", {"a": 2, "b": 3}))
+    played = await finish(run, models)
+
+    assert tools.called == [("add", {"a": 2, "b": 3})]
+    assert len(played.of(NodeWaiting)) == 1
+    assert played.of(NodeWaiting)[0].value_schema == tool_definition("add").parameters
 
 
 @pytest.mark.parametrize(("comment", "told"), [("Too dear.", " Too dear."), ("", "")])

@@ -67,6 +67,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
     "Value": VALUES,
     "dict[str, Value]": _PORTS,
+    "dict[str, Value] | None": st.none() | _PORTS,
     "Outputs": _PORTS,
     "ModelCall": CALLS,
     "tuple[ModelCall, ...]": st.lists(CALLS, max_size=2).map(tuple),

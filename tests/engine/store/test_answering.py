@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine import Run, start
+from engine import EngineError, Run, RunOptions, start
 from engine.nodes.context import Answer
 from engine.runner.events import NodeAnswered, NodeWaiting
 from engine.runner.mailbox import LOOK_S
@@ -18,6 +18,7 @@ from engine.store import answering
 from engine.store.answering import give_answer, question_at
 from engine.store.base import RunStatus, Store, StoreError
 from engine.store.opening import open_store
+from engine.store.resume import resume
 from tests.engine.semantics.documents import entry, flow, part, result
 from tests.engine.semantics.kit import options
 from tests.engine.semantics.models import FakeModels, FunctionModel
@@ -135,3 +136,45 @@ async def test_a_question_that_was_answered_is_answered_no_second_time(here: Sto
     assert give_answer(elsewhere, asked, Answer("approve", "one", "")) is False
     with pytest.raises(StoreError, match="Somebody else has answered"):
         give_answer(here, asked, Answer("approve", "two", ""))
+
+
+LISTED = flow(
+    entry(type="json"),
+    part("check", "approval"),
+    result(),
+    edges="text -> check\ncheck.approved -> out",
+)
+
+
+async def put_aside(store: Store, value: Any) -> NodeWaiting:
+    """A run that asks about a value and waits in the history."""
+    run = start(LISTED, {"text": value}, options(FakeModels(FunctionModel("")), store=store))
+    async for event in run.events():
+        if isinstance(event, NodeWaiting):
+            run.put_aside()
+            break
+    await run.result()
+    return question_at(store, run.run_id)
+
+
+@pytest.mark.parametrize("misfit", [["x"], "x", 1, False])
+async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays_open(here: Store, misfit: Any):
+    asked = await put_aside(here, {"a": 1})
+    with pytest.raises(EngineError, match='"check" does not fit'):
+        give_answer(here, asked, Answer("approve", misfit))
+    assert question_at(here, asked.run_id) == asked
+    assert give_answer(here, asked, Answer("approve", {"b": 2})) is False
+    run = resume(here, asked.run_id, RunOptions(models=FakeModels(FunctionModel(""))))
+    assert await outputs(run) == {"out": {"b": 2}}
+
+
+async def test_an_answer_of_an_older_version_that_does_not_fit_is_asked_for_again(here: Store):
+    asked = await put_aside(here, {"a": 1})
+    journal = here.reopen(asked.run_id)
+    journal.write(NodeAnswered(asked.run_id, asked.seq + 1, asked.time, asked.path, "approve", ["x"], ""))
+    journal.close()
+    run = resume(here, asked.run_id, RunOptions(models=FakeModels(FunctionModel(""))))
+    async for event in run.events():
+        if isinstance(event, NodeWaiting) and event.seq > asked.seq + 1:
+            run.answer(event.path, Answer("approve", {"c": 3}))
+    assert await outputs(run) == {"out": {"c": 3}}
