@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from langgraph.errors import GraphBubbleUp
 
+from engine.export.carried_loops import gave_by
 from engine.export.carried_values import NOTHING, State, Update, collect, fitted, to_text
 
 
@@ -49,6 +50,7 @@ def run_items(
     state: State,
     items: Any,
     results: Sequence[str],
+    recorded: dict[str, str],
     *,
     at_once: int,
     on_item_error: str = "fail",
@@ -56,7 +58,7 @@ def run_items(
 ) -> Update:
     """Run a graph once for each item, several at a time; the records of the items stand in their order.
 
-    `results` are the ports at which an item's result lies.
+    `results` are the ports at which an item's result lies, `recorded` those that stand for each node of the body.
     """
     if not isinstance(items, list):
         raise TypeError(f"The items of {name} are no list: {to_text(items)[:60] or 'null'}.")
@@ -76,10 +78,11 @@ def run_items(
             if on_item_error == "fail":
                 raise
             return item_record(index, given[index], None, "failed", str(error)), None
-        result = collect(end, results)
+        result, nodes = collect(end, results), {**dict.fromkeys(recorded), **gave_by(end, recorded)}
         if result is NOTHING:
-            return item_record(index, given[index], None, "no_result", "Nothing reached the aggregator."), end
-        return item_record(index, given[index], result), end
+            why = "Nothing reached the aggregator."
+            return item_record(index, given[index], None, "no_result", why, nodes), end
+        return item_record(index, given[index], result, nodes=nodes), end
 
     records: list[dict[str, Any]] = []
     if at_once > 1:
@@ -96,12 +99,17 @@ def run_items(
 
 
 def item_record(
-    index: int, item: Any, result: Any, branch: str | None = None, reason: str | None = None
+    index: int,
+    item: Any,
+    result: Any,
+    branch: str | None = None,
+    reason: str | None = None,
+    nodes: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is kept of an item."""
     return {
         "index": index, "input": item, "result": result, "feedback": None, "branch": branch, "reason": reason,
-        "score": None, "similarity": None, "cost_usd": None, "duration_s": None,
+        "score": None, "similarity": None, "cost_usd": None, "duration_s": None, "nodes": nodes or {},
     }  # fmt: skip
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.export.carried_values import NOTHING, State, Update, to_text
+from engine.export.carried_values import NOTHING, Record, State, Update, to_text
 
 
 def similarity(first: Any, second: Any, least: float = 0.0) -> float:
@@ -138,6 +138,7 @@ def end_iteration(
     result: Any,
     feedback: Any,
     nodes: dict[str, Any],
+    body: Sequence[str],
     reason: str | None,
     verdict: dict[str, Any] | None = None,
     judged: dict[str, Any] | None = None,
@@ -157,26 +158,26 @@ def end_iteration(
         "branch": verdict["selected_branch"] if verdict else None,
         "reason": verdict["reason"] if verdict else (judged or {}).get("reason"),
         "score": (judged or {}).get("score") if score is None else score, "similarity": similar,
-        "cost_usd": None, "duration_s": None,
+        "cost_usd": None, "duration_s": None, "nodes": {**dict.fromkeys(body), **nodes},
     }  # fmt: skip
     history, given = [*loop["history"], record], [*loop["given"], nodes]
     if reason is not None:
         return end_loop(names, history, given, reason, at_end, output_mode)
     feedbacks = [*loop["feedbacks"], feedback]
     if feedback_mode == "replace":
-        body = feedback
+        start = feedback
     else:
         pieces = [loop["body"], feedback] if feedback_mode == "append" else [loop["input"], *feedbacks[-window:]]
         if not all(piece is None or isinstance(piece, str) for piece in pieces):
             raise TypeError("Only text can be appended for the next iteration.")
-        body = "\n---\n".join(piece or "" for piece in pieces)
+        start = "\n---\n".join(piece or "" for piece in pieces)
     time.sleep(delay_s)
     onward = {
-        **loop, "index": loop["index"] + 1, "body": body, "previous": record["result"], "last": nodes,
+        **loop, "index": loop["index"] + 1, "body": start, "previous": record["result"], "last": nodes,
         "history": history, "given": given, "feedbacks": feedbacks, "had_result": has_result, "left": False,
         "results": [*loop["results"], result] if has_result else loop["results"],
     }  # fmt: skip
-    return {"_values": {names[0]: {"body": body}}, "_loops": {names[0]: onward}}
+    return {"_values": {names[0]: {"body": start}}, "_loops": {names[0]: onward}}
 
 
 def end_loop(
@@ -203,6 +204,12 @@ def end_loop(
     over = {"iterations": history, "count": len(history), "exit_reason": reason, "converged": converged}
     ended = {"_values": {names[0]: {"output": output, **over}, names[1]: {"output": output}}}
     return {**ended, "_loops": {names[0]: {"goes_on": False}}}
+
+
+def loop_history(loop: dict[str, Any]) -> list[Record]:
+    """The records of a loop's iterations, as texts read them."""
+    wholes = [dict(record) for record in loop["history"]]
+    return [Record(whole, nodes=whole.pop("nodes")) for whole in wholes]
 
 
 def goes_on(loop: str) -> Callable[[State], bool]:

@@ -114,11 +114,25 @@ def fill(*parts: Any) -> str:
     return "".join(to_text(part) for part in parts)
 
 
+class Record(dict[str, Any]):
+    """An iteration's record, with members `by_name` that text and JSON made of the whole record leave out."""
+
+    def __init__(self, whole: Mapping[str, Any], **by_name: Any) -> None:
+        super().__init__(whole)
+        self.by_name = by_name
+
+    def __missing__(self, name: str) -> Any:
+        return self.by_name[name]
+
+
 def member(value: Any, name: str) -> Any:
     """A member of an object."""
-    if not isinstance(value, dict) or name not in value:
-        raise KeyError(f"There is no {name!r} here.")
-    return cast("dict[str, Any]", value)[name]
+    try:
+        if isinstance(value, dict):
+            return cast("dict[str, Any]", value)[name]
+    except KeyError:
+        pass
+    raise KeyError(f"There is no {name!r} here.")
 
 
 def inside(value: Any, *names: str) -> Any:

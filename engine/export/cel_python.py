@@ -209,6 +209,19 @@ def _variable(name: str) -> str:
 
 
 _TAKEN: Final = frozenset(
-    {"state", "given", "loop", "nodes", "member", "inside", "element", "divide", "remainder", "matches", "to_text"}
+    {
+        "state",
+        "given",
+        "loop",
+        "nodes",
+        "member",
+        "inside",
+        "element",
+        "divide",
+        "remainder",
+        "matches",
+        "to_text",
+        "loop_history",
+    }
     | {"len", "int", "float", "any", "all", "has", "fill"}
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.export.cel_python import expression_to_python
 from engine.export.langgraph_nodes import NodeFunctions, gave_output
-from engine.export.langgraph_texts import Place, reader, sources, taken, written
+from engine.export.langgraph_texts import Place, reader, recorded_ports, sources, taken, written
 from engine.export.literals import literal
 from engine.nodes.aggregator import AggregatorConfig
 from engine.nodes.iterator import IteratorConfig
@@ -54,7 +54,8 @@ class PartFunctions:
             lines.append(f"items = {raw}")
         elif config.source == "expression":
             lines.append(f"items = {written(expression_to_python(config.expression, reader(self._place)))}")
-        arguments = [f"{sources(plan.body.result, inside)!r}", f"at_once={at_once}"]
+        arguments = [f"{sources(plan.body.result, inside)!r}", literal(recorded_ports(plan.body), "    ")]
+        arguments.append(f"at_once={at_once}")
         if config.on_item_error != "fail":
             arguments.append(f"on_item_error={config.on_item_error!r}")
         if config.on_empty != "pass":

@@ -15,6 +15,7 @@ from engine.export.langgraph_texts import (
     placed,
     read_path,
     reader,
+    recorded_ports,
     sources,
     taken,
     written,
@@ -100,10 +101,9 @@ class LoopFunctions:
         if not self._node.enabled:
             return ["return {}"]
         body, config = self._loop.body, self._config
-        recorded: dict[str, Any] = {node.id: _recorded(node) for node in body.nodes}
         lines = [
             f"loop = state['_loops'][{self._node.id!r}]",
-            f"nodes = gave_by(state, {literal(recorded, '    ')})",
+            f"nodes = gave_by(state, {literal(recorded_ports(body), '    ')})",
             f"result = collect(state, {sources(body.result, self._inside)!r})",
             f"feedback = collect(state, {sources(body.feedback, self._inside)!r})",
         ]
@@ -227,7 +227,8 @@ class LoopFunctions:
 
     def _return(self, has_verdict: bool) -> list[str]:
         config = self._config
-        arguments = ["result=result", "feedback=feedback", "nodes=nodes", "reason=reason"]
+        arguments = ["result=result", "feedback=feedback", "nodes=nodes"]
+        arguments += [f"body={[node.id for node in self._loop.body.nodes]!r}", "reason=reason"]
         arguments += ["verdict=verdict"] if has_verdict else []
         arguments += ["judged=judged"] if self._loop.judge is not None else []
         arguments += ["score=score"] if config.score.strip() else []
@@ -301,18 +302,3 @@ def _template_paths(judge: JudgeConfig | None) -> set[tuple[str, ...]]:
         elif not isinstance(part, str):
             paths.add(part)
     return paths
-
-
-_RECORDED = {
-    "router": "verdict",
-    "validator": "validity",
-    "input": "value",
-    "output": "value",
-    "approval": "answer",
-    "subflow": "all",
-}
-
-
-def _recorded(node: NodePlan) -> str:
-    """What stands for a node in `loop.last` and `nodes`: a port, or what is made of several."""
-    return _RECORDED.get(node.spec.type, "output")

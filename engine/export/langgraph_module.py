@@ -216,7 +216,7 @@ def _definitions(module: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for statement in ast.parse(text).body:
         name = None
-        if isinstance(statement, ast.FunctionDef):
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             name = statement.name
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target

@@ -15,7 +15,7 @@ from engine.expr import Expression, Template, compile_template
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.prompts import PromptFields, prompt_texts
 from engine.nodes.texts import uses
-from engine.plan.graph import InputPlan, NodePlan
+from engine.plan.graph import GraphPlan, InputPlan, NodePlan
 from engine.values import Value
 
 _TOKEN: Final = secrets.token_hex(16)
@@ -77,7 +77,9 @@ def _loop_path(loops: tuple[tuple[str, int], ...], path: tuple[str, ...]) -> ast
         case "last":
             given = ast.Call(ast.Attribute(_key(record, "last"), "get"), [ast.Constant(path[1])], [])
             return _inside(given, path[2:])
-        case "index" | "input" | "previous" | "history":
+        case "history":
+            return _inside(ast.Call(ast.Name("loop_history"), [record], []), path[1:])
+        case "index" | "input" | "previous":
             return _inside(_key(record, path[0]), path[1:])
         case _:
             raise UnsupportedError(f"loop.{'.'.join(path)} has no counterpart.")
@@ -197,3 +199,18 @@ def prompt_lines(node: NodePlan, config: PromptFields, place: Place) -> list[str
         lines.append(f"system = {filled(compile_template(config.system), read)}")
         said.insert(0, "{'role': 'system', 'content': system}")
     return [*lines, f"messages = [{', '.join(said)}]"]
+
+
+_RECORDED: Final = {
+    "router": "verdict",
+    "validator": "validity",
+    "input": "value",
+    "output": "value",
+    "approval": "answer",
+    "subflow": "all",
+}
+
+
+def recorded_ports(body: GraphPlan) -> dict[str, Value]:
+    """By node of a body, the port whose value stands for it in `loop.last`, or what is made of several ports."""
+    return {node.id: _RECORDED.get(node.spec.type, "output") for node in body.nodes}

@@ -26,6 +26,23 @@ class Namespace(Protocol):
         ...
 
 
+class Record(dict[str, Value]):
+    """An object with more members than it lists: those `by_name` are read by their names alone.
+
+    Text and JSON made of the whole record leave them out, so that a text which shows a loop's history does not repeat
+    every output in it, nor grow with each text that did so before.
+    """
+
+    __slots__ = ("by_name",)
+
+    def __init__(self, whole: Mapping[str, Value], **by_name: Value) -> None:
+        super().__init__(whole)
+        self.by_name = by_name
+
+    def __missing__(self, name: str) -> Value:
+        return self.by_name[name]
+
+
 Scope = Mapping[str, "Value | Namespace"]
 """Bare names and what they stand for."""
 
@@ -95,9 +112,11 @@ def member_of(value: Value, name: str, owner: str, position: int | None) -> Valu
         ExpressionError: The value is no object, or has no such member.
     """
     if isinstance(value, dict):
-        if name in value:
+        try:
             return value[name]
-        raise MissingError(f"{owner} has no `{name}`; it has: {_listing(value)}.", "", position)
+        except KeyError:
+            names = [*value, *value.by_name] if isinstance(value, Record) else value
+            raise MissingError(f"{owner} has no `{name}`; it has: {_listing(names)}.", "", position) from None
     error = MissingError if value is None else ExpressionError
     raise error(f"{owner} is {describe(value)} and so has no `{name}`.", "", position)
 

@@ -85,6 +85,7 @@ class LoopIterationCompleted(Event):
         duration_s: Seconds.
         warnings: What a person should know although it went on.
         tested: What the exit conditions looked at, by condition (`stable_output`: the similarity).
+        nodes: The output of each node of the body, by id; null for a node that was skipped.
     """
 
     type: ClassVar[str] = "loop.iteration.completed"
@@ -101,6 +102,7 @@ class LoopIterationCompleted(Event):
     duration_s: float
     warnings: tuple[str, ...] = ()
     tested: dict[str, Value] = field(default_factory=dict[str, Value])
+    nodes: dict[str, Value] = field(default_factory=dict[str, Value])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from engine.expr import Namespace
+from engine.expr import Namespace, Record
 from engine.nodes.spec import Outputs
 from engine.plan.graph import GraphPlan
 from engine.values import Value
@@ -43,6 +42,10 @@ class GivenByNodes:
         pairs = ((node, self._given[node.position]) for node in self._graph.nodes)
         return {node.id: node.spec.recorded(outputs) for node, outputs in pairs if outputs is not None}
 
+    def with_skipped(self) -> dict[str, Value]:
+        """What every node gave, by id; null for one that was skipped."""
+        return {**dict.fromkeys(node.id for node in self._graph.nodes), **self.all()}
+
 
 _PLAIN_MEMBERS = frozenset({"index", "max_iterations", "input", "previous"})
 
@@ -58,7 +61,7 @@ class LoopFrame:
         input: What the loop started from.
         previous: The result before; null in the first iteration.
         last: What the body's nodes gave in the iteration before.
-        records: A record of each iteration that has ended.
+        records: A record of each completed iteration.
         parent: The frame of the loop around this one.
     """
 
@@ -68,7 +71,7 @@ class LoopFrame:
     input: Value
     previous: Value
     last: Sequence[Outputs | None] | None
-    records: list[Any]
+    records: Sequence[Record]
     parent: LoopFrame | None
 
     def member(self, name: str) -> Value | Namespace:

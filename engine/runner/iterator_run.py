@@ -23,6 +23,7 @@ from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import out_of_time
 from engine.runner.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
 from engine.runner.failure import NodeFailure
+from engine.runner.frame import GivenByNodes
 from engine.runner.level import Level, LoopExit
 from engine.runner.loop_iteration import PREVIEW_LENGTH
 from engine.runner.node import converted
@@ -91,7 +92,7 @@ class IteratorRun:
             self._tell_completed(reason)
             return passed_through(raw if isinstance(raw, list) else [])
         await self._work_on(self._items(given))
-        outputs = outputs_of([_json(self._records[index]) for index in sorted(self._records)])
+        outputs = outputs_of([record_json(self._records[index]) for index in sorted(self._records)])
         warnings = _warnings(outputs)
         self._level.core.warnings += [f"{self._path}: {warning}" for warning in warnings]
         self._tell_completed(ALL_ITEMS, warnings)
@@ -167,6 +168,7 @@ class IteratorRun:
         duration, account = time.perf_counter() - started, run.level.account
         figures = (None, None, account.usage, account.cost_usd, duration)
         record = self._records[index] = IterationRecord(index, item, result, None, branch, reason, *figures)
+        record.nodes = GivenByNodes(self._plan.body, run.given).with_skipped()
         core.bus.emit(LoopIterationCompleted, self._path, *record.fields())
 
     async def _may_begin(self, index: int) -> None:
@@ -233,7 +235,7 @@ def passed_through(items: Iterable[Value]) -> Outputs:
     """What an iterator gives that let these items through without working on them."""
     free = (None, None, Usage(), 0.0, 0.0)
     records = (IterationRecord(index, item, item, None, None, None, *free) for index, item in enumerate(items))
-    return {"iterations": [_json(record) for record in records], "count": 0, "failures": []}
+    return {"iterations": [record_json(record) for record in records], "count": 0, "failures": []}
 
 
 def _warnings(outputs: Outputs) -> tuple[str, ...]:
@@ -242,10 +244,6 @@ def _warnings(outputs: Outputs) -> tuple[str, ...]:
     if not isinstance(failures, list) or not failures:
         return ()
     return (f"{len(failures)} of {count} item{'' if count == 1 else 's'} failed.",)
-
-
-def _json(record: IterationRecord) -> dict[str, Any]:
-    return cast("dict[str, Any]", record_json(record))
 
 
 def _record(event: LoopIterationCompleted) -> IterationRecord:

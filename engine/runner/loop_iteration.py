@@ -15,7 +15,7 @@ from engine.nodes.iteration_note import IterationNote
 from engine.runner.account import Account, BudgetError
 from engine.runner.events import LoopIterationCompleted, LoopIterationStarted
 from engine.runner.failure import NodeFailure
-from engine.runner.frame import LoopFrame
+from engine.runner.frame import GivenByNodes, LoopFrame
 from engine.runner.level import Level, LoopExit
 from engine.runner.loop_state import Ended, LoopState
 from engine.runner.node import run_leaf
@@ -115,6 +115,7 @@ def _taken_up(loop: LoopState, run: GraphRun, frame: LoopFrame, body_input: Valu
         cost_usd=account.cost_usd,
         duration_s=0.0,
         warnings=outcome.warnings,
+        nodes=GivenByNodes(loop.plan.body, run.given).with_skipped(),
     )
     return Ended(record, run.given, frame, outcome.has_result)
 
@@ -123,6 +124,7 @@ def _known(loop: LoopState, run: GraphRun, frame: LoopFrame, known: LoopIteratio
     """An iteration that had ended before the run broke off, as it was told then."""
     loop.count_earlier(known.duration_s)
     record = IterationRecord(*(getattr(known, name) for name in IterationRecord.__slots__))
+    record.nodes = GivenByNodes(loop.plan.body, run.given).with_skipped()  # missing in older histories
     done = record.tested.get("judge")
     judged = done if isinstance(done, bool) else None
     has_result = outcome_of(run, loop.plan).has_result or _is_exited(run)

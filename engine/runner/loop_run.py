@@ -24,7 +24,7 @@ from engine.runner.feedback import next_input
 from engine.runner.frame import GivenByNodes
 from engine.runner.loop_iteration import run_iteration
 from engine.runner.loop_state import Ended, LoopState
-from engine.runner.records import loop_output, record_json
+from engine.runner.records import history_entry, loop_output, record_json
 from engine.runner.scheduler import GraphRun
 from engine.runner.words import count_came_first
 from engine.values import Value
@@ -99,7 +99,7 @@ class LoopRun:
             if index and not has_begun:
                 await self._between_iterations()
             ended, reason = await run_iteration(state, index, body_input, is_told=has_begun)
-            state.records.append(record_json(ended.record))
+            state.records.append(history_entry(ended.record))
             if reason is not None:
                 return reason
             self.feedbacks.append(ended.record.feedback)
@@ -171,7 +171,7 @@ class LoopRun:
     def _outputs(self, output: Value, reason: str) -> Outputs:
         return {
             "output": output,
-            "iterations": self.state.records,
+            "iterations": [record_json(ended.record) for ended in self.state.ended],
             "count": len(self.state.ended),
             "exit_reason": reason,
             "converged": bool(self.state.ended) and _converged(reason),

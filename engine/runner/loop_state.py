@@ -9,7 +9,7 @@ from engine.exits.choose import exit_conditions
 from engine.exits.every import Every
 from engine.exits.similarity import similarity
 from engine.exits.until import Until
-from engine.expr import Namespace, Scope, compile_expression
+from engine.expr import Namespace, Record, Scope, compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import Outputs
 from engine.plan.graph import LoopPlan, NodePlan
@@ -76,7 +76,7 @@ class LoopState:
         self.tells_iteration = any(there.tells_iteration for there in self.plan.body.nodes)
         self.memory = self._memory()
         self.ended: list[Ended] = []
-        self.records: list[Value] = []
+        self.records: list[Record] = []
         self.started = asyncio.get_running_loop().time()
         self.limit = asyncio.timeout(self.config.timeout_s)
         self.needs_scope = any(isinstance(condition, (Until, Every)) for condition in self.conditions)

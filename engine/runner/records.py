@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from engine.expr import Record
 from engine.models.base import Usage
 from engine.runner.frame import GivenByNodes
 from engine.values import Value, to_text
@@ -27,6 +28,7 @@ class IterationRecord:
     duration_s: float
     warnings: tuple[str, ...] = ()
     tested: dict[str, Value] = field(default_factory=dict[str, Value])
+    nodes: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def fields(self) -> tuple[Any, ...]:
         """All fields, in order."""
@@ -44,11 +46,21 @@ class IterationRecord:
             self.duration_s,
             self.warnings,
             self.tested,
+            self.nodes,
         )
 
 
-def record_json(record: IterationRecord) -> Value:
-    """The record as the loop's port `iterations` and `loop.history` give it."""
+def record_json(record: IterationRecord) -> dict[str, Value]:
+    """The record in the output port `iterations`."""
+    return {**_listed_fields(record), "nodes": record.nodes}
+
+
+def history_entry(record: IterationRecord) -> Record:
+    """The record in `loop.history`."""
+    return Record(_listed_fields(record), nodes=record.nodes)
+
+
+def _listed_fields(record: IterationRecord) -> dict[str, Value]:
     return {
         "index": record.index,
         "input": record.input,

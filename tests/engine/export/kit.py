@@ -21,7 +21,7 @@ from tests.engine.semantics.models import Call, FunctionModel
 Reply = Callable[[str, list[tuple[str, str]]], str | Said]
 """What a model says, by the node that asks and the messages: role and text."""
 
-KEPT = ("index", "input", "result", "feedback", "branch", "reason", "score", "similarity")
+KEPT = ("index", "input", "result", "feedback", "branch", "reason", "score", "similarity", "nodes")
 ALLOWED_IMPORTS = {
     "__future__",
     "json",
@@ -153,7 +153,7 @@ class Both:
         theirs = [{key: record[key] for key in KEPT} for record in self.end["_values"][name]["iterations"]]
         for record in (*ours, *theirs):
             if record["branch"] == "failed":  # an error in the words of whoever met it
-                record["reason"] = "failed"
+                record["reason"], record["nodes"] = "failed", {}
         return ours, theirs
 
     def check(self, *loops: str, in_order: bool = True) -> None:

@@ -8,9 +8,15 @@ import pytest
 
 from tests.engine.semantics.documents import (
     around,
+    entry,
+    flow,
+    for_each,
     formula,
     judge,
+    leave,
     llm,
+    loop,
+    result,
     rules,
     transform,
 )
@@ -79,6 +85,94 @@ async def test_the_history_tells_every_iteration_so_far() -> None:
     played = await play(workflow)
 
     assert played.results == [[], [[0, 0]], [[0, 0], [1, 1]]]
+
+
+_CRITIC = (llm("draft", "{{input}} now {{loop.index}}"), llm("critic"))
+_CRITIC_EDGES = "loop -> draft -> critic -> show.critic\ndraft -> show -> exit"
+
+
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [
+        ("{{loop.index == 0 ? '-' : loop.history[0].nodes.critic}}", ["-", "critic 0", "critic 0"]),
+        ("{{loop.index == 0 ? '-' : loop.history[loop.index - 1].nodes.draft}}", ["-", "draft 0", "draft 1"]),
+        ("{{loop.history.map(each, each.nodes.critic)}}", ["[]", '["critic 0"]', '["critic 0","critic 1"]']),
+        ("{{loop.history.filter(e, e.nodes.critic == 'critic 1').size()}}", ["0", "0", "1"]),
+        ("{{loop.history.all(e, has(e.nodes.critic) && has(e.nodes))}}", ["true", "true", "true"]),
+        ("{{loop.index == 0 ? '-' : loop.history[0]['nodes']['critic']}}", ["-", "critic 0", "critic 0"]),
+    ],
+)
+async def test_the_history_has_the_output_of_each_node(template: str, shown: list[str]) -> None:
+    body = (*_CRITIC, transform("show", f"{{{{input}}}}{{{{critic}}}}|{template}"))
+
+    played = await play(around(*body, edges=_CRITIC_EDGES, max_iterations=3), numbered)
+
+    assert [str(value).split("|", 1)[1] for value in played.results] == shown
+
+
+async def test_expressions_about_an_iteration_read_the_outputs_of_earlier_ones() -> None:
+    until = "loop.index > 1 && loop.history[0].nodes.critic == 'critic 0' && nodes.critic == 'critic 2'"
+    score = "double(size(loop.history) == 0 ? '0' : loop.history[0].nodes.critic.substring(7))"
+    body = (*_CRITIC, transform("show", "{{input}}{{critic}}"))
+
+    played = await play(around(*body, edges=_CRITIC_EDGES, max_iterations=9, until=until, score=score), numbered)
+
+    assert (played.loop.exit_reason, played.loop.iterations_run) == ("until", 3)
+
+
+async def test_a_whole_record_in_a_text_does_not_repeat_the_outputs_of_all_nodes() -> None:
+    body = (transform("show", "{{loop.history}}"), transform("two", "{{input}}"))
+
+    played = await play(around(*body, edges="loop -> show -> two\nloop -> two.input\ntwo -> exit", max_iterations=3))
+
+    assert '"nodes"' not in str(played.out)
+    assert '"result"' in str(played.out)
+
+
+async def test_every_record_says_what_each_node_gave() -> None:
+    body = (rules("way", {"done": "loop.index == 1", "continue": "else"}), llm("draft"), llm("other"))
+    workflow = flow(
+        entry(),
+        loop(exit_condition="max_iterations", max_iterations=2),
+        *body,
+        leave(),
+        result("records"),
+        edges="""
+            text -> loop -> way
+            way.done -> draft -> exit
+            way.continue -> other -> exit.feedback
+            loop.iterations -> records
+        """,
+    )
+
+    played = await play(workflow, numbered, {"text": "seed"})
+
+    expected = [
+        {
+            "way": {"selected_branch": "continue", "value": "seed", "reason": "no other rule was true"},
+            "draft": None,
+            "other": "other 0",
+        },
+        {
+            "way": {"selected_branch": "done", "value": "other 0", "reason": "the rule loop.index == 1 was true"},
+            "draft": "draft 1",
+            "other": None,
+        },
+    ]
+    records: Any = played.result.outputs["records"]
+    assert [record["nodes"] for record in records] == expected
+    assert [record.nodes for record in played.loop.iterations] == expected
+    assert [record["nodes"] for record in played.result.to_json()["loops"]["loop"]["iterations"]] == expected
+
+
+async def test_the_items_of_an_iterator_say_what_each_node_gave() -> None:
+    workflow = for_each(llm("draft"), transform("show"), edges="each -> draft -> show -> gather", max_concurrency=1)
+
+    played = await play(workflow, by_node(draft=["one", "two", "three"]), {})
+
+    assert [record.nodes for record in played.result.loops["each"].iterations] == [
+        {"draft": word, "show": word} for word in ("one", "two", "three")
+    ]
 
 
 async def test_what_a_node_gave_in_the_iteration_before_can_be_named_by_a_node_before_it() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -25,9 +26,10 @@ from engine.runner.fork import fork_point, past_before
 from engine.runner.places import parse_place
 from engine.runner.replay import Replay
 from engine.runner.run import Run
+from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result
 from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import Played, begin, finish, options
-from tests.engine.semantics.models import FakeModels, FunctionModel
+from tests.engine.semantics.models import FakeModels, FunctionModel, numbered
 from tests.engine.semantics.random_workflows import good_documents
 from tests.engine.semantics.test_random_workflows import _CHOICES, _PERMITTED, _models
 from tests.engine.semantics.virtual_time import virtually
@@ -56,8 +58,8 @@ def without_times(result: RunResult) -> dict[str, Any]:
     for key in ("run_id", "duration_s"):
         told.pop(key)
     told["warnings"].sort()  # items that run side by side end in another order where some had ended before
-    for loop in told["loops"].values():
-        for iteration in loop["iterations"]:
+    for looped in told["loops"].values():
+        for iteration in looped["iterations"]:
             iteration.pop("duration_s")
     return told
 
@@ -110,6 +112,31 @@ def test_a_run_that_breaks_off_twice_comes_to_the_same_end_too(
     assert [event.seq for event in twice.events] == sorted({event.seq for event in twice.events})
 
 
+@pytest.mark.parametrize("has_nodes", [True, False], ids=["as written now", "as written before records had nodes"])
+@pytest.mark.parametrize("ended", [1, 2])
+async def test_outputs_of_earlier_iterations_are_there_after_a_resume(ended: int, has_nodes: bool) -> None:
+    until = "loop.index == 2 && loop.history[0].nodes.critic == 'critic 0' && loop.history[1].nodes.draft == 'draft 1'"
+    workflow = flow(
+        entry(default="seed"),
+        loop(max_iterations=3, until=until),
+        llm("draft"),
+        llm("critic", "{{input}}{{loop.history.map(one, one.nodes.critic)}}"),
+        leave(),
+        result(),
+        edges="text -> loop -> draft -> critic -> exit -> out",
+    )
+    whole, told = await play_kept(workflow, FakeModels(FunctionModel(numbered)))
+    places = [number for number, event in enumerate(told) if isinstance(event, LoopIterationCompleted)]
+    past = told[: places[ended - 1] + 1]
+    if not has_nodes:
+        past = [replace(event, nodes={}) if isinstance(event, LoopIterationCompleted) else event for event in past]
+
+    again = await go_on(workflow, past, FakeModels(FunctionModel(numbered)))
+
+    assert again.model.prompts("critic") == whole.model.prompts("critic")[ended:]
+    assert again.loop.exit_reason == whole.loop.exit_reason == "until"
+
+
 @_PERMITTED
 @given(document=good_documents(), choices=_CHOICES, data=st.data())
 def test_a_fork_that_changes_nothing_comes_to_the_same_end_and_pays_only_for_what_comes_after(
@@ -137,9 +164,9 @@ def test_a_fork_that_changes_nothing_comes_to_the_same_end_and_pays_only_for_wha
     for told in (expected, found):  # what a fork pays is its own
         for key in ("usage", "cost_usd"):
             told.pop(key)
-        for loop in told["loops"].values():
-            loop.pop("cost_usd")
-            for iteration in loop["iterations"]:
+        for looped in told["loops"].values():
+            looped.pop("cost_usd")
+            for iteration in looped["iterations"]:
                 iteration.pop("usage")
                 iteration.pop("cost_usd")
     assert found == expected

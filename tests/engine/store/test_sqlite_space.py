@@ -41,7 +41,8 @@ def _appending(iterations: int) -> list[AnyEvent]:
         reply = _new_text(index)
         made = call(f"Improve what follows, and answer with the text only.\n\n{body}\n\nNothing else, please.", reply)
         told.append(node("a", len(told), f"loop[{index}].draft", reply, calls=(made,)))
-        told.append(iteration("a", len(told), index, input=body, result=reply, feedback=reply))
+        nodes = {"draft": reply, "check": {"selected_branch": "continue", "value": reply, "reason": None}}
+        told.append(iteration("a", len(told), index, input=body, result=reply, feedback=reply, nodes=nodes))
         records = [*records, {"index": index, "input": body, "result": reply, "feedback": reply, "score": None}]
         told.append(node("a", len(told), f"loop[{index}].collect", records))
         body += "\n---\n" + reply
