@@ -34,7 +34,7 @@ def export_command(
 
     Example: loopwright export self-refine --to langgraph -o self_refine.py
     """
-    from engine.cli.output import err, write_json
+    from engine.cli.output import err, write_exactly, write_json
     from engine.cli.sources import open_source
     from engine.export.langgraph_module import export_langgraph
     from engine.export.python_script import export_python
@@ -47,7 +47,7 @@ def export_command(
         write_json({"program": exported.text, "left_out": list(exported.left_out)})
         return ExitCode.DONE
     if out is None:
-        typer.echo(exported.text, nl=False)
+        write_exactly([exported.text])
     for sentence in exported.left_out:
         err().line(f"Note: {sentence}", style="yellow")
     if out is not None:

@@ -105,8 +105,17 @@ def write_json(value: Any) -> None:
 
     Everything outside of ASCII is escaped, so that each text survives any encoding, half characters too.
     """
-    sys.stdout.write(json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n")
+    write_exactly([json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n"])
     sys.stdout.flush()
+
+
+def write_exactly(pieces: Iterable[str]) -> None:
+    """Write a text that another program may read to standard output: unchanged, but harmless on a terminal."""
+    from engine.document.wording import harmless
+
+    is_terminal = sys.stdout.isatty()
+    for piece in pieces:
+        sys.stdout.write(harmless(piece) if is_terminal else piece)
 
 
 def prepare_streams() -> None:

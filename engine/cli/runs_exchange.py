@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +31,7 @@ def runs_export(
 
     Example: loopwright runs export ab12 --to markdown -o run.md
     """
+    from engine.cli.output import write_exactly
     from engine.document.wording import shown
 
     if to not in _KINDS:
@@ -39,8 +39,7 @@ def runs_export(
     with history(context, store) as kept:
         pieces = _pieces(kept, kept.find(run).run_id, to)
         if file is None:
-            for piece in pieces:
-                sys.stdout.write(piece)
+            write_exactly(pieces)
         else:
             _write(file, pieces)
     return ExitCode.DONE

@@ -206,6 +206,63 @@ def test_a_model_cannot_steer_the_terminal(tmp_path: Path):
     assert b"\\x1b]0;owned\\x07" in shown
 
 
+STEERING = "\x1b]0;owned\x07\u202etxt.exe\x9b2J\x7f"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["runs", "show", "RUN"],
+        ["runs", "show", "RUN", "--iteration", "draft"],
+        ["runs", "show", "RUN", "--json"],
+        ["runs", "diff", "RUN", "RUN"],
+        ["runs", "export", "RUN", "--to", "markdown"],
+        ["runs", "export", "RUN", "--to", "json"],
+        ["runs", "export", "RUN", "--to", "csv"],
+        ["runs"],
+        ["export", "FILE", "--to", "python"],
+        ["export", "FILE", "--to", "langgraph"],
+        ["graph", "FILE"],
+        ["validate", "FILE"],
+        ["import", "YAML", "-o", "OUT", "--force"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_lets_a_text_of_a_model_or_file_steer_the_terminal(tmp_path: Path, command: list[str]):
+    flow = document(
+        [
+            {"id": "task", "type": "input", "title": STEERING, "config": {"default": STEERING, STEERING: 1}},
+            {"id": "draft", "type": "llm", "title": STEERING, "config": {"prompt": f"{STEERING} {{{{input}}}}"}},
+            {"id": "out", "type": "output", "title": STEERING},
+        ],
+        ["task.value > draft.input", "draft.output > out.value"],
+    )
+    file, script = write(tmp_path, flow), write(tmp_path, drafts(STEERING), "script.json")
+    steps = {"agents": {STEERING: {"role": STEERING}}, "steps": [{"id": STEERING, "agent": STEERING}]}
+    ran = process("run", file, "--model", f"scripted:{script}", "--json")
+    run_id = json.loads(ran.stdout)["run_id"]
+    names = {"RUN": run_id, "FILE": str(file), "YAML": str(write(tmp_path, steps, "steps.yaml"))}
+    arguments = [names.get(word, str(tmp_path / "out.loop.json") if word == "OUT" else word) for word in command]
+
+    with on_terminal(*arguments) as (running, terminal):
+        shown = read_terminal(terminal, b"\0 is never written")
+        running.wait(30)
+
+    for steering in (b"\x1b]", b"\x07", b"\x7f", b"\xc2\x9b", "\u202e".encode()):
+        assert steering not in shown
+    assert shown.strip()
+
+
+def test_what_is_exported_into_a_pipe_is_unchanged(tmp_path: Path):
+    file, script = write(tmp_path, refine(1)), write(tmp_path, drafts(STEERING), "script.json")
+    run_id = json.loads(process("run", file, "--model", f"scripted:{script}", "--json").stdout)["run_id"]
+
+    page = process("runs", "export", run_id, "--to", "markdown").stdout
+
+    assert STEERING in page.decode()
+
+
 def test_no_color_gives_a_live_view_without_colours(tmp_path: Path):
     script = write(tmp_path, drafts("One."), "script.json")
     arguments = ["run", str(write(tmp_path, refine(1))), "--model", f"scripted:{script}"]
