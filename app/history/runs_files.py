@@ -11,7 +11,7 @@ from engine.store.base import Store, StoreError
 from engine.store.export_csv import run_to_csv
 from engine.store.export_markdown import run_to_markdown
 from engine.store.outline import RunOutline
-from engine.store.run_file import head_of, read_run_file, run_to_json
+from engine.store.run_file import head_of, import_run_file, run_to_json
 
 FORMS: Final = {
     "markdown": ("md", "Markdown (*.md)"),
@@ -41,13 +41,12 @@ def write_run(store: Store, run_id: str, form: str, path: Path) -> None:
 
 
 def take_in_run(store: Store, path: Path) -> str:
-    """Take in a run that was written as JSON, and give its id.
+    """Import a run that was written as JSON, and give its id.
 
     Raises:
         StoreError: The file holds no run, or it cannot be kept.
     """
-    head, events = read_run_file(path)
-    return store.import_run(head, events)
+    return import_run_file(store, path)[1]
 
 
 def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:

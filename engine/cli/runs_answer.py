@@ -11,12 +11,14 @@ from engine.cli.common_options import (
     AllowPrivateAddresses,
     EventLines,
     Folder,
+    IterationsCap,
     ModelName,
     ResultJson,
 )
 from engine.cli.consent import Allow
 from engine.cli.history import RunName, StorePath, can_ask, history
 from engine.errors import EngineError
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 if TYPE_CHECKING:
     from engine.nodes.context import Answer
@@ -38,6 +40,7 @@ def runs_answer(
     ] = None,
     comment: Annotated[str, typer.Option(metavar="TEXT", help="What there is to say about it.")] = "",
     model: ModelName = None,
+    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
     allow_code: AllowCode = False,
@@ -72,7 +75,12 @@ def runs_answer(
             answer = ask_now(asked)
         if give_answer(kept, asked, answer):
             return _tell_taken(asked, as_json=as_json)
-        options = RunOptions(folder=folder, allow_private_addresses=allow_private_addresses, allow_code=allow_code)
+        options = RunOptions(
+            max_iterations_cap=max_iterations_cap,
+            folder=folder,
+            allow_private_addresses=allow_private_addresses,
+            allow_code=allow_code,
+        )
         going = Going(kept, options, model, events, as_json)
         return going.on(lambda given: resume(kept, asked.run_id, given))
 

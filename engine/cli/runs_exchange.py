@@ -50,17 +50,18 @@ def runs_import(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A run that was exported as JSON.")],
     store: StorePath = None,
 ) -> int:
-    """Take in a run that was exported as JSON. Nothing of it is executed.
+    """Import a run that was exported as JSON. Nothing of it is executed.
+
+    What the run was allowed where it came from does not count here: say it again when you resume it.
 
     Example: loopwright runs import run.json
     """
     from engine.cli.output import out
-    from engine.store.run_file import read_run_file
+    from engine.store.run_file import import_run_file
 
-    head, events = read_run_file(file)
     with history(context, store) as kept:
-        run_id = kept.import_run(head, events)
-    renamed = f" (here was another {head.run_id})" if run_id != head.run_id else ""
+        named, run_id = import_run_file(kept, file)
+    renamed = f" (here was another {named})" if run_id != named else ""
     out().line(f"Imported as {run_id}{renamed}.")
     return ExitCode.DONE
 

@@ -16,12 +16,14 @@ from engine.cli.common_options import (
     BudgetUsd,
     EventLines,
     Folder,
+    IterationsCap,
     ModelName,
     ResultJson,
 )
 from engine.cli.consent import Allow
 from engine.cli.history import RunName, StorePath, can_ask, history, models_with
 from engine.errors import EngineError
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 if TYPE_CHECKING:
     from engine import Run, RunOptions
@@ -46,6 +48,7 @@ def runs_resume(
     model: ModelName = None,
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
+    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     allow_unknown_price: AllowUnknownPrice = False,
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
@@ -71,6 +74,7 @@ def runs_resume(
             model=model,
             budget_usd=budget_usd,
             budget_tokens=budget_tokens,
+            max_iterations_cap=max_iterations_cap,
             allow_unknown_price=allow_unknown_price,
             folder=folder,
             allow_private_addresses=allow_private_addresses,
@@ -116,6 +120,7 @@ def runs_fork(
     ] = None,
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
+    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     allow_unknown_price: AllowUnknownPrice = False,
     folder: Folder = None,
     allow_private_addresses: AllowPrivateAddresses = False,
@@ -150,7 +155,7 @@ def runs_fork(
             max_iterations=max_iterations,
             document=other,
         )
-        plan = plan_fork(kept, run_id, at, changes)
+        plan = plan_fork(kept, run_id, at, changes, max_iterations_cap=max_iterations_cap)
         ask_consent(other or ran(kept, run_id), allow=allow)
         ask_consent(plan.workflow, allow=True)  # the person has made the changes just now
         _announce(plan)
@@ -159,6 +164,7 @@ def runs_fork(
         options = RunOptions(
             budget_usd=budget_usd,
             budget_tokens=budget_tokens,
+            max_iterations_cap=max_iterations_cap,
             allow_unknown_price=allow_unknown_price,
             folder=folder,
             allow_private_addresses=allow_private_addresses,

@@ -11,6 +11,7 @@ from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
 from engine.errors import EngineError
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.build import build
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
@@ -149,7 +150,13 @@ def resume_with(
 
 
 def plan_fork(
-    store: Store, run_id: str, at: str, changes: Changes | None = None, registry: Registry | None = None
+    store: Store,
+    run_id: str,
+    at: str,
+    changes: Changes | None = None,
+    registry: Registry | None = None,
+    *,
+    max_iterations_cap: int = MAX_ITERATIONS_CAP,
 ) -> ForkPlan:
     """Look what a fork would be: what it reuses, what it does anew, what that may cost. Nothing is run.
 
@@ -159,6 +166,7 @@ def plan_fork(
         at: The place from which on it is run anew: `loop[2]`, `loop[2].critique`, `draft`.
         changes: What it does differently.
         registry: The node types; None for the built-in ones.
+        max_iterations_cap: The most iterations of any loop, unless the parent had a higher cap.
 
     Raises:
         StoreError: There is no such run.
@@ -168,7 +176,9 @@ def plan_fork(
     changes = changes or Changes()
     parent, place = store.find(run_id), parse_place(at)
     workflow = _changed(changes.document or loads(store.document(parent.run_id)), place, changes)
-    cap = _cap(store, parent)
+    cap = options_with_kept(
+        RunOptions(max_iterations_cap=max_iterations_cap), store.options(parent.run_id)
+    ).max_iterations_cap
     plan = build(workflow, registry, max_iterations_cap=cap)
     past = list(store.events(parent.run_id))
     keeps = _keeps_node(place, changes)
@@ -290,7 +300,3 @@ def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:
             raise PlaceError(f"{place} lies in no loop, so there is no count to change.", "Leave the count out.")
         workflow, _ = SetConfig(loops[-1], ("max_iterations",), changes.max_iterations).apply(workflow)
     return workflow
-
-
-def _cap(store: Store, parent: RunSummary) -> int:
-    return options_with_kept(RunOptions(), store.options(parent.run_id)).max_iterations_cap

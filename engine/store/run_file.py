@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
 from engine.document.wording import shown
+from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.ordinary_file import read_text_file
-from engine.runner.events import AnyEvent, RunStarted
+from engine.runner.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
 from engine.runner.journal import RunHead
 from engine.store.base import Store, StoreError
 from engine.store.event_json import event_from_json
-from engine.values import MAX_NESTING, nesting, value_of_json
+from engine.values import MAX_NESTING, Value, nesting, value_of_json
 
 FORMAT: Final = "loopwright.run"
 VERSION: Final = 1
@@ -29,6 +31,7 @@ _AROUND_A_VALUE: Final = 10
 _LATEST: Final = 250_000_000_000.0
 """Seconds since the epoch up to which every system and time zone has a date: the year 9892."""
 _HEAD_TEXTS: Final = ("run_id", "document", "source", "parent", "forked_at")
+_READING_MODELS: Final = (RECORDED_PREFIX, SCRIPTED_PREFIX)
 _REMEDY: Final = "Export the run once more, or choose another file."
 
 
@@ -74,6 +77,61 @@ def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise StoreError(f"{name}: The file cannot be opened: {shown(reason)}.", "Check the path.") from error
     return run_from_json(content, name)
+
+
+def import_run_file(store: Store, path: Path) -> tuple[str, str]:
+    """Import a run from a file into a store.
+
+    The file may be anyone's: what it allows the run counts for nothing, and answers in it that nothing has acted on
+    yet are asked for again. Both are up to the person who resumes the run.
+
+    Returns:
+        The run's id in the file, and in the store.
+
+    Raises:
+        StoreError: The file holds no run, or the store cannot take it.
+    """
+    head, events = read_run_file(path)
+    return head.run_id, store.import_run(_without_permissions(head), _without_pending_answers(events))
+
+
+def _without_permissions(head: RunHead) -> RunHead:
+    """The run without what only the person who resumes it may decide; limits of spending stay, since they only limit.
+
+    Its `source` goes too: tools are offered the folder of that file. So do models that read this machine's history or
+    files.
+    """
+    options = {
+        name: model
+        for name in ("model", "default_model")
+        if isinstance(model := head.options.get(name), str) and not model.startswith(_READING_MODELS)
+    }
+    budgets = {name: _lowest(head, name) for name in ("budget_usd", "budget_tokens")}
+    return replace(head, source="", options={**options, **budgets})
+
+
+def _lowest(head: RunHead, budget: str) -> Value:
+    """The lower of a run's budget and its document's."""
+    try:
+        document = value_of_json(head.document)
+    except ValueError:
+        document = None
+    settings = document.get("settings") if isinstance(document, dict) else None
+    stated = (head.options.get(budget), settings.get(budget) if isinstance(settings, dict) else None)
+    limits = [limit for limit in stated if isinstance(limit, (int, float)) and not isinstance(limit, bool)]
+    return min(limits, default=None)
+
+
+def _without_pending_answers(events: Iterable[AnyEvent]) -> list[AnyEvent]:
+    kept = list(events)
+    pending: dict[str, list[int]] = {}
+    for number, event in enumerate(kept):
+        if isinstance(event, NodeAnswered):
+            pending.setdefault(event.path, []).append(number)
+        elif isinstance(event, (NodeToolCalled, NodeCompleted, NodeFailed)):
+            pending.pop(event.path, None)
+    dropped = {number for numbers in pending.values() for number in numbers}
+    return [event for number, event in enumerate(kept) if number not in dropped]
 
 
 def run_from_json(text: str | bytes, source: str) -> tuple[RunHead, list[AnyEvent]]:

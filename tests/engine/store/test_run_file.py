@@ -8,11 +8,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from engine.runner.events import AnyEvent
+from engine.runner.events import AnyEvent, LoopIterationStarted, NodeAnswered
+from engine.runner.options import RunOptions, options_with_kept
+from engine.runner.questions import open_questions
 from engine.store.base import StoreError
 from engine.store.event_json import event_from_json
 from engine.store.memory import MemoryStore
-from engine.store.run_file import head_of, read_run_file, run_from_json, run_to_json
+from engine.store.resume import resume
+from engine.store.run_file import head_of, import_run_file, read_run_file, run_from_json, run_to_json
+from tests.engine.cli.kit import Events
+from tests.engine.semantics.documents import around, llm
+from tests.engine.semantics.kit import begin
+from tests.engine.semantics.models import FakeModels, FunctionModel
 from tests.engine.store.strategies import events
 from tests.engine.store.told import head, one_of_each
 
@@ -128,3 +135,105 @@ def test_a_file_that_is_not_there_and_one_that_is_none(tmp_path: Path):
         read_run_file(tmp_path / "none.json")
     with pytest.raises(StoreError, match="The file cannot be opened: "):
         read_run_file(tmp_path)
+
+
+def imported(tmp_path: Path, events: list[AnyEvent] | None = None, **fields: Any) -> tuple[MemoryStore, str]:
+    """A run as a store has it after it was imported from a file."""
+    file, store = tmp_path / "run.json", MemoryStore()
+    told = one_of_each() if events is None else events
+    file.write_text("".join(run_to_json(head(**fields), told)))
+    return store, import_run_file(store, file)[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_iterations_cap": 10_000},
+        {"allow_unknown_price": True},
+        {"allow_code": True},
+        {"folder": "/"},
+        {"allow_private_addresses": True},
+        {"model": "recorded:ab12"},
+        {"default_model": "scripted:/etc/passwd"},
+        {"model": ["x"], "max_iterations_cap": 1e9, "anything": {"else": 1}},
+    ],
+)
+def test_a_file_allows_the_run_nothing(tmp_path: Path, options: dict[str, Any]):
+    store, run_id = imported(tmp_path, options=options)
+
+    kept = store.options(run_id)
+    assert options_with_kept(RunOptions(), kept) == RunOptions()
+    assert set(kept) <= {"model", "default_model", "budget_usd", "budget_tokens"}
+    assert store.find(run_id).source == "", "tools would be offered its folder"
+
+
+def test_a_cap_that_the_person_sets_holds_for_an_imported_run(tmp_path: Path):
+    store, run_id = imported(tmp_path, options={"max_iterations_cap": 10_000})
+
+    own = options_with_kept(RunOptions(max_iterations_cap=70), store.options(run_id))
+    assert own.max_iterations_cap == 70
+
+
+@pytest.mark.parametrize(
+    ("given", "document", "kept"),
+    [(2.0, None, 2.0), (2.0, 5.0, 2.0), (100.0, 5.0, 5.0), (None, 5.0, 5.0), ("x", True, None), (None, None, None)],
+)
+def test_of_a_file_s_budgets_the_lower_one_counts(tmp_path: Path, given: Any, document: Any, kept: float | None):
+    settings = json.dumps({"settings": {"budget_usd": document}})
+    store, run_id = imported(tmp_path, options={"budget_usd": given}, document=settings)
+
+    assert store.options(run_id)["budget_usd"] == kept
+
+
+def test_an_ordinary_model_that_the_run_called_stays(tmp_path: Path):
+    store, run_id = imported(tmp_path, options={"model": "openai/x", "default_model": "openai/y"})
+
+    assert options_with_kept(RunOptions(), store.options(run_id)) == RunOptions(
+        model="openai/x", default_model="openai/y"
+    )
+
+
+def test_an_answer_in_a_file_that_nothing_has_acted_on_is_asked_for_again(tmp_path: Path):
+    event = Events()
+    asks: dict[str, Any] = {"node_type": "agent", "kind": "approval", "message": "?", "value": {"command": "rm x"}}
+    asks["choices"] = ("approve", "reject")
+    yes: dict[str, Any] = {"choice": "approve", "value": None, "comment": ""}
+    called: dict[str, Any] = {"number": 0, "tool": "shell", "arguments": {}, "result": "", "error": "", "duration_s": 1}
+    told = [
+        event("RunStarted", workflow="Sample", inputs={}, models=()),
+        event("NodeWaiting", "agent", **asks),
+        event("NodeAnswered", "agent", **yes),
+        event("NodeToolCalled", "agent", **called),
+        event("NodeWaiting", "agent", **asks),
+        event("NodeWaiting", "other", **asks),
+        event("NodeAnswered", "agent", **yes),
+        event("NodeAnswered", "other", **yes),
+    ]
+    told = [dataclasses.replace(each, run_id="r") for each in told]
+
+    store, run_id = imported(tmp_path, told)
+
+    assert [(each.path, each.seq) for each in store.events(run_id) if isinstance(each, NodeAnswered)] == [("agent", 2)]
+    assert list(open_questions(store.events(run_id))) == ["agent", "other"]
+
+
+async def test_an_imported_run_makes_no_more_iterations_than_the_person_allows(tmp_path: Path):
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=500)
+    first = MemoryStore()
+    run, _ = begin(workflow, store=first, max_iterations_cap=500)
+    async for each in run.events():
+        if isinstance(each, LoopIterationStarted) and each.index == 3:
+            run.put_aside()
+            break
+    await run.result()
+    file, second = tmp_path / "run.json", MemoryStore()
+    file.write_text("".join(run_to_json(head_of(first, run.run_id), first.events(run.run_id))))
+    _, run_id = import_run_file(second, file)
+
+    models = FakeModels(FunctionModel("x"))
+    resumed = await resume(
+        second, run_id, RunOptions(models=models, max_iterations_cap=6), retry_in_flight=True
+    ).result()
+
+    assert resumed.loops["loop"].iterations_run == 6
+    assert resumed.loops["loop"].exit_reason == "max_iterations"
