@@ -69,6 +69,11 @@ def _finite(number: str) -> float:
     return value
 
 
+def is_empty(value: Value) -> bool:
+    """Whether a value is nothing to work on: null, a text of white space alone, an empty list or an empty object."""
+    return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
+
+
 def nesting(value: Value) -> int:
     """How many lists and objects stand inside each other, at the most; goes through the value level by level."""
     depth = 0

@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.exits.base import EndedIteration, ExitCondition
 from engine.exits.similarity import as_text, similarity_from
-from engine.values import Value
+from engine.values import Value, is_empty
 
 OSCILLATION = "oscillation"
 COMPARED_IN_FULL: Final = 8
@@ -29,14 +29,15 @@ class Oscillation(ExitCondition):
         self._closest: float | None = None
 
     def observe(self, iteration: EndedIteration) -> None:
-        """Compare the result with all from before the last. An iteration without a result comes back to nothing."""
+        """Compare the result with all from before the last. An empty result, or none, comes back to nothing."""
         self._closest = None
         if not iteration.has_result:
             return
-        result = as_text(iteration.result)
-        self._closest = self._closest_to(result)
+        result = None if is_empty(iteration.result) else as_text(iteration.result)
+        if result is not None:
+            self._closest = self._closest_to(result)
         self._earlier.extend(self._last)
-        self._last = [result]
+        self._last = [] if result is None else [result]
 
     def _closest_to(self, result: str) -> float | None:
         if result in self._earlier:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.exits.base import EndedIteration, ExitCondition
-from engine.values import Value
+from engine.values import Value, is_empty
 
 PLATEAU = "plateau"
 
@@ -20,7 +20,12 @@ class Plateau(ExitCondition):
         self._without_rise = 0
 
     def observe(self, iteration: EndedIteration) -> None:
-        """Compare the score with the best so far. An iteration without a score has not raised it."""
+        """Compare the score with the best so far. An iteration without a score has not raised it.
+
+        One with an empty result is left out: a loop that produces nothing has not reached a plateau.
+        """
+        if iteration.has_result and is_empty(iteration.result):
+            return
         score = iteration.score
         if self._best is None:
             self._best = score

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.exits.base import EndedIteration, ExitCondition
-from engine.values import Value
+from engine.values import Value, is_empty
 
 STABLE_OUTPUT = "stable_output"
 
@@ -19,9 +19,9 @@ class StableOutput(ExitCondition):
         self._running = 0
 
     def observe(self, iteration: EndedIteration) -> None:
-        """Count how often running the result was similar enough."""
-        similar = iteration.similarity is not None and iteration.similarity >= self._threshold
-        self._running = self._running + 1 if similar else 0
+        """Count how often running the result was similar enough. An empty result is never stable."""
+        alike = iteration.similarity is not None and iteration.similarity >= self._threshold
+        self._running = self._running + 1 if alike and not is_empty(iteration.result) else 0
 
     def reason(self, iteration: EndedIteration) -> str | None:
         """`stable_output` when it was."""

@@ -205,6 +205,9 @@ class ModelErrorKind(StrEnum):
     CONNECTION = "connection"
     SERVER = "server"
     BAD_REPLY = "bad_reply"
+    EMPTY_REPLY = "empty_reply"
+    REFUSAL = "refusal"
+    CUT_OFF = "cut_off"
     INTERRUPTED = "interrupted"
     UNAVAILABLE = "unavailable"
 
@@ -216,6 +219,8 @@ _WORTH_A_RETRY = frozenset(
         ModelErrorKind.CONNECTION,
         ModelErrorKind.SERVER,
         ModelErrorKind.BAD_REPLY,
+        ModelErrorKind.EMPTY_REPLY,
+        ModelErrorKind.REFUSAL,
         ModelErrorKind.INTERRUPTED,
     }
 )

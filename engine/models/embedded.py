@@ -20,6 +20,7 @@ from engine.models.base import Finish, Message, ModelError, ModelErrorKind, OnTe
 from engine.models.embedded_child import Child, ChildSettings, Failure, Told
 from engine.models.embedded_weights import HOW_TO_GET, WEIGHTS_SHA256, find_runtime, find_weights
 from engine.models.model_names import EMBEDDED_MODEL
+from engine.models.reply_text import ReplyText
 from engine.models.tool_calls import in_words, read_in_words
 from engine.values import Value
 
@@ -121,28 +122,28 @@ class EmbeddedModel:
         settings = self._child_settings()
         call = _Call(next(self._ids), _body(in_words(request)), asyncio.get_running_loop())
         self._submit(call, settings)
-        pieces: list[str] = []
+        texts = ReplyText(on_text=on_text)
         answered = False
         try:
             while True:
                 item = await call.inbox.get()
                 if isinstance(item, _Ended):
                     answered = True
-                    raise ModelError(item.kind, item.message, item.remedy, partial="".join(pieces))
+                    raise ModelError(item.kind, item.message, item.remedy, partial=texts.text)
                 if item.tell == "text":
-                    pieces.append(item.text)
-                    if on_text:
-                        on_text(item.text)
+                    texts.add(item.text)
                     continue
                 answered = True
                 if item.tell == "failed":
                     raise _error_of(item.error)
+                texts.finish()
                 reply = Reply(
-                    text="".join(pieces),
+                    text=texts.text,
                     finish=_FINISHES.get(item.finish, Finish.OTHER),
                     usage=Usage(item.input_tokens, item.output_tokens),
                     model=EMBEDDED_MODEL,
                     cost_usd=0.0,
+                    reasoning=texts.reasoning,
                 )
                 return read_in_words(reply, request)
         finally:

@@ -65,6 +65,10 @@ class ScriptedReply(_Part):
     tool_calls: list[ScriptedToolCall] = Field(
         default_factory=list[ScriptedToolCall], description="Tools that the model wants called; beside a text or alone."
     )
+    reasoning: str = Field(
+        "", description="The model's thinking, apart from the reply; it may also stand in tags there."
+    )
+    refusal: str = Field("", description="Why the model declines to answer.")
     stream: list[str] | Annotated[int, Field(ge=1)] | None = Field(
         None, description="How it arrives: its pieces (then `text` may be left out), or the characters of each piece."
     )
@@ -87,12 +91,13 @@ class ScriptedReply(_Part):
             answers[0] = True
         if all(answers):
             raise ValueError("it has both a text and a json value")
-        answers.append(bool(self.tool_calls))
+        answers += [bool(self.tool_calls), bool(self.refusal), bool(self.reasoning)]
         if self.fail_times is not None and (self.error is None or not any(answers)):
             raise ValueError("'fail_times' needs an 'error' for the first calls and a reply for the next")
         if any(answers) == (self.error is not None and self.fail_times is None):
             raise ValueError(
-                "it needs either a reply ('text', 'json', 'tool_calls') or an 'error', or both with 'fail_times'"
+                "it needs either a reply ('text', 'json', 'tool_calls', 'reasoning', 'refusal') or an 'error', or both "
+                "with 'fail_times'"
             )
         return self
 

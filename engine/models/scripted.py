@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.models.base import Finish, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
 from engine.models.model_names import SCRIPTED_PREFIX
+from engine.models.reply_text import ReplyText
 from engine.models.script import ScriptedError, ScriptedReply, ScriptedRule, compile_pattern, load_script
 
 SCRIPTED_NOTE = "scripted: its replies come from a file"
@@ -73,14 +74,24 @@ class ScriptedModel:
                 retry_after=error.retry_after,
                 partial=error.partial,
             )
+        texts = ReplyText(on_text=on_text)
+        texts.add_reasoning(reply.reasoning)
         for number, piece in enumerate(reply.pieces()):
             if number:
                 await asyncio.sleep(reply.chunk_delay_s)
-            if on_text:
-                on_text(piece)
+            texts.add(piece)
+        texts.finish()
         calls = reply.calls()
         finish = Finish.TOOL_CALLS if calls and reply.finish is Finish.STOP else reply.finish
-        return Reply(reply.reply_text(), finish, _usage(request, reply), self.name, tool_calls=calls)
+        return Reply(
+            texts.text,
+            finish,
+            _usage(request, reply),
+            self.name,
+            tool_calls=calls,
+            reasoning=texts.reasoning,
+            refusal=reply.refusal,
+        )
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -145,7 +156,7 @@ def _usage(request: Request, reply: ScriptedReply) -> Usage:
     if reply.usage:
         return Usage(reply.usage.input_tokens, reply.usage.output_tokens)
     asked = sum(len(message.text) for message in request.messages)
-    return Usage(_tokens(asked), _tokens(len(reply.reply_text())), exact=False)
+    return Usage(_tokens(asked), _tokens(len(reply.reply_text()) + len(reply.reasoning)), exact=False)
 
 
 def _tokens(characters: int) -> int:

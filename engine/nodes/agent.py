@@ -70,7 +70,13 @@ async def _run(context: NodeContext[AgentConfig]) -> Outputs:
     end = await turn_strategies()[config.turn_strategy].run(context, prompt_messages(context))
     if end.status == "max_turns":
         _out_of_turns(context)
+    if end.status != "exited_loop" and not config.allow_empty and _has_no_text(end):
+        raise NodeError("The agent ended without a text.", "Raise 'At most', or change the prompt.", retryable=True)
     return _given(end)
+
+
+def _has_no_text(end: AgentEnd) -> bool:
+    return end.output is None or (isinstance(end.output, str) and not end.output.strip())
 
 
 def _out_of_turns(context: NodeContext[AgentConfig]) -> None:

@@ -10,8 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, Protocol
 
 from engine.expr import Scope
-from engine.models.base import Message, Reply, Request, ToolDefinition, Usage
+from engine.models.base import Finish, Message, Reply, Request, ToolDefinition, Usage
 from engine.nodes.iteration_note import IterationNote
+from engine.nodes.replies import (
+    MAX_CONTINUATIONS,
+    can_be_continued,
+    cut_off_error,
+    cut_off_warning,
+    failure_of,
+    joined,
+    rest_request,
+)
 from engine.nodes.spec import ConfigT, ModelCall, ModelChoice
 from engine.ordinary_file import normalize_line_ends
 from engine.values import Value
@@ -147,7 +156,7 @@ class NodeContext(Generic[ConfigT]):
     kept: Any = None
     _notes: list[_ReceivedNote] = field(default_factory=list[_ReceivedNote])
 
-    def complete(
+    async def complete(
         self,
         choice: ModelChoice,
         messages: Iterable[Message],
@@ -161,8 +170,11 @@ class NodeContext(Generic[ConfigT]):
         stop: tuple[str, ...] = (),
         reasoning_effort: str | None = None,
         extra_parameters: dict[str, Value] | None = None,
-    ) -> Awaitable[Reply]:
+    ) -> Reply:
         """Make one model call. Notes that have come for the node go with it, and stay in what it says from then on.
+
+        A reply without text, or that refuses, is a failure. One that was cut off is continued, used with a warning or
+        a failure, as the node's settings say.
 
         Raises:
             ModelError: The call gave no usable reply.
@@ -182,7 +194,29 @@ class NodeContext(Generic[ConfigT]):
             reasoning_effort=reasoning_effort,
             extra_parameters=extra_parameters,
         )
-        return self.services.complete(self, choice, request)
+        reply = await self.services.complete(self, choice, request)
+        failure = failure_of(reply, request, self.config)
+        if failure is not None:
+            raise failure
+        if reply.finish is Finish.CONTENT_FILTER:
+            self.warn("The provider's content filter cut the reply off.")
+        return await self._completed(choice, request, reply) if reply.finish is Finish.LENGTH else reply
+
+    async def _completed(self, choice: ModelChoice, request: Request, reply: Reply) -> Reply:
+        """Do with a reply that was cut off what the settings say."""
+        on_cut_off = getattr(self.config, "on_cut_off", "warn")
+        if on_cut_off == "fail":
+            raise cut_off_error(reply, request)
+        continued = 0
+        while on_cut_off == "continue" and can_be_continued(reply) and continued < MAX_CONTINUATIONS:
+            rest = await self.services.complete(self, choice, rest_request(request, reply.text))
+            if failure_of(rest, request, self.config) is not None:
+                break
+            reply = joined(reply, rest)
+            continued += 1
+        if reply.finish is Finish.LENGTH:
+            self.warn(cut_off_warning(request, continued))
+        return reply
 
     def _with_notes(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         self._notes.extend(_ReceivedNote(note) for note in self.services.notes(self))

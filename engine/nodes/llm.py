@@ -7,12 +7,13 @@ from typing import Any
 
 from pydantic import Field
 
-from engine.models.base import Finish, Reply
+from engine.models.base import Reply
 from engine.nodes.agent_tools import EXIT_LOOP, EXIT_LOOP_TOOL
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import call_model
 from engine.nodes.output_key import OutputKey
 from engine.nodes.prompts import PromptFields, prepare_prompts, prompt_inputs, prompt_messages, prompt_texts
+from engine.nodes.replies import no_text
 from engine.nodes.schema import SchemaError, compile_schema
 from engine.nodes.spec import Category, FieldProblem, NodeError, NodeSpec, Outputs, Port, PortType
 from engine.nodes.structured import UnreadableReplyError, ask, read
@@ -73,10 +74,8 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
     reply = await call_model(context, config, prompt_messages(context), tools=tools)
     if await _exits_loop(context, reply):
         return {"usage": _usage(context)}
-    if reply.finish is Finish.LENGTH:
-        context.warn("The reply was cut off at the most tokens that it may have; raise 'Most tokens in the reply'.")
-    elif reply.finish is Finish.CONTENT_FILTER:
-        context.warn("The provider's content filter cut the reply off.")
+    if not reply.text.strip() and not config.allow_empty:
+        raise no_text(reply)
     return {"output": reply.text, "usage": _usage(context)}
 
 

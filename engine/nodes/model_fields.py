@@ -88,6 +88,21 @@ class ModelFields(NodeConfig):
         description="Models to use instead, in order, when the model fails and its retries are used up.",
         json_schema_extra={"widget": "models", "group": "more"},
     )
+    on_cut_off: Literal["warn", "continue", "fail"] = Field(
+        default="warn",
+        title="When a reply is cut off",
+        description=(
+            "When a reply reaches its token limit. warn: it is used as far as it goes, with a warning. "
+            "continue: the model is asked for the rest, at most five times. fail: the node fails."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    allow_empty: bool = Field(
+        default=False,
+        title="Allow empty replies",
+        description="Accept a reply without text as an empty text. Off: it is a failure that the node retries.",
+        json_schema_extra={"group": "more"},
+    )
     cache: CacheMode = Field(
         default="off",
         title="Use earlier replies again",

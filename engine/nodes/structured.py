@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
-from engine.models.base import Message
+from engine.models.base import Finish, Message, Reply
 from engine.nodes.context import NodeContext
 from engine.nodes.json_text import parse_json
 from engine.nodes.model_fields import ModelFields, call_model
@@ -49,16 +49,29 @@ async def ask(
         ModelError, BudgetError: A call gave no reply, or did not fit into the budget.
     """
 
-    async def answer(asked: list[Message]) -> str:
-        return (await call_model(context, config, asked, schema=schema)).text
+    async def answer(asked: list[Message]) -> Reply:
+        return await call_model(context, config, asked, schema=schema)
 
-    text = await answer(messages)
+    def read_whole(reply: Reply) -> ReadT:
+        try:
+            return read_reply(reply.text)
+        except UnreadableReplyError as failure:
+            raise cut_off(reply, failure) from failure
+
+    reply = await answer(messages)
     try:
-        return read_reply(text)
+        return read_whole(reply)
     except UnreadableReplyError as failure:
         context.warn(f"The {what} could not be read ({str(failure).rstrip('.')}); asked once more.")
         again = f"That could not be read: {failure} Answer again, with the JSON object alone."
-    return read_reply(await answer([*messages, Message("assistant", text), Message("user", again)]))
+    return read_whole(await answer([*messages, Message("assistant", reply.text), Message("user", again)]))
+
+
+def cut_off(reply: Reply, failure: UnreadableReplyError) -> UnreadableReplyError:
+    """Why a reply cannot be read: that it was cut off, where it was."""
+    if reply.finish is not Finish.LENGTH:
+        return failure
+    return UnreadableReplyError("the reply was cut off at its token limit, before the end of the JSON.")
 
 
 def read(text: str, schema: dict[str, Value]) -> Value:

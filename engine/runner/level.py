@@ -15,6 +15,7 @@ from engine.expr import Namespace
 from engine.models.base import Message, Model, ModelError, Price, Reply, Request, Usage
 from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
+from engine.nodes.replies import failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.plan.config_words import config_faults
 from engine.runner.account import Account, estimate, reply_tokens, request_tokens, text_tokens
@@ -170,7 +171,8 @@ class Level:
         reply = await cache.reply(key)
         if reply is None:
             reply = await self._made(context, bound, request)
-            cache.keep(key, reply)
+            if failure_of(reply, request, context.config) is None:
+                cache.keep(key, reply)
             return reply
         call = recalled_call(bound.model.name, request, reply)
         context.recalled += 1

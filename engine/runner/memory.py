@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from engine.models.base import Message
+from engine.nodes.replies import whole_text
 from engine.nodes.spec import ModelCall
 from engine.values import Value, to_text
 
@@ -35,7 +36,7 @@ class LoopMemory:
         """
         if not calls:
             return
-        asked, said = calls[0].request.messages[-1], calls[-1].reply.text
+        asked, said = calls[0].request.messages[-1], whole_text(calls[-1])
         answered = said if said.strip() else to_text(given)
         if not answered:  # it ended the loop, or said nothing; no model takes an empty reply as its own
             return

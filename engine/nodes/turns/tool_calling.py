@@ -10,19 +10,21 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engine.document.wording import shown
-from engine.models.base import Message, Reply, ToolCall
+from engine.models.base import Message, ModelError, ModelErrorKind, Reply, ToolCall
 from engine.nodes.agent_config import TOOL_CALLING as NAME
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import EXIT_LOOP, FINISH
 from engine.nodes.context import NodeContext, ToolOutcome
 from engine.nodes.model_fields import call_model
-from engine.nodes.structured import UnreadableReplyError, read
+from engine.nodes.structured import UnreadableReplyError, cut_off, read
 from engine.nodes.turns.base import AgentEnd, TurnStrategy
 from engine.nodes.turns.toolbox import Toolbox, told
 from engine.values import Value
 
 MOST_CALLS: Final = 20
 """The most tools that are called in one turn."""
+
+_SAY_SOMETHING: Final = Message("user", "You said nothing. Answer, or call a tool.")
 
 
 @dataclass(slots=True)
@@ -68,7 +70,12 @@ async def _run(context: NodeContext[AgentConfig], messages: list[Message]) -> Ag
 
 async def _think(context: NodeContext[AgentConfig], conversation: _Conversation, toolbox: Toolbox) -> Reply:
     """One turn: call the model, and take up what it says."""
-    reply = await call_model(context, context.config, conversation.messages, tools=toolbox.definitions)
+    try:
+        reply = await call_model(context, context.config, conversation.messages, tools=toolbox.definitions)
+    except ModelError as error:
+        if error.kind is ModelErrorKind.EMPTY_REPLY:  # the next attempt asks for an answer
+            conversation.messages.append(_SAY_SOMETHING)
+        raise
     conversation.turn += 1
     conversation.thought = reply.text
     if reply.text.strip():
@@ -117,15 +124,13 @@ def _step(conversation: _Conversation, call: ToolCall, outcome: ToolOutcome) -> 
 def _answered(config: AgentConfig, conversation: _Conversation, reply: Reply) -> AgentEnd | None:
     """The end of the work where the model answered; None where it did not, or not as its schema says."""
     steps = tuple(conversation.steps)
-    if not reply.text.strip():
-        conversation.messages.append(Message("user", "You said nothing. Answer, or call a tool."))
-        return None
     if config.reply_schema is None:
         return AgentEnd("finished", reply.text, steps)
     try:
         return AgentEnd("finished", read(reply.text, config.reply_schema), steps)
     except UnreadableReplyError as failure:
-        again = f"That could not be read: {shown(str(failure), 300)} Answer again, with the JSON alone."
+        why = cut_off(reply, failure)
+        again = f"That could not be read: {shown(str(why), 300)} Answer again, with the JSON alone."
         conversation.messages.append(Message("user", again))
         return None
 

@@ -84,7 +84,10 @@ class Toolbox:
             raise ToolError('"answer" is missing.', "Call it again with the final answer.")
         answer, schema = arguments["answer"], self._config.reply_schema
         if schema is None:
-            return to_text(answer)
+            text = to_text(answer)
+            if not text.strip() and not self._config.allow_empty:
+                raise ToolError('"answer" is empty.', "Call it again with the final answer.")
+            return text
         try:
             errors = compile_schema(schema).errors(answer)
         except SchemaError as error:

@@ -12,6 +12,7 @@ from engine.exits import oscillation
 from engine.exits.base import EndedIteration
 from engine.exits.oscillation import COMPARED_IN_FULL, OSCILLATION, Oscillation
 from engine.exits.similarity import similarity
+from engine.values import is_empty
 
 results = st.lists(
     st.text(alphabet="abc", max_size=12) | st.lists(st.integers(0, 3), max_size=3) | st.none(), max_size=24
@@ -30,7 +31,8 @@ def test_it_stops_where_the_full_comparison_would(values: list[Any], hundredths:
     for index, value in enumerate(values):
         iteration = ended(index, value)
         condition.observe(iteration)
-        alike = [similarity(earlier, value) for earlier in values[: max(index - 1, 0)]]
+        before = [earlier for earlier in values[: max(index - 1, 0)] if not is_empty(earlier)]
+        alike = [] if is_empty(value) else [similarity(earlier, value) for earlier in before]
         closest = max(alike, default=None)
         has_come_back = closest is not None and closest >= threshold
         assert condition.reason(iteration) == (OSCILLATION if has_come_back else None)

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -187,7 +188,7 @@ async def test_each_place_in_a_run_fails_as_often_as_the_file_says(make: Make) -
         (None, ["abcdef"]),
         (4, ["abcd", "ef"]),
         (100, ["abcdef"]),
-        (["abc", "", "def"], ["abc", "", "def"]),
+        (["abc", "", "def"], ["abc", "def"]),
     ],
 )
 async def test_a_reply_arrives_in_the_pieces_that_the_file_says(make: Make, stream: Value, pieces: list[str]) -> None:
@@ -229,6 +230,30 @@ async def test_tokens_are_those_of_the_file_or_an_estimate_marked_as_one(make: M
     assert estimated.usage == Usage(5, 2, exact=False)  # "Be brief." and 8 characters, four a token, rounded up
     assert estimated.finish is Finish.STOP
     assert estimated.model == model.name
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "reasoning", "refusal"),
+    [
+        ({"text": "Yes.", "reasoning": "Hm."}, "Yes.", "Hm.", ""),
+        ({"reasoning": "Hm."}, "", "Hm.", ""),
+        ({"refusal": "No."}, "", "", "No."),
+        ({"text": "<think>Hm.</think>Yes."}, "Yes.", "Hm.", ""),
+        ({"text": "<think>Hm.</think>Yes.", "reasoning": "First."}, "Yes.", "First.\n\nHm.", ""),
+        ({"stream": ["<thi", "nk>Hm.</th", "ink>", "Ye", "s."]}, "Yes.", "Hm.", ""),
+        ({"text": "<think>never closed", "stream": 3}, "", "never closed", ""),
+        ({"text": "A <think> in the middle.", "stream": 1}, "A <think> in the middle.", "", ""),
+    ],
+)
+async def test_reasoning_and_refusals_are_kept_apart_from_the_text(
+    make: Make, reply: dict[str, Any], text: str, reasoning: str, refusal: str
+) -> None:
+    pieces: list[str] = []
+
+    given = await make({"default": reply}).complete(call(), pieces.append)
+
+    assert (given.text, given.reasoning, given.refusal) == (text, reasoning, refusal)
+    assert "".join(pieces) == text
 
 
 async def test_it_costs_what_the_file_says_and_else_nothing(make: Make) -> None:

@@ -162,10 +162,32 @@ async def test_a_hundred_calls_in_one_reply_are_answered_but_not_all_made(tools:
     assert played.out == "enough"
 
 
-async def test_silence_is_no_answer() -> None:
-    played = await play(alone(), script(" \n", "well"))
+async def test_an_agent_that_says_nothing_is_asked_again_as_a_retry() -> None:
+    replies = iter([" \n", "well"])
+
+    played = await play(alone(retries=1, retry_delay_s=0), lambda _: next(replies))
 
     assert said_by_people(played.model.calls[1])[-1] == "You said nothing. Answer, or call a tool."
+    assert played.out == "well"
+    assert [event.attempt for event in played.of(NodeRetrying, "agent")] == [1]
+
+
+@pytest.mark.parametrize("choice", ["return_last", "flag"])
+async def test_an_agent_that_only_called_tools_until_its_turns_ran_out_has_no_answer(tools: Tools, choice: str) -> None:
+    config = {"tools": ["add"], "max_turns": 2, "on_max_turns": choice}
+    answers = script(wants(("add", SUM)), wants(("add", SUM)))
+
+    played = await play(alone(**config), answers, ends="failed")
+
+    assert "without a text" in played.result.error
+    assert len(tools.called) == 2
+    assert (await play(alone(allow_empty=True, **config), answers)).out is None
+
+
+async def test_an_empty_final_answer_is_refused_like_any_other_bad_call() -> None:
+    played = await play(alone(), script(wants(("finish", {"answer": " "})), wants(("finish", {"answer": "well"}))))
+
+    assert "empty" in results(played.model.calls[1])[0]
     assert played.out == "well"
 
 

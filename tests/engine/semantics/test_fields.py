@@ -236,6 +236,8 @@ SHOWN_ELSEWHERE = {
     "aggregator.separator": "semantics/test_aggregator.py",
     "aggregator.expression": "semantics/test_aggregator.py",
     "fallback_models": "semantics/test_fallback.py",
+    "on_cut_off": "semantics/test_replies.py",
+    "allow_empty": "semantics/test_replies.py",
     "subflow.file": "semantics/test_subflow.py",
     "subflow.workflow": "semantics/test_subflow.py",
 }

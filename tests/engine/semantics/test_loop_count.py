@@ -151,10 +151,10 @@ async def test_a_count_that_comes_first_gives_the_last_result_without_a_word_by_
 async def test_a_count_that_comes_first_may_give_the_best_iteration() -> None:
     workflow = _drafts(max_iterations=4, until="false", on_max_iterations="return_best", score="size(output)")
 
-    played = await play(workflow, by_node(draft=["a", "aaa", "aa", ""]))
+    played = await play(workflow, by_node(draft=["a", "aaa", "aa", "b"]))
 
     assert (played.out, played.loop.returned) == ("aaa", 1)
-    assert [record.score for record in played.loop.iterations] == [1, 3, 2, 0]
+    assert [record.score for record in played.loop.iterations] == [1, 3, 2, 1]
     assert played.loop.exit_reason == "max_iterations"
     assert played.loop.converged is False
 

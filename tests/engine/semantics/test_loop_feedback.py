@@ -129,7 +129,9 @@ async def test_json_goes_round_in_replace_mode_unchanged() -> None:
 
 
 async def test_an_empty_result_is_what_the_next_iteration_starts_from() -> None:
-    played = await play(_drafts(max_iterations=2), by_node(draft=["", "x"]))
+    workflow = around(llm("draft", allow_empty=True), edges=_DRAFTS, max_iterations=2)
+
+    played = await play(workflow, by_node(draft=["", "x"]))
 
     assert played.starts == ["seed", ""]
     assert len(played.model.calls) == 2

@@ -59,7 +59,12 @@ async def test_each_node_remembers_only_its_own_words() -> None:
 
 
 async def test_an_agent_remembers_the_answer_that_it_finished_with_and_no_empty_words() -> None:
-    workflow = around(agent("work", max_turns=1), edges="loop -> work -> exit", max_iterations=3, memory="accumulate")
+    workflow = around(
+        agent("work", max_turns=1, allow_empty=True),
+        edges="loop -> work -> exit",
+        max_iterations=3,
+        memory="accumulate",
+    )
 
     def answer(call: Call) -> Reply | str:
         return [wants(("finish", {"answer": "first"})), "", "third"][call.iteration]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.engine.semantics.documents import around, llm
+from tests.engine.semantics.documents import around, formula, llm
 from tests.engine.semantics.kit import Played, play
 from tests.engine.semantics.models import by_node
 
@@ -52,15 +53,54 @@ async def test_a_threshold_of_nothing_is_reached_by_any_second_result() -> None:
     assert played.loop.iterations[1].similarity == 0.0
 
 
-async def test_two_empty_results_are_the_same() -> None:
-    played = await _stable(["", ""], stability_threshold=1.0)
+async def _of_values(values: list[Any], **config: Any) -> Played:
+    body = formula("draft", f"{json.dumps(values)}[loop.index]")
+    return await play(around(body, edges="loop -> draft -> exit", max_iterations=len(values), **config))
+
+
+EMPTY = [None, "", " \n\t", [], {}]
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"exit_condition": "stable_output", "stability_threshold": 1.0},
+        {"exit_condition": "stable_output", "stability_threshold": 0.0},
+        {"exit_conditions": [{"condition": "stable_output"}]},
+        {"exit_conditions": [{"condition": "oscillation"}]},
+        {"exit_conditions": [{"condition": "plateau"}], "score": "1"},
+    ],
+    ids=lambda config: str(config.get("exit_conditions", config)),
+)
+async def test_empty_results_never_end_a_loop_as_stable(empty: Any, config: dict[str, Any]) -> None:
+    played = await _of_values([empty] * 4, **config)
+
+    _ended(played, 4, "max_iterations")
+
+
+@pytest.mark.parametrize("value", [0, False, "0", [0], {"a": None}, [""]], ids=repr)
+async def test_a_value_that_only_looks_empty_is_stable(value: Any) -> None:
+    played = await _of_values([value] * 4, exit_condition="stable_output")
 
     _ended(played, 2)
-    assert played.loop.iterations[1].similarity == 1.0
+
+
+async def test_a_loop_is_stable_again_once_its_empty_results_have_passed() -> None:
+    played = await _of_values(["a", "", "", "b", "b"], exit_condition="stable_output")
+
+    _ended(played, 5)
+    assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0, 0.0, 1.0]
+
+
+async def test_an_oscillation_is_seen_across_an_empty_result() -> None:
+    played = await _of_values(["a", "", "a", "b"], exit_conditions=[{"condition": "oscillation"}])
+
+    assert (played.loop.iterations_run, played.loop.exit_reason) == (3, "oscillation")
 
 
 async def test_an_empty_result_is_nothing_like_one_with_text() -> None:
-    played = await _stable(["", "text", "text"])
+    played = await _of_values(["", "text", "text"], exit_condition="stable_output")
 
     assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0]
 

@@ -216,7 +216,7 @@ async def test_a_verdict_is_read_through_case_and_punctuation(reply: str) -> Non
     assert len(played.model.calls) == 1
 
 
-@pytest.mark.parametrize("reply", ["not done yet", "I think it is done", "", "yes", "{}", json.dumps({"branch": "no"})])
+@pytest.mark.parametrize("reply", ["not done yet", "I think it is done", "yes", "{}", json.dumps({"branch": "no"})])
 async def test_a_verdict_that_cannot_be_read_is_asked_for_once_more_and_then_counts_as_continue(reply: str) -> None:
     played = await play(_decided(), reply)
 

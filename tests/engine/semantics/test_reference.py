@@ -46,8 +46,8 @@ _AGAIN = transform("again", "more: {{input}}")
 
 def _workflow(case: Case) -> Workflow:
     body: list[Part] = [
-        llm("draft"),
-        llm("critique"),
+        llm("draft", allow_empty=True),
+        llm("critique", allow_empty=True),
         transform("join", "{{size(start)}}:{{draft}}/{{critique}}"),
     ]
     edges = ["loop -> draft -> critique -> join.critique", "draft -> join.draft", "loop -> join.start"]

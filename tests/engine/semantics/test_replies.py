@@ -1,0 +1,380 @@
+"""Replies that are no answer: empty ones, refusals, and ones that were cut off, at every kind of node that asks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine import RunResult
+from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolCall, Usage
+from engine.nodes.replies import CONTINUE, MAX_CONTINUATIONS, join, rest_request
+from engine.runner.events import AnyEvent, NodeCompleted, NodeFailed, NodeRetrying
+from engine.store.memory import MemoryStore
+from engine.store.resume import resume
+from engine.store.run_file import head_of
+from tests.engine.semantics.documents import around, llm
+from tests.engine.semantics.kit import Played, options, play
+from tests.engine.semantics.models import Call, FakeModels, FunctionModel, by_node
+from tests.engine.semantics.test_fields import ASKING, asking, of_the_asker, says
+
+SPENT = Usage(10, 5)
+SECRET = "a thought that nobody else may see"
+
+EMPTY = {
+    "nothing": Reply(""),
+    "spaces": Reply("  \u00a0"),
+    "lines": Reply("\n\r\n\t"),
+    "reasoning alone": Reply("", reasoning=SECRET),
+    "reasoning and space": Reply(" \n", reasoning=SECRET),
+    "reasoning that used up the limit": Reply("", Finish.LENGTH, reasoning=SECRET),
+    "another end": Reply("", Finish.OTHER),
+    "a tool that nobody offered": Reply("", Finish.TOOL_CALLS, tool_calls=(ToolCall("1", "weather", {}),)),
+}
+REFUSALS = {
+    "refusal": Reply("", refusal="I can't help\nwith that."),
+    "refusal beside a text": Reply("Sorry.", refusal="I can't help\nwith that."),
+    "content filter": Reply("", Finish.CONTENT_FILTER),
+    "content filter after reasoning": Reply(" ", Finish.CONTENT_FILTER, reasoning=SECRET),
+}
+UNUSABLE = EMPTY | REFUSALS
+# An agent is offered tools: a call of one that it does not have is an error that its model is told.
+CASES = [
+    (kind, name) for kind in ASKING for name in UNUSABLE if (kind, name) != ("agent", "a tool that nobody offered")
+]
+
+
+def bad_first(reply: Reply, times: int = 1) -> Any:
+    """What a model says that answers properly after so many calls."""
+    left = [replace(reply, usage=SPENT)] * times
+
+    def answer(call: Call) -> Any:
+        return left.pop() if left and call.node in {"ask", "judge"} else Reply(says(call), usage=SPENT)
+
+    return answer
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+async def test_a_reply_that_is_no_answer_is_a_failure_that_is_retried(kind: str, name: str) -> None:
+    played = await play(asking(kind, retries=1, retry_delay_s=0), bad_first(UNUSABLE[name]))
+
+    (retrying,) = played.of(NodeRetrying)
+    completed = played.of(NodeCompleted, retrying.path)[0]
+    assert completed.calls[0].reply.text == UNUSABLE[name].text
+    assert completed.usage == SPENT + SPENT
+    assert played.result.usage.total_tokens == SPENT.total_tokens * len(played.model.calls)
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+async def test_its_failure_is_stored_with_the_reply_and_what_it_cost(kind: str, name: str) -> None:
+    played = await play(asking(kind, retries=0), bad_first(UNUSABLE[name], 9), ends="failed")
+
+    (failed,) = [event for event in played.of(NodeFailed) if event.calls]
+    (call,) = failed.calls
+    assert call.reply == replace(UNUSABLE[name], usage=SPENT)
+    assert (failed.usage, failed.remedy != "") == (SPENT, True)
+    assert played.result.node == failed.path
+    assert SECRET not in str(played.result.to_json())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nothing", "empty"),
+        ("spaces", "empty"),
+        ("reasoning alone", "reasoning and no answer"),
+        ("reasoning that used up the limit", "reasoning and no answer"),
+        ("a tool that nobody offered", '"weather"'),
+        ("refusal", "“I can't help with that.”"),
+        ("refusal beside a text", "“I can't help with that.”"),
+        ("content filter", "content filter"),
+    ],
+)
+async def test_the_failure_says_which_it_was(name: str, said: str) -> None:
+    played = await play(asking("llm"), UNUSABLE[name], ends="failed")
+
+    assert said in played.result.error
+    assert "\n" not in played.result.error
+
+
+async def test_a_long_refusal_is_shortened() -> None:
+    played = await play(asking("llm"), Reply("", refusal="no, " * 10_000), ends="failed")
+
+    assert len(played.result.error) < 500
+
+
+async def test_a_reply_whose_limit_left_no_room_for_text_says_to_raise_it() -> None:
+    played = await play(asking("llm"), EMPTY["reasoning that used up the limit"], ends="failed")
+
+    assert "Most tokens in the reply" in played.result.remedy
+
+
+@pytest.mark.parametrize("name", [name for name in EMPTY if name != "a tool that nobody offered"])
+@pytest.mark.parametrize("kind", ["llm", "agent"])
+async def test_a_node_may_allow_replies_without_text(kind: str, name: str) -> None:
+    played = await play(asking(kind, allow_empty=True), EMPTY[name])
+
+    assert played.out == EMPTY[name].text
+    assert len(played.model.calls) == 1
+
+
+@pytest.mark.parametrize("kind", ["router", "judge"])
+async def test_an_allowed_empty_verdict_is_one_that_cannot_be_read(kind: str) -> None:
+    def answer(call: Call) -> str:
+        return "" if call.node in {"ask", "judge"} else call.path
+
+    played = await play(asking(kind, allow_empty=True), answer)
+
+    assert len(of_the_asker(played.model.calls)) >= 2
+    assert played.result.outputs.get("out") != "seed"
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+async def test_a_refusal_is_never_allowed_as_an_empty_reply(name: str) -> None:
+    await play(asking("llm", allow_empty=True), REFUSALS[name], ends="failed")
+
+
+async def test_a_branch_and_a_value_stand_in_for_an_empty_reply_as_for_any_failure() -> None:
+    played = await play(asking("llm", on_error="continue", error_value="instead"), "")
+
+    assert played.out == "instead"
+
+
+async def test_an_empty_reply_is_not_used_again() -> None:
+    store = MemoryStore()
+    await play(asking("llm", cache="always"), "", ends="failed", store=store)
+
+    played = await play(asking("llm", cache="always"), "an answer", store=store)
+
+    assert (played.out, len(played.model.calls)) == ("an answer", 1)
+
+
+async def test_the_budget_counts_an_empty_reply() -> None:
+    played = await play(
+        asking("llm", retries=3, retry_delay_s=0, max_tokens=5),
+        FunctionModel("", usage=Usage(0, 5)),
+        ends="failed",
+        budget_tokens=200,
+    )
+
+    assert played.result.usage.output_tokens == 5 * len(played.model.calls)
+
+
+async def test_a_run_that_broke_off_after_an_empty_reply_does_not_pay_for_it_again() -> None:
+    """The reply was stored, the run broke off before it was judged: resume judges it and retries."""
+    store, workflow = MemoryStore(), asking("llm", retries=1, retry_delay_s=0)
+    first = await play(workflow, bad_first(Reply("", usage=SPENT)), store=store)
+    before = list(store.events(first.result.run_id))
+    cut = next(place for place, event in enumerate(before) if isinstance(event, NodeRetrying))
+
+    resumed, models = await _resumed(store, first, before[:cut], "an answer")
+
+    assert resumed.outputs["out"] == "an answer"
+    assert len(models.model.calls) == 1
+
+
+async def _resumed(
+    store: MemoryStore, played: Played, past: list[AnyEvent], answer: str
+) -> tuple[RunResult, FakeModels]:
+    """Resume a run that had broken off after these events."""
+    broken, models = MemoryStore(), FakeModels(FunctionModel(answer))
+    run_id = broken.import_run(head_of(store, played.result.run_id), past)
+    run = resume(broken, run_id, options(models, store=broken))
+    return await run.result(), models
+
+
+async def test_reasoning_is_part_of_nothing_but_the_reply() -> None:
+    """Neither the next prompts of a loop, nor its memory, feedback or results have it."""
+    workflow = around(
+        llm("draft", "{{input}} {{loop.previous}} {{loop.last.draft}}", output_key="seen"),
+        edges="loop -> draft -> exit",
+        max_iterations=3,
+        memory="accumulate",
+        exit_condition="stable_output",
+    )
+
+    played = await play(workflow, lambda call: Reply(f"draft {call.iteration}", reasoning=SECRET))
+
+    assert all(SECRET not in message.text for call in played.model.calls for message in call.request.messages)
+    assert SECRET not in json.dumps(played.result.to_json())
+    (first, *_) = played.of(NodeCompleted, "loop[0].draft")
+    assert first.calls[0].reply.reasoning == SECRET
+
+
+# Replies that were cut off.
+
+
+def parts(*texts: str) -> Any:
+    """What a model says whose reply comes in these parts, all but the last cut off."""
+
+    left = list(texts)
+
+    def answer(call: Call) -> Reply:
+        assert (call.request.messages[-1] == CONTINUE) is (len(left) < len(texts))
+        text = left.pop(0)
+        return Reply(text, Finish.LENGTH if left else Finish.STOP, SPENT)
+
+    return answer
+
+
+def _warnings(played: Played, path: str = "ask") -> tuple[str, ...]:
+    (completed,) = played.of(NodeCompleted, path)
+    return completed.warnings
+
+
+@pytest.mark.parametrize("kind", ["llm", "agent"])
+async def test_a_reply_that_was_cut_off_is_used_with_a_warning(kind: str) -> None:
+    played = await play(asking(kind, max_tokens=7), Reply("half", Finish.LENGTH))
+
+    assert played.out == "half"
+    (warning,) = _warnings(played)
+    assert "cut off at 7 tokens" in warning
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_a_reply_that_was_cut_off_fails_where_the_settings_say_so(kind: str) -> None:
+    def answer(call: Call) -> Reply:
+        return Reply(says(call), Finish.LENGTH if call.node in {"ask", "judge"} else Finish.STOP, SPENT)
+
+    played = await play(asking(kind, on_cut_off="fail"), answer, ends="failed")
+
+    assert "cut off" in played.result.error
+    assert len(of_the_asker(played.model.calls)) == 1
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_a_reply_that_was_cut_off_is_continued_where_the_settings_say_so(kind: str) -> None:
+    def answer(call: Call) -> Reply:
+        whole = says(replace(call, request=call.request)) if call.node != "ask" or kind != "router" else _VERDICT
+        if call.node not in {"ask", "judge"}:
+            return Reply(call.path, usage=SPENT)
+        half = len(whole) // 2
+        is_rest = call.request.messages[-1] == CONTINUE
+        return Reply(whole[half:] if is_rest else whole[:half], Finish.STOP if is_rest else Finish.LENGTH, SPENT)
+
+    played = await play(asking(kind, on_cut_off="continue"), answer)
+
+    (first, rest, *_) = of_the_asker(played.model.calls)
+    assert first.request.schema is None or rest.request.schema is None
+    assert rest.request.messages[-2].role == "assistant"
+    assert played.result.usage.total_tokens == SPENT.total_tokens * len(played.model.calls)
+    path = "loop[0].judge" if kind == "judge" else "ask"
+    assert _warnings(played, path) == ()
+    assert len(played.of(NodeCompleted, path)[0].calls) == 2
+    if kind != "judge":
+        assert played.out == ("seed" if kind == "router" else "an answer")
+
+
+_VERDICT = json.dumps({"reason": "because", "branch": "done"})
+
+
+async def test_a_reply_is_continued_until_it_ends_and_a_bounded_number_of_times() -> None:
+    three = await play(asking("llm", on_cut_off="continue"), parts("one ", "two ", "three"))
+    endless = await play(asking("llm", on_cut_off="continue", max_tokens=9), Reply("never ending ", Finish.LENGTH))
+
+    assert (three.out, len(three.model.calls), _warnings(three)) == ("one two three", 3, ())
+    assert len(endless.model.calls) == 1 + MAX_CONTINUATIONS
+    (warning,) = _warnings(endless)
+    assert "after 5 continuations" in warning
+
+
+async def test_a_reply_is_left_as_it_is_when_its_rest_is_empty() -> None:
+    played = await play(asking("llm", on_cut_off="continue"), by_node(ask=[Reply("half", Finish.LENGTH), ""]))
+
+    assert played.out == "half"
+    assert len(_warnings(played)) == 1
+
+
+async def test_each_continuation_must_fit_the_budget() -> None:
+    endless = FunctionModel(lambda _: Reply("a word", Finish.LENGTH, Usage(0, 50)))
+
+    played = await play(asking("llm", on_cut_off="continue", max_tokens=50), endless, ends="failed", budget_tokens=250)
+
+    assert 1 <= len(endless.calls) < 1 + MAX_CONTINUATIONS
+    assert "budget" in played.result.error
+
+
+async def test_the_memory_of_a_loop_has_a_continued_reply_as_a_whole() -> None:
+    workflow = around(
+        llm("ask", on_cut_off="continue"), edges="loop -> ask -> exit", max_iterations=2, memory="accumulate"
+    )
+
+    def answer(call: Call) -> Reply:
+        rest = call.request.messages[-1] == CONTINUE
+        return Reply("the end" if rest else "half and ", Finish.STOP if rest else Finish.LENGTH)
+
+    played = await play(workflow, answer)
+
+    second = next(call for call in played.model.calls if call.iteration == 1)
+    assert Message("assistant", "half and the end") in second.request.messages
+
+
+async def test_a_run_that_broke_off_while_a_reply_was_continued_pays_for_no_part_twice() -> None:
+    store = MemoryStore()
+    workflow = asking("llm", on_cut_off="continue")
+    first = await play(workflow, parts("one ", "two ", "three"), store=store)
+    before = list(store.events(first.result.run_id))
+    called = [place for place, event in enumerate(before) if event.type == "node.called"]
+
+    resumed, models = await _resumed(store, first, before[: called[1] + 1], "three")
+
+    assert (resumed.outputs["out"], len(models.model.calls)) == ("one two three", 1)
+
+
+_SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize("kind", ["llm", "agent"])
+async def test_a_structured_reply_that_was_cut_off_says_so(kind: str) -> None:
+    config: dict[str, Any] = {"reply_schema": _SCHEMA} | ({"turn_strategy": "single_call"} if kind == "agent" else {})
+
+    played = await play(asking(kind, **config), Reply('{"n": 1', Finish.LENGTH), ends="failed")
+
+    assert "cut off" in played.result.error
+
+
+async def test_a_structured_reply_that_was_cut_off_after_its_json_is_read() -> None:
+    played = await play(asking("llm", reply_schema=_SCHEMA), Reply('{"n": 1}\n\nNote that', Finish.LENGTH))
+
+    assert played.out == {"n": 1}
+    assert len(_warnings(played)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "whole"),
+    [
+        ("hel", "lo", "hello"),
+        ("The cat", " sat", "The cat sat"),
+        ("I went to the", "to the shop", "I went to the shop"),
+        ("I went to the ", "to the shop", "I went to the shop"),
+        ("I went to the", " to the shop", "I went to the shop"),
+        ("went to the", "the shop", "went to the shop"),
+        ("The quick brow", "quick brown fox", "The quick brown fox"),
+        ("One.\n\nTwo be", "\n\nTwo begins", "One.\n\nTwo begins"),
+        ("Start here", "Start here and end", "Start here and end"),
+        ('{"a": [1, 2', ", 2, 3]}", '{"a": [1, 2, 2, 3]}'),
+        ("| 0 | 0", " | 0 | 0 |", "| 0 | 0 | 0 | 0 |"),
+        ("banana", "nana split", "banananana split"),
+        ("我们今天去公园散步然后", "去公园散步然后回家", "我们今天去公园散步然后回家"),
+        ("end", "", "end"),
+        ("x", "y", "xy"),
+    ],
+)
+def test_the_seam_of_a_continued_reply_repeats_no_words(text: str, rest: str, whole: str) -> None:
+    assert join(text, rest) == whole
+
+
+def test_only_replies_that_may_pass_when_asked_again_are_retried() -> None:
+    retryable = {kind for kind in ModelErrorKind if ModelError(kind, "").retryable}
+    assert {ModelErrorKind.EMPTY_REPLY, ModelErrorKind.REFUSAL} <= retryable
+    assert ModelErrorKind.CUT_OFF not in retryable
+
+
+def test_a_request_for_the_rest_keeps_the_settings_of_the_first() -> None:
+    first = Request((Message("user", "Go."),), 0.5, 7, {"type": "object"}, 3, "here")
+
+    assert rest_request(first, "half") == replace(
+        first, messages=(Message("user", "Go."), Message("assistant", "half"), CONTINUE), schema=None
+    )
