@@ -159,12 +159,16 @@ class _Call:
             _FormatRefusedError: The server does not know the form.
             _ToolsRefusedError: It knows no tools.
         """
+        from engine.models.reply_hook import feeding
+
         arguments = self._arguments(request, mode)
-        parser = ReplyParser(self._name, self._place, request, on_text)
-        if on_text is not None:
-            return await self._stream(arguments, parser)
-        with self._translated(arguments, parser):
-            return parser.read(await self._litellm.acompletion(**arguments))
+        parser = ReplyParser(self._name, self._place, self._keys, request, on_text)
+        with feeding(parser):
+            if on_text is not None:
+                return await self._stream(arguments, parser)
+            with self._translated(arguments, parser):
+                parser.take(await self._litellm.acompletion(**arguments))
+                return parser.end()
 
     @contextlib.contextmanager
     def _translated(self, arguments: dict[str, Any], parser: ReplyParser) -> Generator[None]:
@@ -224,10 +228,15 @@ class _Call:
             while True:
                 with self._translated(arguments, parser):
                     chunk: Any = await anext(stream, None)
+                    if chunk is not None:
+                        parser.take(chunk)
+                parser.pass_on()
                 if chunk is None:
                     break
-                parser.take(chunk)
         finally:
             # litellm leaves the connection open when the task is cancelled.
             await stream.aclose()
-        return parser.end(stream)
+        with self._translated(arguments, parser):
+            reply = parser.end(stream)
+        parser.pass_on()
+        return reply

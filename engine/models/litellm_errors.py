@@ -40,6 +40,8 @@ _UNREADABLE = frozenset({"JSONDecodeError", "APIResponseValidationError", "Valid
 _KINDS_BY_WORDS = (
     (ModelErrorKind.RATE_LIMIT, "insufficient_quota", ModelErrorKind.UNAVAILABLE),
     (ModelErrorKind.RATE_LIMIT, "exceeded your current quota", ModelErrorKind.UNAVAILABLE),
+    (ModelErrorKind.BAD_REQUEST, "context_length", ModelErrorKind.CONTEXT_LENGTH),
+    (ModelErrorKind.BAD_REQUEST, "maximum context length", ModelErrorKind.CONTEXT_LENGTH),
     (ModelErrorKind.BAD_REQUEST, "content_filter", ModelErrorKind.CONTENT_FILTER),
     (ModelErrorKind.BAD_REQUEST, "content management policy", ModelErrorKind.CONTENT_FILTER),
     (ModelErrorKind.BAD_REQUEST, "llm provider not provided", ModelErrorKind.NOT_FOUND),

@@ -51,6 +51,7 @@ def _load() -> ModuleType:
             }
             for name, value in settings.items():
                 setattr(litellm, name, value)
+            importlib.import_module("engine.models.reply_hook").install_hook()
             # litellm prepares a call in a thread; what it made for one cancelled meanwhile is thrown away unused.
             warnings.filterwarnings("ignore", message=_NEVER_STARTED, category=RuntimeWarning)
             _loaded.append(litellm)

@@ -5,6 +5,7 @@ Pure functions on requests and texts. What a model writes is read tolerantly and
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -21,6 +22,8 @@ _MOST_READ: Final = 200_000
 
 _MOST_CALLS: Final = 1000
 
+_UNREADABLE: Final = "(nested too deep)"
+
 _BARE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]{0,99})(?:\s*\(\s*\))?")
 _AROUND_BARE: Final = "` \t\r\n"
 
@@ -29,14 +32,20 @@ _LONGEST_ON_THE_WIRE: Final = 64
 
 
 def read_arguments(text: str) -> dict[str, Value] | str:
-    """The object that a model wrote as a call's arguments; the text itself where it is none. No text: no arguments."""
+    """Parse a call's arguments: the object, or the text itself where it is none. No text means no arguments."""
     if not text.strip():
         return {}
+    value = _json_object(text)
+    return cast("dict[str, Value]", value) if isinstance(value, dict) and _can_be_kept(value) else text
+
+
+def _json_object(text: str) -> Any:
+    """What a text of JSON says, also where it says it in a string once more; None for a text of another kind."""
     try:
         value = json.loads(text)
+        return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
-        return text
-    return cast("dict[str, Value]", value) if isinstance(value, dict) and _can_be_kept(value) else text
+        return None
 
 
 def in_words(request: Request) -> Request:
@@ -163,7 +172,7 @@ def _sent_call(call: ToolCall, names: Mapping[str, str]) -> dict[str, Any]:
 
 def wire_name(name: str) -> str:
     """A tool's name as such servers take it: at most 64 letters, digits, underscores and hyphens."""
-    plain = _NOT_ON_THE_WIRE.sub("_", name)
+    plain = _NOT_ON_THE_WIRE.sub("_", name) or "unnamed"
     return plain if len(plain) <= _LONGEST_ON_THE_WIRE else _unmistakable(name)
 
 
@@ -189,37 +198,102 @@ def offered(tools: tuple[ToolDefinition, ...]) -> list[dict[str, Any]] | None:
 
 @dataclass(slots=True)
 class PartialCalls:
-    """The tool calls of a reply that such a server sends whole or piece by piece; nothing in it is trusted."""
+    """The tool calls of a reply, sent whole or piece by piece; nothing in them is trusted."""
 
     _calls: list[list[str]] = field(default_factory=list[list[str]])
     _places: dict[int, int] = field(default_factory=dict[int, int])
 
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
     def take(self, sent: Any) -> None:
-        """Take up the `tool_calls` of a message or of a piece of one."""
-        for place, call in enumerate(sent or ()):
-            index = getattr(call, "index", None)
-            function: Any = getattr(call, "function", None)
-            call_id, name = str(getattr(call, "id", None) or ""), str(getattr(function, "name", None) or "")
-            parts = self._parts(index if isinstance(index, int) else place, call_id, name)
-            # Id and name come once, whole; the arguments come in pieces.
-            parts[0] = parts[0] or call_id
-            parts[1] = parts[1] or name
-            parts[2] += str(getattr(function, "arguments", None) or "")
+        """Add the `tool_calls` of a message or of a piece of one."""
+        entries = cast("list[Any]", sent if isinstance(sent, list) else [sent])
+        for place, call in enumerate(entries):
+            function: Any = _member(call, "function")
+            if isinstance(function, str):  # {"function": "look", "arguments": {}}
+                name, arguments = function, _member(call, "arguments")
+            else:
+                source = call if function is None else function
+                name, arguments = _member(source, "name"), _member(source, "arguments")
+            if function is None and name is None and arguments is None:
+                continue
+            index = _member(call, "index")
+            self._add(index if type(index) is int else place, _text(_member(call, "id")), _text(name), arguments)
+
+    def _add(self, index: int, call_id: str, name: str, arguments: Any) -> None:
+        if len(self._calls) >= _MOST_CALLS:
+            return
+        parts = self._parts(index, call_id, name)
+        # Id and name come once, whole; the arguments come in pieces.
+        parts[0] = parts[0] or call_id
+        parts[1] = parts[1] or name
+        written = _written(arguments)
+        if not (_is_object(parts[2]) and _is_object(written)):  # sent once more, whole
+            parts[2] += written
 
     def _parts(self, index: int, call_id: str, name: str) -> list[str]:
-        """What has come of the call with that index; some servers give all calls the same one, and other ids."""
+        """What has come of the call with that index; some servers give all calls the same one."""
         place = self._places.get(index)
         known = None if place is None else self._calls[place]
-        if known is None or (call_id and name and known[0] not in {"", call_id}):
+        if known is None or (name and _is_another(known, call_id, name)):
             self._places[index] = len(self._calls)
             known = ["", "", ""]
             self._calls.append(known)
         return known
 
     def whole(self, tools: tuple[ToolDefinition, ...]) -> tuple[ToolCall, ...]:
-        """All of them, each with an id, called as the request calls its tools."""
+        """All of them, each with an id of its own, called as the request calls its tools."""
         names = {sent: name for name, sent in wire_names(tools).items()}
+        ids = _unique_ids([call_id for call_id, _, _ in self._calls])
         return tuple(
-            ToolCall(call_id or f"call_{number}", names.get(name, name), read_arguments(arguments))
-            for number, (call_id, name, arguments) in enumerate(self._calls, 1)
+            ToolCall(call_id, names.get(name, name), read_arguments(arguments))
+            for call_id, (_, name, arguments) in zip(ids, self._calls, strict=True)
         )
+
+
+def _is_another(known: list[str], call_id: str, name: str) -> bool:
+    """Whether a piece with a name begins another call than the one known under its index."""
+    known_id, known_name, arguments = known
+    if call_id and known_id and call_id != known_id:
+        return True
+    same_id = bool(call_id) and call_id == known_id
+    # A different name, or without an id the same one once the arguments are complete.
+    return bool(known_name) and (name != known_name or (not same_id and _is_object(arguments)))
+
+
+def _is_object(text: str) -> bool:
+    return text.lstrip().startswith("{") and isinstance(_json_object(text), dict)
+
+
+def _unique_ids(ids: list[str]) -> list[str]:
+    """The ids with a number for each that is empty, and an addition for each that comes again."""
+    unique: list[str] = []
+    used = set(ids)
+    for number, call_id in enumerate(ids, 1):
+        chosen = call_id
+        if not call_id or call_id in unique:
+            stem = f"{call_id}_" if call_id else "call_"
+            chosen = next(new for count in itertools.count(number) if (new := f"{stem}{count}") not in used)
+            used.add(chosen)
+        unique.append(chosen)
+    return unique
+
+
+def _member(value: Any, name: str) -> Any:
+    """A member of an object that a server or a library sent."""
+    return cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value) if type(value) is int else ""
+
+
+def _written(arguments: Any) -> str:
+    """Arguments as the text of JSON, in which most servers send them."""
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    try:
+        return json.dumps(arguments)
+    except (TypeError, ValueError, RecursionError):
+        return _UNREADABLE

@@ -66,7 +66,7 @@ async def test_the_time_that_a_server_asks_to_wait_is_handed_on(
     assert error.retry_after == seconds
 
 
-@pytest.mark.parametrize("behaviour", ["cut", "quiet-cut", "error-in-stream"])
+@pytest.mark.parametrize("behaviour", ["cut", "error-in-stream"])
 async def test_a_stream_that_breaks_off_keeps_what_had_come(make_model: MakeModel, behaviour: str) -> None:
     error = await failure_of(make_model(behaviour), stream=True)
 

@@ -262,12 +262,18 @@ def cut(exchange: Exchange) -> None:
     exchange.hang_up()
 
 
-def quiet_cut(exchange: Exchange) -> None:
-    """Sends the first half of a stream and ends it in good form, but without a finish reason."""
+def quiet_end(exchange: Exchange) -> None:
+    """Ends a stream in good form, but without a finish reason and without [DONE]."""
     exchange.start_stream()
     exchange.send_piece("Half of ")
     exchange.send_piece("the")
     exchange.send_chunk(b"")
+
+
+def verbatim(exchange: Exchange) -> None:
+    """Sends the reply exactly as it is given: a body, or a whole stream."""
+    content_type = "text/event-stream" if exchange.streaming else "application/json"
+    exchange.send(200, exchange.reply(exchange.body).encode("utf-8", "surrogateescape"), content_type)
 
 
 def error_in_stream(exchange: Exchange) -> None:
@@ -338,12 +344,13 @@ BEHAVIOURS: dict[str, Callable[[Exchange], None]] = {
     "not-json": not_json,
     "no-choices": no_choices,
     "cut": cut,
-    "quiet-cut": quiet_cut,
+    "quiet-end": quiet_end,
     "error-in-stream": error_in_stream,
     "reset": reset,
     "silent": silent,
     "stalled": stalled,
     "drip": drip,
+    "verbatim": verbatim,
     "no-usage": no_usage,
     "truncated": truncated,
     "huge": huge,

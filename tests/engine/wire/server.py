@@ -22,6 +22,7 @@ from typing import Any, Self
 from tests.engine.wire.behaviours import BEHAVIOURS, REPLY, Body, Exchange
 
 _PATIENCE_S = 20.0
+_PATHS = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/api/chat"})
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def _make_handler(wire: WireServer) -> type[BaseHTTPRequestHandler]:
             wire.record(WireRequest("POST", self.path, _headers(self), body))
             exchange = Exchange(self, body, wire.reply)
             behaviour = BEHAVIOURS.get(wire.next_behaviour(str(body.get("model"))))
-            if self.path != "/v1/chat/completions" or behaviour is None:
+            if self.path not in _PATHS or behaviour is None:
                 exchange.refuse(404, f"There is no {body.get('model')} at {self.path}", "invalid_request_error")
                 return
             try:

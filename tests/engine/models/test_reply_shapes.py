@@ -1,0 +1,511 @@
+"""Replies in every shape that servers send, over a real connection: types from a server are never trusted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.models.base import Finish, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
+from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
+from tests.engine.wire.behaviours import PARTIAL_REPLY, USAGE
+from tests.engine.wire.server import WireServer
+
+__all__ = ["make_model_fixture"]
+
+LOOK = ToolDefinition("look", "Looks around.", {"type": "object"})
+ADD = ToolDefinition("add", "Adds.", {"type": "object"})
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+def message(content: Any = "Hello", **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+def completion(said: Any, finish: Any = "stop", usage: Any = USAGE, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": said, "finish_reason": finish}
+    return {"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage, **more}
+
+
+def events(*deltas: Any, finish: Any = "stop", usage: Any = USAGE, done: bool = True) -> str:
+    """A stream with a chunk for each delta."""
+    bodies: list[Any] = [{"model": "m", "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    if finish is not None:
+        bodies.append({"model": "m", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    if usage is not None:
+        bodies.append({"model": "m", "choices": [], "usage": usage})
+    return as_events(*bodies) + ("data: [DONE]\n\n" if done else "")
+
+
+def as_events(*bodies: Any) -> str:
+    return "".join(f"data: {json.dumps(body)}\n\n" for body in bodies)
+
+
+class Talk:
+    """A model whose server says what a test gives it."""
+
+    def __init__(self, wire: WireServer, make_model: MakeModel) -> None:
+        self.wire = wire
+        self.make_model = make_model
+        self.pieces: list[str] = []
+
+    async def whole(self, body: Any, request: Request = QUESTION) -> Reply:
+        self._say(body)
+        return await self.make_model("verbatim").complete(request)
+
+    async def stream(self, text: str, request: Request = QUESTION) -> Reply:
+        self._say(text)
+        return await self.make_model("verbatim").complete(request, self.pieces.append)
+
+    async def either(self, said: Any, *, stream: bool, finish: Any = "stop", request: Request = QUESTION) -> Reply:
+        """The same message whole, or as the one delta of a stream."""
+        if stream:
+            return await self.stream(events(said, finish=finish), request)
+        return await self.whole(completion(said, finish), request)
+
+    async def failure(self, body: Any, *, stream: bool = False) -> Any:
+        self._say(body)
+        return await failure_of(self.make_model("verbatim"), stream=stream)
+
+    def _say(self, body: Any) -> None:
+        text = body if isinstance(body, str) else json.dumps(body)
+        self.wire.reply = lambda _body: text
+
+
+@pytest.fixture
+def talk(wire: WireServer, make_model: MakeModel) -> Talk:
+    return Talk(wire, make_model)
+
+
+both_ways = pytest.mark.parametrize("stream", [False, True])
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Hello", "Hello"),
+        ([{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}], "Hello"),
+        ([{"type": "output_text", "text": "Hello"}], "Hello"),
+        ([{"text": "Hello"}, {"type": "image_url", "image_url": {"url": "x"}}], "Hello"),
+        (["Hel", "lo"], "Hello"),
+        ([["Hel"], [{"content": "lo"}]], "Hello"),
+        ({"type": "text", "text": "Hello"}, "Hello"),
+        ({"type": "text", "text": {"value": "Hello"}}, "Hello"),
+        ({"branch": "done"}, '{"branch":"done"}'),
+        (42, "42"),
+        (0.5, "0.5"),
+        (True, "true"),
+        (None, ""),
+        ("", ""),
+        ([], ""),
+    ],
+)
+async def test_content_of_any_type_is_read_as_text(talk: Talk, content: Any, text: str, stream: bool) -> None:
+    reply = await talk.either(message(content), stream=stream)
+
+    assert (reply.text, reply.finish, reply.usage, reply.model) == (text, Finish.STOP, Usage(11, 5), "m")
+    assert "".join(talk.pieces) == (text if stream else "")
+
+
+@both_ways
+async def test_a_message_without_content_is_an_empty_reply(talk: Talk, stream: bool) -> None:
+    assert (await talk.either({"role": "assistant"}, stream=stream)).text == ""
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "image_url", "image_url": {"url": "x"}}],
+        {"type": "audio", "data": 1},
+        [[[[[[[[[[[[[[[[[[[[[[[[[[[["deep"]]]]]]]]]]]]]]]]]]]]]]]]]]]],
+        float("nan"),
+        {"a": float("inf")},
+        {},
+    ],
+)
+async def test_content_without_any_text_is_no_reply(talk: Talk, content: Any, stream: bool) -> None:
+    body = events(message(content)) if stream else completion(message(content))
+
+    assert (await talk.failure(body, stream=stream)).kind is ModelErrorKind.BAD_REPLY
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"choices": None},
+        {"choices": []},
+        {"choices": {}},
+        {"choices": "none"},
+        {"choices": 7},
+        {"choices": [None, 7, "x", []]},
+        {"choices": [{}]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": 7, "delta": []}]},
+        {"choices": [{"delta": None, "finish_reason": "stop"}]},
+        [],
+        [1, 2],
+        7,
+        "text",
+        None,
+    ],
+)
+async def test_what_holds_no_message_is_no_reply(talk: Talk, body: Any, stream: bool) -> None:
+    text = as_events(body) + "data: [DONE]\n\n" if stream else json.dumps(body)
+    error = await talk.failure(text, stream=stream)
+
+    assert (error.kind, error.partial) == (ModelErrorKind.BAD_REPLY, "")
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "text", [DEEP, '{"choices":' + DEEP + "}", "{", '{"choices": [', "<html></html>", "", "\ud800"]
+)
+async def test_what_is_no_json_is_no_reply(talk: Talk, text: str, stream: bool) -> None:
+    text = text.replace("\ud800", "\udcff\udcfe")  # bytes that are no UTF-8
+    error = await talk.failure(f"data: {text}\n\n" if stream and text else text, stream=stream)
+
+    assert error.kind is ModelErrorKind.BAD_REPLY
+
+
+async def test_choices_in_odd_places_are_found(talk: Talk) -> None:
+    said = message("Hello")
+    for choices in (
+        {"message": said, "finish_reason": "stop"},
+        {"0": {"message": said}},
+        [{"message": None}, {"message": said}],
+        [{"index": 0, "message": said}, {"index": 1, "message": message("Bye")}],
+        [{"text": "Hello"}],
+        [{"message": "Hello"}],
+        [{"delta": said}],
+    ):
+        assert (await talk.whole({"choices": choices})).text == "Hello"
+
+
+async def test_a_second_choice_in_a_stream_is_left_out(talk: Talk) -> None:
+    two = [{"index": index, "delta": {"content": text}} for index, text in enumerate(("Hello", "Bye"))]
+
+    reply = await talk.stream(as_events({"choices": two}, {"choices": [two[1]]}))
+
+    assert (reply.text, talk.pieces) == ("Hello", ["Hello"])
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("sent", "finish"),
+    [
+        ("stop", Finish.STOP),
+        ("STOP", Finish.STOP),
+        ("end_turn", Finish.STOP),
+        (None, Finish.STOP),
+        ("", Finish.STOP),
+        ("length", Finish.LENGTH),
+        ("max_tokens", Finish.LENGTH),
+        ("content_filter", Finish.CONTENT_FILTER),
+        ("SAFETY", Finish.CONTENT_FILTER),
+        ("tool_calls", Finish.STOP),
+        ("whatever", Finish.OTHER),
+        (7, Finish.OTHER),
+        ({"type": "stop"}, Finish.OTHER),
+    ],
+)
+async def test_a_finish_reason_is_read_or_counts_as_another(
+    talk: Talk, sent: Any, finish: Finish, stream: bool
+) -> None:
+    reply = await talk.either(message(), stream=stream, finish=sent)
+
+    assert (reply.text, reply.finish) == ("Hello", finish)
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_a_stream_that_ends_in_good_form_is_finished_without_a_reason(talk: Talk, done: bool) -> None:
+    reply = await talk.stream(events(message("Hel"), message("lo"), finish=None, usage=None, done=done))
+
+    assert (reply.text, reply.finish) == ("Hello", Finish.STOP)
+
+
+async def test_a_stream_that_ends_quietly_is_finished(make_model: MakeModel) -> None:
+    reply = await make_model("quiet-end").complete(QUESTION, lambda _text: None)
+
+    assert (reply.text, reply.finish) == (PARTIAL_REPLY, Finish.STOP)
+
+
+async def test_a_stream_that_ends_inside_an_event_is_interrupted(talk: Talk) -> None:
+    error = await talk.failure(events(message("Hello"), finish=None, usage=None, done=False)[:-9] + "\n", stream=True)
+    assert (error.kind, error.partial) == (ModelErrorKind.BAD_REPLY, "")
+
+    broken = events(message("Hello"), message(" world"), finish=None, usage=None, done=False)
+    error = await talk.failure(broken[: broken.index(" world")], stream=True)
+    assert (error.kind, error.partial) == (ModelErrorKind.INTERRUPTED, "Hello")
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 3, "completion_tokens": 2}, Usage(3, 2)),
+        ({"input_tokens": 3, "output_tokens": 2}, Usage(3, 2)),
+        ({"prompt_tokens": 3, "completion_tokens": 0}, Usage(3, 0)),
+        ({"prompt_tokens": 3}, Usage(3, 2, exact=False)),
+        ({"completion_tokens": 3}, Usage(5, 2, exact=False)),
+        ({"prompt_tokens": -3, "completion_tokens": 2}, Usage(5, 2, exact=False)),
+        ({"prompt_tokens": "3", "completion_tokens": "2"}, Usage(5, 2, exact=False)),
+        ({"prompt_tokens": 3.0, "completion_tokens": 2.5}, Usage(5, 2, exact=False)),
+        ({"prompt_tokens": float("nan"), "completion_tokens": float("inf")}, Usage(5, 2, exact=False)),
+        ({"prompt_tokens": True, "completion_tokens": False}, Usage(5, 2, exact=False)),
+        ({"prompt_tokens": 10**400, "completion_tokens": 10**30}, Usage(5, 2, exact=False)),
+        ({"prompt_tokens": [3], "completion_tokens": {"n": 2}}, Usage(5, 2, exact=False)),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, Usage(5, 2, exact=False)),
+        ({}, Usage(5, 2, exact=False)),
+        ([], Usage(5, 2, exact=False)),
+        ("3", Usage(5, 2, exact=False)),
+        (7, Usage(5, 2, exact=False)),
+        (None, Usage(5, 2, exact=False)),
+    ],
+)
+async def test_usage_that_is_no_count_is_estimated(talk: Talk, usage: Any, expected: Usage, stream: bool) -> None:
+    body = events(message(), usage=usage) if stream else completion(message(), usage=usage)
+    reply = await (talk.stream(body) if isinstance(body, str) else talk.whole(body))
+
+    assert reply.usage == expected
+
+
+def call(call_id: Any = "a", name: Any = "look", arguments: Any = "{}", **more: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([call()], [("a", "look", {})]),
+        (call(), [("a", "look", {})]),
+        ([call(arguments={"x": 1})], [("a", "look", {"x": 1})]),
+        ([call(arguments='"{\\"x\\": 1}"')], [("a", "look", {"x": 1})]),
+        ([call(arguments=None)], [("a", "look", {})]),
+        ([call(arguments=[1])], [("a", "look", "[1]")]),
+        ([call(arguments=7)], [("a", "look", "7")]),
+        ([call(arguments='{"x": NaN}')], [("a", "look", '{"x": NaN}')]),
+        ([call(name=None)], [("a", "", {})]),
+        ([call(name=["look"])], [("a", "", {})]),
+        ([call(7)], [("7", "look", {})]),
+        ([call(""), call(None), call([])], [("call_1", "look", {}), ("call_2", "look", {}), ("call_3", "look", {})]),
+        ([call(), call(name="add")], [("a", "look", {}), ("a_2", "add", {})]),
+        ([call("call_2"), call("")], [("call_2", "look", {}), ("call_3", "look", {})]),
+        ([{"id": "a", "name": "look", "arguments": {}}], [("a", "look", {})]),
+        ([{"id": "a", "function": "look", "arguments": "{}"}], [("a", "look", {})]),
+        ([None, 7, "look", [], {}, {"function": None}, call()], [("a", "look", {})]),
+        ([call(index=True), call("b", index=10**400)], [("a", "look", {}), ("b", "look", {})]),
+        ([call(index="0"), call("b", index=None)], [("a", "look", {}), ("b", "look", {})]),
+    ],
+)
+async def test_tool_calls_of_any_shape_get_ids_of_their_own(
+    talk: Talk, calls: Any, expected: list[Any], stream: bool
+) -> None:
+    request = Request(QUESTION.messages, tools=(LOOK, ADD))
+    reply = await talk.either(message(None, tool_calls=calls), stream=stream, request=request)
+
+    assert reply.tool_calls == tuple(ToolCall(*one) for one in expected)
+    assert (reply.text, reply.finish) == ("", Finish.TOOL_CALLS)
+
+
+@both_ways
+@pytest.mark.parametrize("calls", [None, [], {}, "look", 7, True, [None], [{"function": None}]])
+async def test_what_is_no_tool_call_is_none(talk: Talk, calls: Any, stream: bool) -> None:
+    reply = await talk.either(message("Hello", tool_calls=calls), stream=stream, finish="tool_calls")
+
+    assert (reply.text, reply.tool_calls, reply.finish) == ("Hello", (), Finish.STOP)
+
+
+async def test_calls_in_a_stream_without_ids_and_with_one_index_stay_apart(talk: Talk) -> None:
+    pieces = [
+        call("", "look", '{"x"', index=0),
+        {"index": 0, "function": {"arguments": ": 1}"}},
+        call("", "look", '{"x": 2}', index=0),
+        call("", "add", "{}"),
+    ]
+    reply = await talk.stream(events(*({"tool_calls": [piece]} for piece in pieces), finish="tool_calls"))
+
+    assert [(one.id, one.name, one.arguments) for one in reply.tool_calls] == [
+        ("call_1", "look", {"x": 1}),
+        ("call_2", "look", {"x": 2}),
+        ("call_3", "add", {}),
+    ]
+
+
+@both_ways
+async def test_an_old_function_call_is_a_tool_call(talk: Talk, stream: bool) -> None:
+    said = message(None, function_call={"name": "look", "arguments": '{"x": 1}'})
+    reply = await talk.either(said, stream=stream, finish="function_call")
+
+    assert reply.tool_calls == (ToolCall("call_1", "look", {"x": 1}),)
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "said",
+    [
+        message("Hello", reasoning_content="They greet."),
+        message("Hello", reasoning="They greet."),
+        message("Hello", thinking="They greet."),
+        message("Hello", reasoning="They greet.", reasoning_content="They greet."),
+        message("Hello", reasoning_details=[{"type": "reasoning.text", "text": "They greet."}]),
+        message("Hello", thinking_blocks=[{"type": "thinking", "thinking": "They greet."}]),
+        message([{"type": "thinking", "thinking": "They greet."}, {"type": "text", "text": "Hello"}]),
+        message([{"type": "thinking", "thinking": [{"type": "text", "text": "They greet."}]}, "Hello"]),
+        message([{"type": "reasoning", "summary": [{"text": "They greet."}]}, {"text": "Hello"}]),
+        message([{"text": "They greet.", "thought": True}, {"text": "Hello"}]),
+        message("<think>They greet.</think>\n\nHello"),
+        message("<|channel|>analysis<|message|>They greet.<|end|><|start|>assistant<|channel|>final<|message|>Hello"),
+    ],
+)
+async def test_reasoning_is_no_part_of_the_text(talk: Talk, said: Any, stream: bool) -> None:
+    reply = await talk.either(said, stream=stream)
+
+    assert (reply.text, reply.reasoning) == ("Hello", "They greet.")
+    assert "".join(talk.pieces) == ("Hello" if stream else "")
+
+
+async def test_reasoning_is_separated_from_a_stream_wherever_its_pieces_divide_a_tag(talk: Talk) -> None:
+    text = "<think>1 < 2 </b></think>\nSo <think> it is."
+    reply = await talk.stream(events(*({"content": sign} for sign in text)))
+
+    assert (reply.text, reply.reasoning) == ("So <think> it is.", "1 < 2 </b>")
+    assert "".join(talk.pieces) == reply.text
+
+
+@both_ways
+@pytest.mark.parametrize("refusal", ["I won't.", [{"type": "refusal", "refusal": "I won't."}]])
+async def test_a_refusal_has_a_field_of_its_own(talk: Talk, refusal: Any, stream: bool) -> None:
+    reply = await talk.either(message(None, refusal=refusal), stream=stream)
+    assert (reply.text, reply.refusal) == ("", "I won't.")
+
+    reply = await talk.either(message([{"type": "refusal", "refusal": "I won't."}]), stream=stream)
+    assert (reply.text, reply.refusal) == ("", "I won't.")
+
+
+async def test_a_refusal_that_is_streamed_is_put_together(talk: Talk) -> None:
+    reply = await talk.stream(events({"refusal": "I "}, {"refusal": "won't."}, {"refusal": None}))
+
+    assert (reply.text, reply.refusal, talk.pieces) == ("", "I won't.", [])
+
+
+@both_ways
+async def test_what_nobody_can_store_is_replaced_everywhere(talk: Talk, stream: bool) -> None:
+    bad, good = "\ud83d\ude00 \ud83d \0", "😀 � �"
+    said = message(bad, reasoning_content=bad, refusal=bad, tool_calls=[call(bad, bad, json.dumps({bad: [bad]}))])
+    body = completion(said, model=bad)
+    reply = await (talk.stream(as_events(body)) if stream else talk.whole(body))
+
+    assert (reply.text, reply.reasoning, reply.refusal, reply.model) == (good,) * 4
+    assert reply.tool_calls == (ToolCall(good, good, {good: [good]}),)
+    assert "".join(talk.pieces) == (good if stream else "")
+
+
+async def test_a_character_divided_between_two_pieces_is_whole(talk: Talk) -> None:
+    reply = await talk.stream(events({"content": "a\ud83d"}, {"content": "\ude00b"}))
+
+    assert (reply.text, "".join(talk.pieces)) == ("a😀b", "a😀b")
+
+
+@both_ways
+async def test_bytes_that_are_no_utf8_are_replaced(talk: Talk, stream: bool) -> None:
+    text = (events(message("x")) if stream else json.dumps(completion(message("x")))).replace('"x"', '"a\udcffb"')
+    reply = await (talk.stream(text) if stream else talk.whole(text))
+
+    assert reply.text == "a\ufffdb"
+
+
+@both_ways
+async def test_a_key_that_a_reply_echoes_is_struck_out_everywhere(talk: Talk, stream: bool) -> None:
+    said = message(
+        f"It is {SECRET}.",
+        reasoning_content=SECRET,
+        refusal=SECRET,
+        tool_calls=[call(SECRET, SECRET, json.dumps({SECRET: [SECRET]}))],
+    )
+    body = completion(said, model=SECRET)
+    reply = await (talk.stream(as_events(body)) if stream else talk.whole(body))
+
+    assert SECRET not in repr(reply)
+    assert (reply.text, reply.reasoning, reply.refusal, reply.model) == ("It is ….", "…", "…", "…")
+    assert reply.tool_calls == (ToolCall("…", "…", {"…": ["…"]}),)
+    assert "".join(talk.pieces) == ("It is …." if stream else "")
+
+
+async def test_a_key_divided_between_pieces_never_reaches_a_listener(talk: Talk) -> None:
+    reply = await talk.stream(events(*({"content": sign} for sign in f"It is {SECRET}, sk-very")))
+
+    assert "".join(talk.pieces) == reply.text == "It is …, sk-very"
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"message": "Slow down", "code": 429}, ModelErrorKind.RATE_LIMIT),
+        ({"message": "Slow down", "code": "429"}, ModelErrorKind.RATE_LIMIT),
+        ({"message": "Slow down", "type": "rate_limit_error"}, ModelErrorKind.RATE_LIMIT),
+        ({"message": "No such key", "code": "invalid_api_key"}, ModelErrorKind.AUTHENTICATION),
+        ({"message": "Not here", "type": "not_found_error"}, ModelErrorKind.NOT_FOUND),
+        (
+            {"message": "This model's maximum context length is 8192 tokens.", "code": "context_length_exceeded"},
+            ModelErrorKind.CONTEXT_LENGTH,
+        ),
+        ({"message": "top_k is too large", "type": "invalid_request_error"}, ModelErrorKind.BAD_REQUEST),
+        ({"message": "Something broke", "type": "server_error", "code": 500}, ModelErrorKind.SERVER),
+        ({"message": "Overloaded", "type": "overloaded_error"}, ModelErrorKind.SERVER),
+        ("Something broke", ModelErrorKind.SERVER),
+        ({"message": ["odd"], "code": {}}, ModelErrorKind.SERVER),
+    ],
+)
+async def test_an_error_under_a_status_of_success_is_one(
+    talk: Talk, error: Any, kind: ModelErrorKind, stream: bool
+) -> None:
+    body = {"error": error}
+    first = events({"role": "assistant"}, finish=None, usage=None, done=False)
+    for text in (json.dumps(body), as_events(body), first + as_events(body)):
+        caught = await talk.failure(text, stream=stream)
+        assert (caught.kind, caught.partial) == (kind, "")
+
+
+@both_ways
+@pytest.mark.parametrize("nothing", [None, False, "", {}, [], 0, {"message": None}])
+async def test_an_error_that_says_nothing_is_none(talk: Talk, nothing: Any, stream: bool) -> None:
+    body = completion(message(), error=nothing)
+
+    assert (await (talk.stream(as_events(body)) if stream else talk.whole(body))).text == "Hello"
+
+
+async def test_a_whole_reply_to_a_request_for_a_stream_is_read_and_the_other_way_round(talk: Talk) -> None:
+    whole = completion(message("Hello", reasoning="Hm."))
+
+    for body in (json.dumps(whole), json.dumps(whole, indent=2)):
+        reply = await talk.stream(body)
+        assert (reply.text, reply.reasoning, talk.pieces) == ("Hello", "Hm.", ["Hello"])
+        talk.pieces.clear()
+    reply = await talk.whole(events({"content": "Hel"}, {"content": "lo"}))
+    assert (reply.text, reply.usage) == ("Hello", Usage(11, 5))
+
+
+async def test_events_are_read_in_every_form(talk: Talk) -> None:
+    one, two = ({"choices": [{"delta": {"content": text}}]} for text in ("Hel", "lo"))
+    compact, indented = json.dumps(one), json.dumps(two, indent=1).replace("\n", "\ndata: ")
+    for text in (
+        f"data: {compact}\ndata: {json.dumps(two)}\ndata: [DONE]\n",
+        f": wait\n\nevent: x\nid: 1\ndata:{compact}\n\ndata: {indented}\n\ndata:[DONE]\n\n",
+        f"data: {compact}\r\n\r\n\r\ndata: {json.dumps(two)}\r\n\r\n",
+        f"{compact}\n{json.dumps(two)}\n",
+        f"data: ping\n\ndata: \n\ndata: {compact}\n\nretry: 5\n\ndata: {json.dumps(two)}",
+    ):
+        assert (await talk.stream(text)).text == "Hello"
+
+
+async def test_a_model_may_repeat_itself(talk: Talk) -> None:
+    reply = await talk.stream(events(*[{"content": "again "}] * 300))
+
+    assert reply.text == "again " * 300
