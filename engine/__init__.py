@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engine.api import run, run_blocking, validate
     from engine.batch.batch import Batch, BatchOptions, BatchResult, run_batch
+    from engine.batch.read_table import read_table
     from engine.batch.rows import inputs_of_table
-    from engine.batch.table import read_table
     from engine.document.builder import Builder
     from engine.document.files import dumps, load, loads, save
     from engine.document.importing import Imported, import_file, import_text
@@ -42,7 +42,7 @@ _HOMES = {
     "engine.api": ("run", "run_blocking", "validate"),
     "engine.batch.batch": ("Batch", "BatchOptions", "BatchResult", "run_batch"),
     "engine.batch.rows": ("inputs_of_table",),
-    "engine.batch.table": ("read_table",),
+    "engine.batch.read_table": ("read_table",),
     "engine.document.builder": ("Builder",),
     "engine.document.files": ("dumps", "load", "loads", "save"),
     "engine.document.importing": ("Imported", "import_file", "import_text"),

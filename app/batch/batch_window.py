@@ -36,9 +36,10 @@ from app.theme.widgets import ElidedLabel, HintBar, PlainLabel, inset_number
 from app.window.choosers import Asker
 from app.worker import Worker
 from engine.batch.batch import CONCURRENCY_DEFAULT, BatchOptions, BatchResult
+from engine.batch.read_table import read_table
 from engine.batch.result import RowResult
 from engine.batch.rows import inputs_of_table
-from engine.batch.table import Table, read_table
+from engine.batch.table import Table
 from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.runner.declared import declared_inputs
@@ -134,9 +135,7 @@ class BatchWindow(QDialog):
             return
         self.notice.hide()
         self.summary.clear()
-        self._worker.ask(
-            lambda: inputs_of_table(workflow, table, columns, ignore_others=True), self._start, self._refuse
-        )
+        self._worker.ask(lambda: inputs_of_table(workflow, table, columns), self._start, self._refuse)
         self._show_possible()
 
     def closeEvent(self, event: QCloseEvent) -> None:

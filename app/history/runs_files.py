@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from engine.ordinary_file import replace_file
 from engine.store.base import Store, StoreError
-from engine.store.export_csv import run_to_csv
+from engine.store.export_csv import BYTE_ORDER_MARK, run_to_csv
 from engine.store.export_markdown import run_to_markdown
 from engine.store.outline import RunOutline
 from engine.store.run_file import head_of, import_run_file, run_to_json
@@ -54,5 +55,5 @@ def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:
         return run_to_json(head_of(store, run_id), store.events(run_id))
     outline = RunOutline(run_id, store.events(run_id))
     if form == "csv":
-        return run_to_csv(outline)
+        return chain([BYTE_ORDER_MARK], run_to_csv(outline))
     return run_to_markdown(store.find(run_id), store.document(run_id), outline)

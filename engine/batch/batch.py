@@ -15,7 +15,7 @@ from typing import Final
 
 from engine.batch.local import LocalRows, RowRunner
 from engine.batch.remote import ExecutorRows
-from engine.batch.result import BatchSummary, RowResult, summarize
+from engine.batch.result import BatchSummary, RowResult, refused_row, summarize
 from engine.batch.results_file import ResultsFile
 from engine.batch.rows import BatchRow, batch_id, make_rows
 from engine.batch.table import TableError
@@ -24,6 +24,7 @@ from engine.errors import EngineError
 from engine.models.catalogue import Models
 from engine.nodes.output import OutputConfig
 from engine.plan.build import build
+from engine.runner.attempts import unexpected
 from engine.runner.beginning import prepare
 from engine.runner.options import Catalogue, RunOptions
 from engine.runner.parameters import read_parameters
@@ -42,7 +43,7 @@ class BatchOptions:
         concurrency: How many rows are under way at once.
         budget_usd: What all rows together may spend, those that were done before included: once so much is spent, no
             more rows are begun; those under way come to their end. No row alone may spend more. None: no limit.
-        out: The file of results, `.jsonl` or CSV; None: none is written.
+        out: The file of results, `.jsonl`, `.xlsx` or CSV; None: none is written.
         store: The history, where runs are kept and found again; None: nowhere.
         name: What a person calls the batch; another name is another batch, and runs all rows anew.
         models: Makes the models of one run, which the batch closes.
@@ -67,11 +68,13 @@ class BatchResult:
         batch: Its id.
         rows: What its rows came to, in the table's order; rows that were never begun are not among them.
         summary: All of it together.
+        notes: What a person should know about the file of results, in sentences.
     """
 
     batch: str
     rows: tuple[RowResult, ...]
     summary: BatchSummary
+    notes: tuple[str, ...] = ()
 
 
 class Batch:
@@ -86,7 +89,7 @@ class Batch:
 
     Raises:
         DocumentError: The document has errors.
-        TableError: There are no rows, or a row's values do not fit the inputs.
+        TableError: There are no rows.
     """
 
     def __init__(
@@ -138,8 +141,9 @@ class Batch:
         # One more set of models, held as long as the batch: a model that takes long to load is loaded once.
         held = self.options.models()
         try:
-            if self.options.executor is None:
-                prepare(self.workflow, self.rows[0].inputs, replace(self._run_options, models=held))
+            first = next((row for row in self.rows if not row.error), None)
+            if first is not None and self.options.executor is None:
+                prepare(self.workflow, first.inputs, replace(self._run_options, models=held))
             return await self._run(self._runner())
         finally:
             await held.close()
@@ -151,6 +155,8 @@ class Batch:
             for row in self.rows:
                 if row.key in done:
                     self._take(row, done[row.key], None)
+                    if out is not None:
+                        out.move(row)
             waiting = deque(row for row in self.rows if row.key not in done)
             count = min(max(self.options.concurrency, 1), len(waiting))
             self._tasks = [asyncio.create_task(self._work(waiting, runner, out)) for _ in range(count)]
@@ -158,11 +164,10 @@ class Batch:
                 self._end_workers()
             await self._all_workers()
         finally:
-            if out is not None:
-                out.close(row.key for row in self.rows)
+            notes = () if out is None else out.close(row.key for row in self.rows)
         ended = tuple(self._results[row.key] for row in self.rows if row.key in self._results)
         summary = summarize(ended, len(self.rows), is_budget_spent=self._is_out_of_budget)
-        return BatchResult(self.id, ended, summary)
+        return BatchResult(self.id, ended, summary, notes)
 
     async def _all_workers(self) -> None:
         """Wait for all of them; the first that fails stops the others, and its error is raised."""
@@ -186,7 +191,7 @@ class Batch:
                 return
             row = waiting.popleft()
             self._on_begin(row)
-            self._take(row, await runner.run(row), out)
+            self._take(row, await _run_row(row, runner), out)
 
     @property
     def _is_budget_spent(self) -> bool:
@@ -195,7 +200,7 @@ class Batch:
 
     def _take(self, row: BatchRow, result: RowResult, out: ResultsFile | None) -> None:
         # A row may stand elsewhere in the table than when it was done.
-        result = replace(result, row=row.number, inputs=row.inputs)
+        result = replace(result, row=row.number, inputs=row.inputs, extra=row.extra)
         self._results[row.key] = result
         self._spent_usd += result.cost_usd or 0.0
         if out is not None and result.status != "cancelled":
@@ -211,7 +216,8 @@ class Batch:
     def _results_file(self) -> ResultsFile | None:
         if self.options.out is None:
             return None
-        return ResultsFile(self.options.out, self.id, self._parameters, self._output_names())
+        extra = dict.fromkeys(column for row in self.rows for column in row.extra)
+        return ResultsFile(self.options.out, self.id, self._parameters, self._output_names(), list(extra))
 
     def _output_names(self) -> list[str]:
         nodes = (node for node in self.workflow.nodes if node.type == "output" and node.enabled)
@@ -223,11 +229,22 @@ class Batch:
         options = self.options.run
         parameters = build(self.workflow, options.registry, max_iterations_cap=options.max_iterations_cap).parameters
         self._parameters = list(parameters)
-        for row in self.rows:
-            try:
-                read_parameters(parameters, row.inputs)
-            except EngineError as error:
-                raise TableError(f"Row {row.number}: {error.message}", error.remedy) from error
+        for place, row in enumerate(self.rows):
+            if not row.error:
+                try:
+                    read_parameters(parameters, row.inputs)
+                except EngineError as error:
+                    self.rows[place] = replace(row, error=str(error))
+
+
+async def _run_row(row: BatchRow, runner: RowRunner) -> RowResult:
+    """Run a row. Whatever goes wrong is the failure of this row."""
+    if row.error:
+        return refused_row(row, row.error)
+    try:
+        return await runner.run(row)
+    except Exception as error:  # a fault of ours or of a plugin ends one row, not the batch
+        return refused_row(row, str(unexpected(error)))
 
 
 def _within(run: RunOptions, budget_usd: float | None) -> RunOptions:
@@ -254,7 +271,7 @@ async def run_batch(
 
     Raises:
         DocumentError: The document has errors; nothing was run.
-        TableError: A row's values do not fit, or the file of results holds something else or cannot be written.
+        TableError: There are no rows, or the file of results holds something else or cannot be written.
         ModelError: A model that it names does not exist; nothing was run.
     """
     return await Batch(workflow, inputs, options, on_row=on_row).run()

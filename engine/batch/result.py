@@ -36,6 +36,7 @@ class RowResult:
         duration_s: Seconds at work.
         error: What failed, and what to do about it.
         is_reused: Whether it was done before and not run again.
+        extra: The cells of the table's columns that are no input's, by column.
     """
 
     row: int
@@ -52,6 +53,7 @@ class RowResult:
     duration_s: float = 0.0
     error: str = ""
     is_reused: bool = False
+    extra: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
@@ -79,7 +81,7 @@ def row_result(row: BatchRow, result: RunResult, *, is_reused: bool = False) -> 
     )
 
 
-def refused_row(row: BatchRow, error: EngineError) -> RowResult:
+def refused_row(row: BatchRow, error: EngineError | str) -> RowResult:
     """A row whose run could not be begun."""
     return RowResult(row.number, row.key, "", "failed", row.inputs, error=str(error))
 

@@ -1,13 +1,15 @@
 """The file in which a batch keeps what its rows came to: a line as each row ends, in the table's order at the end.
 
-It is CSV or JSON lines, by its name. A broken line at its end (the machine went down while it was written) is left out
-when the batch goes on. In CSV a text that a spreadsheet would take for a formula has an apostrophe in front.
+It is CSV, JSON lines or an .xlsx workbook, by its name. Its columns are found by their names when the batch goes on, so
+a spreadsheet program may have saved it in between. A broken line at its end (the machine went down while it was
+written) is left out.
+
+A workbook cannot be written row by row. Until the end its rows are kept in JSON lines beside it (`NAME.xlsx.jsonl`),
+which are read when the batch goes on and removed once the workbook is written.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -15,17 +17,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
+from engine.batch.read_table import is_json_lines, parse_table
 from engine.batch.result import RowResult
-from engine.batch.table import Table, TableError, is_json_lines, parse_table
+from engine.batch.rows import BatchRow
+from engine.batch.table import TableError
+from engine.batch.workbook import MAX_ROWS, write_workbook
 from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.ordinary_file import replace_file
-from engine.store.export_csv import FORMULA_STARTS
+from engine.store.export_csv import BYTE_ORDER_MARK, RESULT_MARKS, csv_line
 from engine.values import Value, to_text
 
 _FIGURES: Final = ("score", "iterations", "exit_reason", "tokens", "cost_usd", "duration_s", "error", "run_id")
-_NAMES: Final = ("batch", "key")
-_ESCAPE: Final = "'"
+_NUMBERS: Final = frozenset({"row", "score", "iterations", "tokens", "cost_usd", "duration_s"})
+_INPUT, _OUTPUT, _EXTRA = "input.", "output.", "table."
+
+_Record = dict[str, Any]
+"""A row as a line of JSON has it: row, status, extra, inputs, outputs, figures, batch, key."""
 
 
 class ResultsFile:
@@ -36,14 +44,24 @@ class ResultsFile:
         batch: The batch's id.
         inputs: The names of the workflow's inputs.
         outputs: The names of its results.
+        extra: The table's columns that are no input's.
     """
 
-    def __init__(self, path: Path, batch: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path, batch: str, inputs: Sequence[str], outputs: Sequence[str], extra: Sequence[str] = ()
+    ) -> None:
         self._path = path
         self._batch = batch
         self._is_json = is_json_lines(path)
-        self._inputs, self._outputs = tuple(inputs), tuple(outputs)
-        self._lines: dict[str, str] = {}
+        self._is_workbook = path.suffix.casefold() == ".xlsx"
+        self._journal = path.with_name(f"{path.name}.jsonl") if self._is_workbook else path
+        given = [f"{_INPUT}{name}" for name in inputs]
+        gave = [f"{_OUTPUT}{name}" for name in outputs]
+        own = {"row", "status", *given, *gave, *_FIGURES, *RESULT_MARKS}
+        self._own = frozenset(own)
+        self._extra = _extra_columns(extra, own)
+        self._columns = ("row", "status", *self._extra.values(), *given, *gave, *_FIGURES, *RESULT_MARKS)
+        self._records: dict[str, _Record] = {}
         self._file: IO[str] | None = None
 
     def open(self) -> dict[str, RowResult]:
@@ -55,13 +73,16 @@ class ResultsFile:
         Raises:
             TableError: It holds something else, or cannot be written.
         """
-        done = self._read()
-        self._rewrite(self._lines.values())
+        self._read(self._path)
+        if self._is_workbook:
+            self._read(self._journal)
+            self._replace(self._journal, "".join(map(_json_line, self._records.values())).encode())
+        self._rewrite(self._records.values())
         try:
-            self._file = self._path.open("a", encoding="utf-8", errors="backslashreplace", newline="")
+            self._file = self._journal.open("a", encoding="utf-8", errors="backslashreplace", newline="")
         except OSError as error:
             raise self._unwritable(error) from error
-        return done
+        return {key: _result(record) for key, record in self._records.items() if record["status"] == "completed"}
 
     def write(self, result: RowResult) -> None:
         """Keep what a row came to.
@@ -70,114 +91,131 @@ class ResultsFile:
             TableError: It cannot be written.
         """
         assert self._file is not None, "it is opened first"
-        line = self._json_line(result) if self._is_json else self._csv_line(result)
-        self._lines[result.key] = line
+        record = self._record(result)
+        self._records[result.key] = record
         try:
-            self._file.write(line)
+            self._file.write(
+                _json_line(record) if self._is_json or self._is_workbook else csv_line(self._cells(record))
+            )
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def close(self, order: Iterable[str]) -> None:
+    def move(self, row: BatchRow) -> None:
+        """Note where a row that is done stands in the table now, and what the other columns say today."""
+        self._records[row.key] |= {"row": row.number, "extra": row.extra}
+
+    def close(self, order: Iterable[str]) -> tuple[str, ...]:
         """Put the rows into the table's order and let go of the file.
 
         Args:
-            order: The keys of the table's rows. Rows that are no longer in the table stay, at the end.
+            order: The keys of the table's rows. Rows that are no longer in the table stay, at the end, unless they
+                were never run.
+
+        Returns:
+            What a person should know about the file, in sentences.
 
         Raises:
             TableError: It cannot be written; what was kept before is still there.
         """
         if self._file is None:
-            return
+            return ()
         with suppress(OSError):  # it tries once more to write what `write` could not; the whole file is made anew below
             self._file.close()
         self._file = None
-        keys = dict.fromkeys(key for key in (*order, *self._lines) if key in self._lines)
-        self._rewrite(self._lines[key] for key in keys)
+        keys = {key: True for key in order if key in self._records}
+        others = [key for key, record in self._records.items() if key not in keys and record.get("run_id")]
+        notes = self._rewrite([self._records[key] for key in (*keys, *others)])
+        if self._is_workbook:
+            with suppress(OSError):  # left behind, it is read again with the workbook, and says the same
+                self._journal.unlink(missing_ok=True)
+        return notes
 
-    def _rewrite(self, lines: Iterable[str]) -> None:
-        text = ("" if self._is_json else _csv_text(self._columns)) + "".join(lines)
+    def _rewrite(self, records: Iterable[_Record]) -> tuple[str, ...]:
+        cut = 0
+        if self._is_workbook:
+            rows = list(records)
+            if len(rows) >= MAX_ROWS:
+                raise TableError(
+                    f"{shown(self._path.name)}: A sheet holds {MAX_ROWS:,} rows at most.", "Name a CSV file instead."
+                )
+            try:
+                content, cut = write_workbook([self._columns, *map(self._cells, rows)], "Results")
+            except OSError as error:
+                raise self._unwritable(error) from error
+        elif self._is_json:
+            content = "".join(map(_json_line, records)).encode()
+        else:
+            lines = "".join(map(csv_line, [self._columns, *map(self._cells, records)]))
+            content = (BYTE_ORDER_MARK + lines).encode("utf-8", "backslashreplace")
+        self._replace(self._path, content)
+        if not cut:
+            return ()
+        texts = "1 text was" if cut == 1 else f"{cut} texts were"
+        note = f"{shown(self._path.name)}: {texts} too long for a cell of Excel and cut."
+        return (f"{note} The history has all of it, as have results in CSV or .jsonl.",)
+
+    def _replace(self, path: Path, content: bytes) -> None:
         try:
-            replace_file(self._path, text.encode("utf-8", "backslashreplace"))
+            replace_file(path, content)
         except (OSError, ValueError) as error:
             raise self._unwritable(error) from error
 
     # Reading what an earlier start of the batch has kept
 
-    def _read(self) -> dict[str, RowResult]:
+    def _read(self, path: Path) -> None:
         try:
-            content = self._path.read_bytes() if self._path.exists() else b""
+            content = path.read_bytes() if path.exists() else b""
         except (OSError, ValueError) as error:
             raise self._unwritable(error) from error
-        content = content[: content.rfind(b"\n") + 1] if self._is_json else _whole_csv(content)
+        if is_json_lines(path):
+            content = content[: content.rfind(b"\n") + 1]
+        elif not self._is_workbook:
+            content = _whole_csv(content)
         if not content:
-            return {}
+            return
         try:
-            table = parse_table(content, shown(self._path.name), is_json=self._is_json)
+            table = parse_table(content, path)
         except EngineError:
             raise self._foreign() from None
-        if not set(_NAMES) <= set(table.columns):
+        if not set(RESULT_MARKS) <= set(table.columns):
             raise self._foreign()
-        if not self._is_json and table.columns != self._columns:
-            raise self._other_batch()
-        done: dict[str, RowResult] = {}
         for row in table.rows:
             if row.get("batch") != self._batch:
                 raise self._other_batch()
-            key = str(row.get("key"))
-            self._lines[key] = _line(row, table)
-            if row.get("status") == "completed":
-                done[key] = self._result(row, table)
-        return done
+            record = self._record_of_cells(row) if table.is_text else row
+            self._records[str(row.get("key"))] = record
 
-    def _result(self, row: dict[str, Value], table: Table) -> RowResult:
-        def number(name: str) -> float | None:
-            try:
-                return float(str(row[name]))
-            except (KeyError, ValueError):
-                return None
-
-        if table.is_text:
-            inputs: Any = {name: _unescaped(str(row[f"input.{name}"])) for name in self._inputs}
-            outputs: Any = {name: _unescaped(str(row[f"output.{name}"])) for name in self._outputs}
-        else:
-            inputs, outputs = row.get("inputs"), row.get("outputs")
-        return RowResult(
-            row=int(number("row") or 0),
-            key=str(row["key"]),
-            run_id=to_text(row.get("run_id")),
-            status="completed",
-            inputs=_object(inputs),
-            outputs=_object(outputs),
-            score=number("score"),
-            iterations=int(number("iterations") or 0),
-            exit_reason=to_text(row.get("exit_reason")),
-            tokens=int(number("tokens") or 0),
-            cost_usd=number("cost_usd"),
-            duration_s=number("duration_s") or 0.0,
-            is_reused=True,
-        )
+    def _record_of_cells(self, row: dict[str, Value]) -> _Record:
+        named = {column: name for name, column in self._extra.items()}
+        record: _Record = {"extra": {}, "inputs": {}, "outputs": {}}
+        for column, cell in row.items():
+            if column.startswith(_INPUT):
+                record["inputs"][column.removeprefix(_INPUT)] = cell
+            elif column.startswith(_OUTPUT):
+                record["outputs"][column.removeprefix(_OUTPUT)] = cell
+            elif column in self._own:
+                record[column] = _number(cell) if column in _NUMBERS else cell
+            else:
+                record["extra"][named.get(column, column)] = cell
+        return record
 
     # Writing
 
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        given = (f"input.{name}" for name in self._inputs)
-        gave = (f"output.{name}" for name in self._outputs)
-        return ("row", "status", *given, *gave, *_FIGURES, *_NAMES)
+    def _record(self, result: RowResult) -> _Record:
+        record: _Record = {"row": result.row, "status": result.status, "extra": result.extra}
+        record |= {"inputs": result.inputs, "outputs": result.outputs}
+        record |= {name: getattr(result, name) for name in _FIGURES}
+        return {**record, "batch": self._batch, "key": result.key}
 
-    def _csv_line(self, result: RowResult) -> str:
-        given = [_cell(result.inputs.get(name)) for name in self._inputs]
-        gave = [_cell(result.outputs.get(name)) for name in self._outputs]
-        figures = [_cell(getattr(result, name)) for name in _FIGURES]
-        return _csv_text((result.row, result.status, *given, *gave, *figures, self._batch, result.key))
-
-    def _json_line(self, result: RowResult) -> str:
-        line: dict[str, Any] = {"row": result.row, "status": result.status}
-        line |= {"inputs": result.inputs, "outputs": result.outputs}
-        line |= {name: getattr(result, name) for name in _FIGURES}
-        return json.dumps({**line, "batch": self._batch, "key": result.key}, ensure_ascii=True, allow_nan=False) + "\n"
+    def _cells(self, record: _Record) -> list[Value]:
+        cells = {**record}
+        for part, prefix in (("inputs", _INPUT), ("outputs", _OUTPUT)):
+            cells |= {f"{prefix}{name}": value for name, value in _object(record.get(part)).items()}
+        extra = _object(record.get("extra"))
+        cells |= {column: extra.get(name) for name, column in self._extra.items()}
+        return [cells.get(column) for column in self._columns]
 
     def _foreign(self) -> TableError:
         return TableError(
@@ -193,18 +231,59 @@ class ResultsFile:
 
     def _unwritable(self, error: OSError | ValueError) -> TableError:
         reason = shown(getattr(error, "strerror", None) or error)
-        return TableError(f"{shown(self._path.name)}: The results cannot be written: {reason}.", "Name another file.")
+        kept = f" The rows so far are in {shown(self._journal.name)}." if self._is_workbook and self._records else ""
+        return TableError(
+            f"{shown(self._path.name)}: The results cannot be written: {reason}.{kept}",
+            "Close the file where it is open, or name another one.",
+        )
+
+
+def _extra_columns(extra: Sequence[str], own: set[str]) -> dict[str, str]:
+    """What the results call each extra column: its own name, with `table.` in front where a result has that name."""
+    named: dict[str, str] = {}
+    for name in extra:
+        column = name
+        while column in own or column in named.values():
+            column = f"{_EXTRA}{column}"
+        named[name] = column
+    return named
+
+
+def _result(record: _Record) -> RowResult:
+    return RowResult(
+        row=int(_number(record.get("row")) or 0),
+        key=str(record["key"]),
+        run_id=to_text(record.get("run_id")),
+        status="completed",
+        inputs=_object(record.get("inputs")),
+        outputs=_object(record.get("outputs")),
+        score=_number(record.get("score")),
+        iterations=int(_number(record.get("iterations")) or 0),
+        exit_reason=to_text(record.get("exit_reason")),
+        tokens=int(_number(record.get("tokens")) or 0),
+        cost_usd=_number(record.get("cost_usd")),
+        duration_s=_number(record.get("duration_s")) or 0.0,
+        is_reused=True,
+        extra=_object(record.get("extra")),
+    )
 
 
 def _object(value: Any) -> dict[str, Value]:
     return cast("dict[str, Value]", value) if isinstance(value, dict) else {}
 
 
-def _line(row: dict[str, Value], table: Table) -> str:
-    """A line as it stood in the file."""
-    if table.is_text:
-        return _csv_text([row[column] for column in table.columns])
-    return json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n"
+def _number(cell: Any) -> float | None:
+    """The number in a cell; whole ones without a fraction, so that they are written again as they were."""
+    try:
+        return int(str(cell))
+    except ValueError:
+        with suppress(ValueError):
+            return float(str(cell))
+        return None
+
+
+def _json_line(record: _Record) -> str:
+    return json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _whole_csv(content: bytes) -> bytes:
@@ -216,20 +295,3 @@ def _whole_csv(content: bytes) -> bytes:
         if quotes % 2 == 0:
             end = position
     return content[:end]
-
-
-def _cell(value: Any) -> Any:
-    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
-        return value
-    text = to_text(value)
-    return f"{_ESCAPE}{text}" if text.startswith((*FORMULA_STARTS, _ESCAPE)) else text
-
-
-def _unescaped(cell: str) -> str:
-    return cell.removeprefix(_ESCAPE)
-
-
-def _csv_text(cells: Iterable[Any]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerow(cells)
-    return written.getvalue()

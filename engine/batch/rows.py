@@ -1,4 +1,4 @@
-"""The rows of a batch: the inputs of each run, and the names under which it is found again.
+"""The rows of a batch: the inputs of each run, and the keys by which it is found again.
 
 A batch is what it runs: the document without its layout, the model, and the name that a person gave it. A row is found
 by the batch, its inputs, and how many rows with the same inputs stand before it; so the same command goes on where an
@@ -9,19 +9,42 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
-from engine.batch.table import Table, TableError
+from engine.batch.table import Table, TableError, is_empty
 from engine.document.model import Workflow
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.nodes.spec import PortType
+from engine.ordinary_file import normalize_line_ends
 from engine.runner.declared import Declared, declared_inputs
 from engine.runner.declared_text import value_of_text
-from engine.values import Value, compact_json
+from engine.values import Value, compact_json, to_text
 
 _RUN_ID_LENGTH = 16
+_NEAR: Final = 0.8
+"""How similar a column's name is to an input's to be a slip, from 0 to 1."""
+_SPREADSHEET_ERRORS: Final = re.compile(
+    r"#(N/A|GETTING_DATA|NAME\?|(REF|DIV/0|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!)"
+)
+
+
+class RowInputs(dict[str, Value]):
+    """The values of the workflow's inputs that a row of a table gives, by name.
+
+    Attributes:
+        extra: The cells of the columns that are no input's, by column; they are carried through to the results.
+        error: Why the row cannot be run and what to do about it; empty where it can.
+    """
+
+    def __init__(self, values: Mapping[str, Value], extra: Mapping[str, Value] | None = None, error: str = "") -> None:
+        super().__init__(values)
+        self.extra = dict(extra or {})
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +55,15 @@ class BatchRow:
         number: Its place in the table, from 1.
         inputs: The values of the workflow's inputs, by name.
         key: Finds the row again in results and history: a hash of batch and inputs.
+        extra: The cells of the table's other columns.
+        error: Why it cannot be run; empty where it can.
     """
 
     number: int
     inputs: dict[str, Value]
     key: str
+    extra: dict[str, Value] = field(default_factory=dict[str, Value])
+    error: str = ""
 
     @property
     def run_id(self) -> str:
@@ -62,13 +89,15 @@ def make_rows(batch: str, inputs: Sequence[Mapping[str, Value]]) -> list[BatchRo
 
     Args:
         batch: Its id.
-        inputs: Of each row the inputs, by name.
+        inputs: Of each row the inputs, by name; with more that a table says as `RowInputs`.
     """
     seen: Counter[str] = Counter()
     rows: list[BatchRow] = []
-    for number, values in enumerate(inputs, 1):
-        text = compact_json(dict(values))
-        rows.append(BatchRow(number, dict(values), _hash(f"{batch}\n{seen[text]}\n{text}")[:32]))
+    for number, given in enumerate(inputs, 1):
+        values = given if isinstance(given, RowInputs) else RowInputs(given)
+        text = compact_json(dict(values)) + values.error
+        key = _hash(f"{batch}\n{seen[text]}\n{text}")[:32]
+        rows.append(BatchRow(number, dict(values), key, values.extra, values.error))
         seen[text] += 1
     return rows
 
@@ -78,29 +107,43 @@ def inputs_of_table(
     table: Table,
     columns: Mapping[str, str] | None = None,
     *,
-    ignore_others: bool = False,
-) -> list[dict[str, Value]]:
-    """What each row of a table gives to the workflow's inputs.
+    extra_columns: bool = True,
+) -> list[RowInputs]:
+    """The inputs of the workflow in each row of a table.
 
-    An empty cell of a CSV table leaves an input with a default to that default.
+    An empty cell leaves an input with a default to that default, unless the table is JSON lines. A cell that does not
+    fit its input makes its row one that fails (`RowInputs.error`); the others are not affected.
 
     Args:
         workflow: The workflow.
         table: The table.
-        columns: Of an input, the column that its values stand in; one that is not named has the column of its own name.
-        ignore_others: Whether columns that are no input's are left alone.
+        columns: The column of an input's values. An input that is not named has the column of its own name, whatever
+            its case.
+        extra_columns: Whether the cells of the other columns are carried through to the results. If so, a column
+            whose name is almost that of an input without a column is an error.
 
     Raises:
-        TableError: The columns are not those of the inputs, or a value does not fit; one sentence says which.
+        TableError: An input without a default has no column, or a column that was named does not exist.
     """
     declared = {item.name: item for item in declared_inputs(workflow)}
-    chosen = _columns(declared, table, dict(columns or {}), ignore_others=ignore_others)
-    return [_inputs(table, row, number, declared, chosen) for number, row in enumerate(table.rows, 1)]
+    chosen = _columns(declared, table, dict(columns or {}))
+    others = [column for column in table.columns if column not in chosen.values()] if extra_columns else []
+    _refuse_misspelled(declared, table, chosen, others)
+    return [_inputs(table, index, declared, chosen, others) for index in range(len(table.rows))]
 
 
-def _columns(
-    declared: Mapping[str, Declared], table: Table, given: dict[str, str], *, ignore_others: bool
-) -> dict[str, str]:
+def matching_column(name: str, columns: Iterable[str]) -> str | None:
+    """The column with the name of an input, if need be in other case; None if there is none."""
+    same_in_any_case: str | None = None
+    for column in columns:
+        if column == name:
+            return column
+        if same_in_any_case is None and column.strip().casefold() == name.casefold():
+            same_in_any_case = column
+    return same_in_any_case
+
+
+def _columns(declared: Mapping[str, Declared], table: Table, given: dict[str, str]) -> dict[str, str]:
     """By input, the column that its values stand in."""
     unknown = next((name for name in given if name not in declared), None)
     if unknown is not None:
@@ -108,22 +151,28 @@ def _columns(
     absent = next((column for column in given.values() if column not in table.columns), None)
     if absent is not None:
         raise TableError(f'{table.name}: There is no column "{shown(absent, 60)}".', _it_has(table))
-    named = {name: name for name in declared if name in table.columns and name not in given}
-    chosen = {**named, **given}
+    found = {name: matching_column(name, table.columns) for name in declared if name not in given}
+    chosen = {name: column for name, column in found.items() if column is not None} | given
     missing = [name for name, item in declared.items() if name not in chosen and item.default is None]
     if missing:
         names = ", ".join(f'"{shown(name, 60)}"' for name in missing)
         what = f"the input {names}" if len(missing) == 1 else f"the inputs {names}"
         raise TableError(f"{table.name}: There is no column for {what}.", _it_has(table))
-    others = [column for column in table.columns if column not in chosen.values()]
-    if others and not ignore_others:
-        near = difflib.get_close_matches(others[0], declared, n=1)
-        hint = f'Did you mean "{near[0]}"? ' if near else ""
-        raise TableError(
-            f'{table.name}: The column "{shown(others[0], 60)}" is no input of the workflow.',
-            f"{hint}{_there_are(declared)} Rename the column, say whose it is, or ignore other columns.",
-        )
     return chosen
+
+
+def _refuse_misspelled(
+    declared: Mapping[str, Declared], table: Table, chosen: Mapping[str, str], others: list[str]
+) -> None:
+    unmatched = [name for name in declared if name not in chosen]
+    for column in others:
+        near = difflib.get_close_matches(column.casefold(), unmatched, n=1, cutoff=_NEAR)
+        if near:
+            raise TableError(
+                f'{table.name}: The column "{shown(column, 60)}" is no input of the workflow. '
+                f'Did you mean "{shown(near[0], 60)}"?',
+                "Rename the column, say which input it is for, or leave extra columns out.",
+            )
 
 
 def _there_are(declared: Mapping[str, Declared]) -> str:
@@ -135,21 +184,41 @@ def _it_has(table: Table) -> str:
 
 
 def _inputs(
-    table: Table, row: Mapping[str, Value], number: int, declared: Mapping[str, Declared], chosen: Mapping[str, str]
-) -> dict[str, Value]:
+    table: Table, index: int, declared: Mapping[str, Declared], chosen: Mapping[str, str], others: list[str]
+) -> RowInputs:
+    row = table.rows[index]
+    extra = {column: row.get(column, "" if table.is_text else None) for column in others}
+    if index in table.faults:
+        return RowInputs({}, extra, f"{table.name}, {table.place(index)}: {table.faults[index]}")
     values: dict[str, Value] = {}
+    errors: list[str] = []
     for name, column in chosen.items():
         if column not in row:
+            if declared[name].default is None:
+                place = table.place(index, column)
+                errors.append(f'{table.name}, {place}: The cell for the input "{shown(name, 60)}" is missing.')
             continue
         cell = row[column]
         if not table.is_text:
             values[name] = cell
-        elif cell != "" or declared[name].default is None:
+        elif not is_empty(cell) or declared[name].default is None:
             try:
-                values[name] = value_of_text(str(cell), declared[name])
+                values[name] = _value_of_cell(cell, declared[name])
             except EngineError as error:
-                raise TableError(f"{table.name}, row {number}: {error.message}", error.remedy) from None
-    return values
+                values[name] = cell
+                errors.append(f"{table.name}, {table.place(index, column)}: {error.message} {error.remedy}")
+    return RowInputs(values, extra, " ".join(errors))
+
+
+def _value_of_cell(cell: Value, declared: Declared) -> Value:
+    """The value of an input that a cell of a CSV table or of a workbook stands for."""
+    if isinstance(cell, str):
+        if _SPREADSHEET_ERRORS.fullmatch(cell.strip()):
+            raise TableError(f"The cell shows the error {cell.strip()}.", "Correct it in the spreadsheet.")
+        return value_of_text(normalize_line_ends(cell), declared)
+    if declared.type in {PortType.ANY, PortType.JSON}:
+        return cell
+    return value_of_text(to_text(cell), declared)
 
 
 def _hash(text: str) -> str:

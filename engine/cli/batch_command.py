@@ -39,11 +39,14 @@ def batch_command(
     file: SourceName,
     table: Annotated[
         Path,
-        typer.Argument(metavar="TABLE", help="A table, CSV or JSON lines (.jsonl): a row a run, a column an input."),
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV, an Excel workbook or JSON lines (.jsonl): a run for each row, inputs in columns.",
+        ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="OUT", help="Where results go, CSV or .jsonl; kept row by row."),
+        typer.Option("--out", "-o", metavar="OUT", help="Where results go: CSV, .xlsx or .jsonl."),
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -51,9 +54,18 @@ def batch_command(
             "--column", metavar="INPUT=COLUMN", help="The column that an input's values stand in. Repeatable."
         ),
     ] = None,
-    ignore_others: Annotated[
-        bool, typer.Option("--ignore-others", help="Leave columns alone that are no input's.")
+    no_extra_columns: Annotated[
+        bool,
+        typer.Option(
+            "--no-extra-columns", "--ignore-others", help="Leave columns that are not inputs out of the results."
+        ),
     ] = False,
+    sheet: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The sheet of a workbook; else the first one with rows.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The table's text encoding, such as cp1252; else found out.")
+    ] = None,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="How many rows are under way at once.")] = 4,
     model: ModelName = None,
     budget_usd: Annotated[
@@ -112,11 +124,13 @@ def batch_command(
         source=str(source.path.absolute()),
     )
     refuse_broken(source.workflow, file, options)
-    inputs = inputs_of_table(source.workflow, read_table(table), _columns(columns or ()), ignore_others=ignore_others)
+    content = read_table(table, sheet=sheet, encoding=encoding)
+    inputs = inputs_of_table(source.workflow, content, _columns(columns or ()), extra_columns=not no_extra_columns)
     # A template is trusted, also when its run goes on some day.
     ask_consent(source.workflow, allow=allow or source.is_template)
     kept = None if no_store else open_history(store)
     view = BatchView(len(inputs), is_quiet=as_json)
+    view.note(f"{content.name}: {note}" for note in content.notes)
     try:
         with _executor(executor, concurrency) as where:
             how = BatchOptions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -55,6 +56,11 @@ class BatchView:
         if self._bar is not None:
             self._bar.stop()
 
+    def note(self, notes: Iterable[str]) -> None:
+        """Show what a person should know about a file, on standard error."""
+        for note in notes:
+            self._screen.line(note)
+
     def begin(self, _row: BatchRow) -> None:
         """A row is begun."""
         self._under_way += 1
@@ -80,6 +86,7 @@ class BatchView:
             write_summary(out(), result.summary)
             if out_path is not None:
                 out().line(f"The results are in {out_path}.")
+        self.note(result.notes)
         failed = [row for row in result.rows if row.status == "failed"]
         for row in failed[:_MOST_FAILURES]:
             err().line(f"Row {row.row} failed: {row.error}", style="red")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +34,7 @@ def runs_export(
     """
     from engine.cli.output import write_exactly
     from engine.document.wording import shown
+    from engine.store.export_csv import BYTE_ORDER_MARK
 
     if to not in _KINDS:
         raise EngineError(f'There is no export to "{shown(to, 40)}".', f"Choose one of: {', '.join(_KINDS)}.")
@@ -41,7 +43,7 @@ def runs_export(
         if file is None:
             write_exactly(pieces)
         else:
-            _write(file, pieces)
+            _write(file, chain([BYTE_ORDER_MARK], pieces) if to == "csv" else pieces)
     return ExitCode.DONE
 
 

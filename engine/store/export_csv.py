@@ -1,19 +1,20 @@
-"""A run as a table for a spreadsheet: a row an iteration.
+"""CSV for spreadsheets: how cells are written and read back, and a run as a table with a row an iteration.
 
-What models and documents say is foreign: a cell that a spreadsheet would take for a formula gets an apostrophe in
-front, by which spreadsheets know that it is a text.
+Texts of models and documents are not trusted: a cell that a spreadsheet would take for a formula gets an apostrophe in
+front. Reading a table of our own takes it away.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from engine.runner.result import LoopResult
 from engine.store.outline import RunOutline
-from engine.values import to_text
+from engine.values import Value, to_text
 
 COLUMNS: Final = (
     "run",
@@ -32,7 +33,31 @@ COLUMNS: Final = (
     "duration_s",
     "warnings",
 )
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+RESULT_MARKS: Final = ("batch", "key")
+"""Columns by which a batch's results are recognized."""
+BYTE_ORDER_MARK: Final = "\ufeff"
+"""What a file begins with, so that Excel reads it as UTF-8."""
+
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NEGATIVE: Final = re.compile(r"-[0-9]+([.,][0-9]+)?")
+_ESCAPE: Final = "'"
+
+
+def csv_line(cells: Iterable[Any]) -> str:
+    """A line of CSV. A text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    written = io.StringIO()
+    csv.writer(written).writerow([_csv_cell(cell) for cell in cells])
+    return written.getvalue()
+
+
+def value_of_csv_cell(cell: str) -> str:
+    """The text that `csv_line` wrote as this cell."""
+    return cell.removeprefix(_ESCAPE)
+
+
+def is_own_table(columns: Sequence[str]) -> bool:
+    """Whether a table with these columns was written by this program, so that its cells are to be restored."""
+    return set(RESULT_MARKS) <= set(columns) or tuple(columns) == COLUMNS
 
 
 def run_to_csv(outline: RunOutline) -> Iterator[str]:
@@ -45,37 +70,35 @@ def run_to_csv(outline: RunOutline) -> Iterator[str]:
         for path, loop in outline.loops.items()
         for number, iteration in enumerate(loop.iterations)
     ]
-    yield _line(COLUMNS)
+    yield csv_line(COLUMNS)
     for _, row in sorted(rows, key=lambda pair: pair[0]):
-        yield _line(row)
+        yield csv_line(row)
 
 
 def _row(run_id: str, path: str, loop: LoopResult, number: int) -> tuple[Any, ...]:
     iteration = loop.iterations[number]
     return (
-        _cell(run_id),
-        _cell(path),
+        run_id,
+        path,
         iteration.index + 1,
         "yes" if loop.returned == iteration.index else "no",
-        _cell(to_text(iteration.result)),
-        _cell(to_text(iteration.feedback)),
-        _cell(iteration.branch or ""),
-        _cell(iteration.reason or ""),
+        iteration.result,
+        iteration.feedback,
+        iteration.branch,
+        iteration.reason,
         iteration.score,
         iteration.similarity,
         iteration.usage.input_tokens,
         iteration.usage.output_tokens,
         iteration.cost_usd,
         iteration.duration_s,
-        _cell("; ".join(iteration.warnings)),
+        "; ".join(iteration.warnings),
     )
 
 
-def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
-
-
-def _line(cells: tuple[Any, ...]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerow(cells)
-    return written.getvalue()
+def _csv_cell(value: Value) -> Any:
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return value
+    text = to_text(value)
+    is_escaped = text.startswith((*_FORMULA_STARTS, _ESCAPE)) and not _NEGATIVE.fullmatch(text)
+    return f"{_ESCAPE}{text}" if is_escaped else text

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine import Batch, BatchOptions, BatchResult, DocumentError, RunOptions, open_store, run_batch
+from engine.batch.rows import RowInputs, batch_id, make_rows
 from engine.batch.table import TableError
 from engine.models.base import ModelError, ModelErrorKind, Price, Usage
 from engine.store.base import Store
@@ -224,13 +226,57 @@ async def test_a_result_called_score_is_the_score_of_a_workflow_without_loop():
     assert outcome.rows[0].score == 3.0
 
 
-async def test_nothing_runs_where_a_row_does_not_fit():
+async def test_a_row_whose_values_do_not_fit_fails_and_the_others_run(tmp_path: Path):
+    models = Models(longer)
+    rows = [{"txt": "a"}, RowInputs({"text": "x"}, error="Line 3 is odd."), {"text": "b"}]
+    outcome = await play(models, rows=rows, out=tmp_path / "out.jsonl")
+    assert [row.status for row in outcome.rows] == ["failed", "failed", "completed"]
+    assert 'no input "txt"' in outcome.rows[0].error
+    assert (outcome.rows[1].error, outcome.rows[1].inputs) == ("Line 3 is odd.", {"text": "x"})
+    assert set(models.asked) == {"b", "bb"}
+    kept = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["row"], row["status"], bool(row["error"])) for row in kept] == [
+        (1, "failed", True),
+        (2, "failed", True),
+        (3, "completed", False),
+    ]
+    again = await play(models, rows=[{"text": "a"}, {"text": "x"}, {"text": "b"}], out=tmp_path / "out.jsonl")
+    assert again.summary.reused == 1
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3, "rows that were never run are not left behind"
+
+
+async def test_nothing_runs_where_there_are_no_rows_or_none_fits():
     models = Models("x")
-    with pytest.raises(TableError, match=r'Row 2: The workflow has no input "txt"\.'):
-        await play(models, rows=[{"text": "a"}, {"txt": "b"}])
     with pytest.raises(TableError, match="no rows"):
         await play(models, rows=[])
+    assert (await play(models, rows=[{"txt": "a"}])).summary.failed == 1
     assert models.model.calls == []
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), KeyError("x"), RecursionError(), UnicodeError("x"), TypeError()])
+async def test_whatever_a_model_raises_is_the_failure_of_its_row(error: Exception):
+    def answer(call: Call) -> str:
+        if call.prompt == "b":
+            raise error
+        return longer(call)
+
+    outcome = await play(Models(answer))
+    assert [row.status for row in outcome.rows] == ["completed", "failed", "completed", "completed"]
+    assert type(error).__name__ in outcome.rows[1].error
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), KeyError("x"), RuntimeError(), MemoryError()])
+async def test_whatever_goes_wrong_around_a_run_is_the_failure_of_its_row(error: Exception):
+    class OddStore(MemoryStore):
+        def find(self, name: str) -> Any:
+            if name == make_rows(batch, TOPICS)[1].run_id:
+                raise error
+            return super().find(name)
+
+    batch = batch_id(refine())
+    outcome = await play(Models(longer), store=OddStore())
+    assert [row.status for row in outcome.rows] == ["completed", "failed", "completed", "completed"]
+    assert type(error).__name__ in outcome.rows[1].error
 
 
 async def test_a_document_with_errors_is_refused():

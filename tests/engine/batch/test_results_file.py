@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import sys
@@ -11,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine import read_table
 from engine.batch.result import RowResult
 from engine.batch.results_file import ResultsFile
+from engine.batch.rows import BatchRow
 from engine.batch.table import TableError
 
-NAMES = ["out.csv", "out.jsonl"]
+NAMES = ["out.csv", "out.jsonl", "out.xlsx"]
+TEXTS = ["out.csv", "out.jsonl"]
 
 
 def made(number: int = 1, **fields: Any) -> RowResult:
@@ -66,12 +70,7 @@ def test_rows_stand_in_the_tables_order_and_a_row_that_failed_before_once(tmp_pa
     path = tmp_path / name
     write(path, made(2), made(1, status="failed"), made(3))
     write(path, made(1), order=("key1", "key2"))
-    lines = path.read_text().splitlines()[name == "out.csv" :]
-    assert [("key1" in line, "key2" in line, "key3" in line) for line in lines] == [
-        (True, False, False),
-        (False, True, False),
-        (False, False, True),
-    ]
+    assert [row["key"] for row in read_table(path).rows] == ["key1", "key2", "key3"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,7 +82,7 @@ def test_every_row_is_on_the_disk_as_soon_as_it_is_written(tmp_path: Path, name:
     file.close(())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEXTS)
 @given(cut=st.integers(1, 400))
 def test_a_file_cut_anywhere_gives_whole_rows(tmp_path_factory: pytest.TempPathFactory, name: str, cut: int):
     path = tmp_path_factory.mktemp("cut") / name
@@ -110,7 +109,8 @@ def test_any_text_comes_back(tmp_path: Path, name: str, text: str):
 def test_no_cell_is_a_formula(tmp_path: Path):
     path = tmp_path / "out.csv"
     write(path, made(1, outputs={"out": "=HYPERLINK(1)"}, error="@sum", inputs={"topic": "+1"}, score=-1.0))
-    with path.open(newline="") as file:
+    assert path.read_bytes().startswith(codecs.BOM_UTF8)
+    with path.open(newline="", encoding="utf-8-sig") as file:
         (row,) = csv.DictReader(file)
     assert (row["output.out"], row["error"], row["input.topic"], row["score"]) == (
         "'=HYPERLINK(1)",
@@ -149,6 +149,126 @@ def test_a_file_that_is_something_else_is_left_as_it_is(tmp_path: Path, name: st
 def test_a_place_where_nothing_can_be_written_is_told(tmp_path: Path):
     with pytest.raises(TableError, match="cannot be written"):
         results(tmp_path / "none" / "out.csv").open()
+    with pytest.raises(TableError, match="cannot be written"):
+        results(tmp_path / "none" / "out.xlsx").open()
+
+
+def extra(path: Path, columns: list[str], *rows: RowResult) -> dict[str, RowResult]:
+    file = ResultsFile(path, "batch", ["topic"], ["out"], columns)
+    found = file.open()
+    for row in rows:
+        file.write(row)
+    file.close([row.key for row in rows])
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_columns_come_along_under_names_of_their_own(tmp_path: Path, name: str):
+    cells = {"id": "007", "score": "=1", "table.score": "'x", "input.topic": "b", "': odd;name": "c", "key": "mine"}
+    extra(tmp_path / name, list(cells), made(1, extra=cells))
+    (row,) = read_table(tmp_path / name).rows
+    if name == "out.jsonl":
+        assert row["extra"] == cells
+    else:
+        assert list(row)[2:8] == [
+            "id",
+            "table.score",
+            "table.table.score",
+            "table.input.topic",
+            "': odd;name",
+            "table.key",
+        ]
+        assert [*list(row.values())[2:8], row["score"], row["key"]] == [
+            *cells.values(),
+            *list(row.values())[-10:-9],
+            "key1",
+        ]
+    assert extra(tmp_path / name, list(cells))["key1"].extra == cells
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_may_come_and_go_when_a_batch_goes_on(tmp_path: Path, name: str):
+    extra(tmp_path / name, ["id", "old"], made(1, extra={"id": 1, "old": "x"}), made(2, extra={"id": 2, "old": "y"}))
+    found = extra(tmp_path / name, ["id", "new"], made(3, extra={"id": 3, "new": "z"}))
+    assert set(found) == {"key1", "key2"}
+    rows = read_table(tmp_path / name).rows
+    assert [row["key"] for row in rows] == ["key3", "key1", "key2"]
+    found = [row.get("extra", row) for row in rows]
+    assert [str(cells["id"]) for cells in found] == ["3", "1", "2"]
+    assert found[0]["new"] == "z"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_that_has_moved_has_its_place_and_cells_of_today(tmp_path: Path, name: str):
+    extra(tmp_path / name, ["id"], made(1, extra={"id": "a"}))
+    file = ResultsFile(tmp_path / name, "batch", ["topic"], ["out"], ["id"])
+    file.open()
+    file.move(BatchRow(7, {}, "key1", {"id": "b"}))
+    file.close(["key1"])
+    (row,) = read_table(tmp_path / name).rows
+    assert (str(row["row"]), row.get("extra", row)["id"]) == ("7", "b")
+
+
+def test_results_that_a_spreadsheet_program_saved_are_taken_up(tmp_path: Path):
+    path = tmp_path / "out.csv"
+    write(path, made(1, outputs={"out": "Größe; =1, 'x'"}), made(2))
+    table = read_table(path)
+    lines = [list(table.columns), *(list(row.values()) for row in table.rows)]
+    text = "\r\n".join(";".join(f'"{cell}"' for cell in line) for line in lines) + "\r\n"
+    path.write_bytes(text.encode("cp1252"))
+    assert done(path)["key1"].outputs == {"out": "Größe; =1, 'x'"}
+
+
+def test_results_of_an_earlier_version_are_taken_up(tmp_path: Path):
+    path = tmp_path / "out.csv"
+    path.write_text("row,status,input.topic,output.out,batch,key\n1,completed,a,b,batch,key1\n", encoding="utf-8")
+    assert done(path)["key1"].outputs == {"out": "b"}
+    lines = tmp_path / "out.jsonl"
+    lines.write_text('{"row": 1, "status": "completed", "outputs": {"out": "b"}, "batch": "batch", "key": "key1"}\n')
+    assert done(lines)["key1"].outputs == {"out": "b"}
+
+
+def test_a_workbook_of_results_has_figures_as_numbers_and_one_sheet(tmp_path: Path):
+    write(tmp_path / "out.xlsx", made(1, outputs={"out": 5}, score=-1.5, cost_usd=None))
+    (row,) = read_table(tmp_path / "out.xlsx").rows
+    assert (row["row"], row["score"], row["iterations"], row["cost_usd"], row["output.out"]) == (1, -1.5, 3, "", 5)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.xlsx"]
+
+
+def test_a_batch_that_is_killed_loses_no_row_of_a_workbook(tmp_path: Path):
+    path = tmp_path / "out.xlsx"
+    write(path, made(1))
+    long = "x" * 50_000
+    killed = results(path)
+    killed.open()
+    killed.write(made(2, outputs={"out": long}))
+    journal = tmp_path / "out.xlsx.jsonl"
+    journal.write_bytes(journal.read_bytes() + b'{"row": 3, "sta')  # and now the machine goes down
+    file = results(path)
+    found = file.open()
+    assert (set(found), found["key2"].outputs) == ({"key1", "key2"}, {"out": long})
+    file.write(made(3))
+    (note,) = file.close(())
+    assert ("out.xlsx" in note, "1 text was" in note) == (True, True)
+    assert set(done(path)) == {"key1", "key2", "key3"}
+    assert not journal.exists()
+    killed._file.close()
+
+
+def test_a_workbook_that_is_open_elsewhere_is_told_and_its_rows_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "out.xlsx"
+    file = results(path)
+    file.open()
+    file.write(made(1))
+
+    def refuse(target: Path, _content: bytes) -> None:
+        raise PermissionError(13, "Permission denied", str(target))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.batch.results_file.replace_file", refuse)
+        with pytest.raises(TableError, match=r"out\.xlsx: .*Permission denied.*out\.xlsx\.jsonl.*Close the file"):
+            file.close(())
+    assert set(done(path)) == {"key1"}
 
 
 def test_a_file_of_many_rows_is_put_in_order_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -174,7 +294,8 @@ def test_a_disk_that_is_full_is_told_of_the_results_and_what_was_kept_stays(tmp_
     file.open()
     file.write(made(1))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
+    growing = path.with_name("out.xlsx.jsonl") if name == "out.xlsx" else path
+    resource.setrlimit(resource.RLIMIT_FSIZE, (growing.stat().st_size + 20, hard))
     try:
         with pytest.raises(TableError, match="The results cannot be written"):
             file.write(made(2))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import os
@@ -8,7 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import xlsxwriter
 
+from engine import read_table
 from tests.engine.cli.kit import Program, echo, refine, write
 from tests.engine.cli.test_process import FOR_EVER, started, wait_for
 
@@ -24,7 +27,7 @@ def scripted(folder: Path, content: object) -> str:
 
 
 def results(file: Path) -> list[dict[str, str]]:
-    with file.open(newline="", encoding="utf-8") as lines:
+    with file.open(newline="", encoding="utf-8-sig") as lines:
         return list(csv.DictReader(lines))
 
 
@@ -91,6 +94,55 @@ def test_wrong_columns_are_a_sentence(program: Program, tmp_path: Path):
     assert ended.err == 't.csv: There is no column for the input "value". Its columns are: task.\n'
     ended = program("batch", write(tmp_path, echo()), table(tmp_path, "a"), "--no-store", "--column", "value=task")
     assert (ended.code, ended.err.startswith("row 1: completed")) == (0, True)
+
+
+def test_a_workbook_comes_in_and_goes_out_with_its_other_columns(program: Program, tmp_path: Path):
+    book = xlsxwriter.Workbook(str(tmp_path / "t.xlsx"))
+    book.add_worksheet("Notes").write_column(0, 0, ["About", "Nothing here."])
+    page = book.add_worksheet("Tasks")
+    for place, line in enumerate([["id", "task", "score"], [7, "Größe 日本", "high"], [], [8, "second", "low"]]):
+        page.write_row(place, 0, line)
+    book.close()
+    model = scripted(tmp_path, {"default": "=1+1"})
+    arguments = ("batch", write(tmp_path, refine(1)), tmp_path / "t.xlsx", "-o", tmp_path / "out.xlsx", "-m", model)
+    ended = program(*arguments, "--sheet", "nothing")
+    assert (ended.code, 'no sheet "nothing"' in ended.err, '"Tasks"' in ended.err) == (2, True, True)
+    ended = program(*arguments, "--sheet", "tasks")
+    assert ended.code == 0, ended.err
+    assert 'Read the sheet "Tasks"' in ended.err
+    rows = read_table(tmp_path / "out.xlsx").rows
+    assert [(row["id"], row["input.task"], row["table.score"], row["output.answer"]) for row in rows] == [
+        (7, "Größe 日本", "high", "=1+1"),
+        (8, "second", "low", "=1+1"),
+    ]
+    again = program(*arguments, "--sheet", "Tasks", "--json")
+    assert again.json["summary"]["reused"] == 2
+    assert read_table(tmp_path / "out.xlsx").rows == rows
+
+
+def test_a_row_that_does_not_fit_fails_and_the_others_run(program: Program, tmp_path: Path):
+    document = echo()
+    document["nodes"][0]["config"]["type"] = "number"
+    file = tmp_path / "t.csv"
+    file.write_bytes("größe;value\nä;1\n;\nö;many\nü;3\n".encode("cp1252"))
+    out = tmp_path / "out.csv"
+    ended = program("batch", write(tmp_path, document), file, "-o", out, "--no-store")
+    assert (ended.code, "2 of 3 rows completed, 1 failed." in ended.out) == (1, True)
+    assert "t.csv: Read as Windows-1252." in ended.err
+    assert 'Row 2 failed: t.csv, line 4, column "value"' in ended.err
+    assert out.read_bytes().startswith(codecs.BOM_UTF8)
+    assert [(row["größe"], row["status"]) for row in results(out)] == [
+        ("ä", "completed"),
+        ("ö", "failed"),
+        ("ü", "completed"),
+    ]
+    file.write_text("größe;value\nä;1\n;\nö;2\nü;3\n", encoding="utf-8")
+    ended = program("batch", write(tmp_path, document), file, "-o", out, "--no-store", "--no-extra-columns", "--json")
+    assert (ended.code, ended.json["summary"]["reused"]) == (0, 2)
+    assert [row["status"] for row in results(out)] == ["completed"] * 3
+    assert "größe" not in results(out)[0]
+    ended = program("batch", write(tmp_path, document), file, "--no-store", "--encoding", "cp1251", "--ignore-others")
+    assert (ended.code, "Windows-1251" in ended.err) == (0, True)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
