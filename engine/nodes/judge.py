@@ -7,7 +7,6 @@ cannot be read is asked for once more; then it counts as not done, with a warnin
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +17,8 @@ from engine.models.base import Message
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.spec import Category, NamedText, NodeSpec, Outputs, Port, TextKind
-from engine.nodes.structured import UnreadableReplyError, ask, read
+from engine.nodes.structured import UnreadableReplyError, ask, faults_by
+from engine.nodes.verdicts import read_judgement
 from engine.values import Value, to_text
 
 JUDGE: Final = "judge"
@@ -108,14 +108,6 @@ def judge_text(config: JudgeConfig, names: frozenset[str]) -> NamedText:
     return NamedText("judge.criteria", TextKind.TEMPLATE, config.criteria, names, ports=False, namespaces=after)
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    done: bool
-    score: float
-    reason: str
-    scores: dict[str, float]
-
-
 def judge_schema(config: JudgeConfig) -> dict[str, Any]:
     """What a judge's verdict is to look like."""
     score = {"type": "number", "minimum": 0, "maximum": HIGHEST_SCORE}
@@ -151,31 +143,18 @@ def judge_question(config: JudgeConfig, criteria: str, output: str) -> list[Mess
     return [Message("system", "\n\n".join(lines)), Message("user", output)]
 
 
-def _read(text: str, config: JudgeConfig, schema: dict[str, Any]) -> _Verdict:
-    value = read(text, schema)
-    assert isinstance(value, dict), "the schema asks for an object"
-    given: Any = value.get("scores") if config.rubric else {}
-    scores = {name: float(score) for name, score in given.items()}
-    if config.rubric:
-        weights = {one.name: one.weight for one in config.rubric}
-        total = sum(weights.values())
-        score = sum(scores[name] * weight for name, weight in weights.items()) / total if total else 0.0
-    else:
-        stated: Any = value["score"]
-        score = float(stated)
-    done = value["done"] is True if config.threshold is None else score >= config.threshold
-    return _Verdict(done, score, str(value["reason"]), scores)
-
-
 async def _run(context: NodeContext[JudgeConfig]) -> Outputs:
     config, prepared = context.config, context.prepared
     assert isinstance(prepared, Template)
     criteria = prepared.render(context.scope).strip()
     schema, messages = judge_schema(config), judge_question(config, criteria, to_text(context.inputs["output"]))
-    verdicts: list[_Verdict] = []
+    weights = {one.name: one.weight for one in config.rubric}
+    reader = partial(
+        read_judgement, schema=schema, faults=faults_by(schema), weights=weights, threshold=config.threshold
+    )
+    verdicts: list[dict[str, Any]] = []
     for _ in range(config.runs):
         try:
-            reader = partial(_read, config=config, schema=schema)
             verdicts.append(await ask(context, config, messages, schema, reader, "verdict"))
         except UnreadableReplyError as error:
             context.warn(f"The verdict could not be read, asked twice: {error} It counts as not done.")
@@ -184,18 +163,18 @@ async def _run(context: NodeContext[JudgeConfig]) -> Outputs:
     return _together(verdicts, config)
 
 
-def _together(verdicts: list[_Verdict], config: JudgeConfig) -> Outputs:
+def _together(verdicts: list[dict[str, Any]], config: JudgeConfig) -> Outputs:
     """Several verdicts as one: means of the scores; done where the mean is high enough, or most say so."""
     count = len(verdicts)
-    score = sum(verdict.score for verdict in verdicts) / count
-    names = verdicts[0].scores
-    scores: dict[str, Value] = {name: sum(verdict.scores[name] for verdict in verdicts) / count for name in names}
+    score = sum(verdict["score"] for verdict in verdicts) / count
+    names = verdicts[0]["scores"]
+    scores: dict[str, Value] = {name: sum(verdict["scores"][name] for verdict in verdicts) / count for name in names}
     if config.threshold is not None:
         done = score >= config.threshold
     else:
-        done = 2 * sum(verdict.done for verdict in verdicts) > config.runs
+        done = 2 * sum(verdict["done"] for verdict in verdicts) > config.runs
     # The reason of a verdict that agrees with what came out.
-    reason = next((verdict.reason for verdict in verdicts if verdict.done == done), verdicts[0].reason)
+    reason = next((verdict["reason"] for verdict in verdicts if verdict["done"] == done), verdicts[0]["reason"])
     return {"done": done, "score": score, "reason": reason, "scores": scores}
 
 

@@ -7,7 +7,6 @@ loop goes on. A verdict that cannot be read is never taken for `done`.
 from __future__ import annotations
 
 import json
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,8 +31,9 @@ from engine.nodes.spec import (
     PortType,
     TextKind,
 )
-from engine.nodes.structured import UnreadableReplyError, ask, read
+from engine.nodes.structured import UnreadableReplyError, ask
 from engine.nodes.texts import text_problems
+from engine.nodes.verdicts import read_branch
 from engine.values import Value, to_text
 
 DONE: Final = "done"
@@ -197,9 +197,7 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
     names = [branch.name for branch in config.branches]
     messages = router_question(config, criteria.render(context.scope), to_text(context.inputs["input"]))
     try:
-        return await ask(
-            context, config, messages, verdict_schema(names), partial(read_verdict, names=names), "verdict"
-        )
+        return await ask(context, config, messages, verdict_schema(names), partial(read_branch, names=names), "verdict")
     except UnreadableReplyError as error:
         failure = str(error)
     fallback = fallback_branch(names)
@@ -248,33 +246,6 @@ def router_question(config: RouterConfig, criteria: str, value: str) -> list[Mes
         ),
         Message("user", f"Criteria:\n{criteria}\n\nBranches:\n{branches}\n\nThe work:\n{value}"),
     ]
-
-
-def read_verdict(text: str, names: Sequence[str]) -> tuple[str, str]:
-    """Branch and reason in a model's reply.
-
-    A JSON object is read as one; a reply that is nothing but a branch's name, give or take case and punctuation
-    around it, counts too. A name somewhere in a sentence does not ("not done").
-
-    Raises:
-        UnreadableReplyError: Neither is there.
-    """
-    bare = _named(text, names)
-    if bare is not None:
-        return bare, ""
-    loose: dict[str, Value] = {"type": "object", "properties": {"branch": {"type": "string"}}, "required": ["branch"]}
-    verdict = read(text, loose)
-    assert isinstance(verdict, dict)
-    branch = _named(str(verdict["branch"]), names)
-    if branch is None:
-        raise UnreadableReplyError(f"{quoted(verdict['branch'])} is none of {', '.join(names)}.")
-    reason = verdict.get("reason")
-    return branch, reason if isinstance(reason, str) else to_text(reason)
-
-
-def _named(text: str, names: Sequence[str]) -> str | None:
-    bare = text.strip(string.whitespace + string.punctuation.replace("_", "")).casefold()
-    return bare if bare in names else None
 
 
 def _recorded(outputs: Outputs) -> Value:

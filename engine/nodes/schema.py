@@ -30,16 +30,20 @@ class Schema:
 
     def errors(self, value: Value) -> list[str]:
         """What is wrong with a value, a sentence each, at most 20; empty where it fits."""
-        sentences: list[str] = []
+        return [sentence for _, sentence in self.faults(value)]
+
+    def faults(self, value: Value) -> list[tuple[int, str]]:
+        """The same errors, each with the depth at which it lies."""
+        found: list[tuple[int, str]] = []
         try:
             for error in self._validator.iter_errors(value):
-                place = "/".join(str(step) for step in error.instance_path)
-                sentences.append(f"{place or 'the value'}: {_short(error.message)}.")
-                if len(sentences) == _MOST_ERRORS:
+                place = [str(step) for step in error.instance_path]
+                found.append((len(place), f"{'/'.join(place) or 'the value'}: {_short(error.message)}."))
+                if len(found) == _MOST_ERRORS:
                     break
         except ValueError as error:
-            return [f"the value cannot be checked ({_short(str(error))})."]
-        return sentences
+            return [(0, f"the value cannot be checked ({_short(str(error))}).")]
+        return found
 
 
 def _short(text: str, limit: int = 300) -> str:

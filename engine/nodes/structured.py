@@ -1,29 +1,26 @@
-"""Reading a model's structured reply: finding the JSON in it and holding it against a schema.
+"""Structured replies of models: asked for, read, checked against a schema, and asked for once more with the error.
 
-A reply that does not fit is asked for once more with the error. What a model writes is data here, never anything else.
+What a model writes is data here, never anything else. How a reply is read is in `engine.nodes.verdicts`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+from engine.document.json_rules import faults as faults_in
+from engine.document.wording import shown
 from engine.models.base import Finish, Message, Reply
 from engine.nodes.context import NodeContext
-from engine.nodes.json_text import parse_json
 from engine.nodes.model_fields import ModelFields, call_model
 from engine.nodes.schema import SchemaError, compile_schema
+from engine.nodes.schema_coercion import coerced
+from engine.nodes.verdicts import Faults, UnreadableReplyError, read_structured
 from engine.values import Value
 
-_FENCE: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
-
+__all__ = ["UnreadableReplyError", "ask", "faults_by", "fitted", "read"]
 
 ReadT = TypeVar("ReadT")
-
-
-class UnreadableReplyError(Exception):
-    """A reply in which there is no JSON that fits; the text says why, for the model and for the history."""
 
 
 async def ask(
@@ -63,7 +60,7 @@ async def ask(
         return read_whole(reply)
     except UnreadableReplyError as failure:
         context.warn(f"The {what} could not be read ({str(failure).rstrip('.')}); asked once more.")
-        again = f"That could not be read: {failure} Answer again, with the JSON object alone."
+        again = f"That could not be read: {shown(str(failure), 500)} Answer again, with the JSON object alone."
     return read_whole(await answer([*messages, Message("assistant", reply.text), Message("user", again)]))
 
 
@@ -78,29 +75,37 @@ def read(text: str, schema: dict[str, Value]) -> Value:
     """The JSON value in a reply.
 
     Raises:
-        UnreadableReplyError: There is none, or it does not fit the schema.
+        UnreadableReplyError: There is none, it does not fit the schema, or there are several that differ.
     """
-    failure = "there is no JSON in it."
-    for candidate in _candidates(text):
-        try:
-            value = parse_json(candidate)
-        except ValueError:
-            continue
-        try:
-            errors = compile_schema(schema).errors(value)
-        except SchemaError as error:
-            raise UnreadableReplyError(error.message) from error
-        if not errors:
-            return value
-        failure = errors[0]
-    raise UnreadableReplyError(failure)
+    return read_structured(text, schema, faults_by(schema))
 
 
-def _candidates(text: str) -> Iterator[str]:
-    """The places of a reply where its JSON may be: all of it, a fenced block, from the first brace to the last."""
-    yield text
-    yield from _FENCE.findall(text)
-    for opening, closing in ("{}", "[]"):
-        start, end = text.find(opening), text.rfind(closing)
-        if 0 <= start < end:
-            yield text[start : end + 1]
+def fitted(value: Value, schema: dict[str, Value]) -> Value:
+    """A value that a model gave, in the form that a schema asks for.
+
+    Raises:
+        UnreadableReplyError: It does not follow the schema.
+    """
+    changed = coerced(value, schema)
+    wrong = faults_by(schema)(changed)
+    if wrong:
+        raise UnreadableReplyError(wrong[0][1])
+    return changed
+
+
+def faults_by(schema: dict[str, Value]) -> Faults:
+    """Checks values against a schema, and against the rules that hold for all values.
+
+    Raises:
+        UnreadableReplyError: The schema cannot be used.
+    """
+    try:
+        compiled = compile_schema(schema)
+    except SchemaError as error:
+        raise UnreadableReplyError(error.message) from error
+
+    def faults(value: Any) -> Sequence[tuple[int, str]]:
+        broken = next(faults_in(value), None)
+        return compiled.faults(value) if broken is None else [(len(broken.path), broken.message)]
+
+    return faults

@@ -6,13 +6,15 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from engine.nodes.structured import UnreadableReplyError, read
 from engine.values import Value
+from tests.engine.nodes.dialects import dialect
 
 ANYTHING: dict[str, Value] = {}
+CUT_OFF = "the JSON in it is not closed; it may have been cut off."
 PERSON: dict[str, Value] = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "tags": {"type": "object"}},
@@ -48,21 +50,19 @@ def test_a_list_is_found_in_a_reply() -> None:
     [
         ("", "there is no JSON in it."),
         ("I do not know.", "there is no JSON in it."),
-        ('{"name": "Ada"', "there is no JSON in it."),
-        ('```json\n{"name": "Ad', "there is no JSON in it."),
-        ("{'name': 'Ada'}", "there is no JSON in it."),
-        ('{"name": "Ada"} {"name": "Bob"}', "there is no JSON in it."),
+        ('{"name": "Ada"', CUT_OFF),
+        ('```json\n{"name": "Ad', CUT_OFF),
         ('{"name": NaN}', "there is no JSON in it."),
         ('{"name": "Ada", "age": 1e999}', "there is no JSON in it."),
         ("{name}", "there is no JSON in it."),
-        ("}{", "there is no JSON in it."),
+        ("}{", CUT_OFF),
         ('{"name": 5}', 'name: 5 is not of type "string".'),
         ("{}", 'the value: "name" is a required property.'),
         ('"Ada"', 'the value: "Ada" is not of type "object".'),
         ("null", 'the value: null is not of type "object".'),
-        ("[" * 200_000, "there is no JSON in it."),
+        ("[" * 200_000, CUT_OFF),
         ('{"a":' * 5000 + "1" + "}" * 5000, "there is no JSON in it."),
-        ("{" * 1_000_000, "there is no JSON in it."),
+        ("{" * 1_000_000, CUT_OFF),
         ("```" * 300_000, "there is no JSON in it."),
         ("```\n" * 200_000, "there is no JSON in it."),
     ],
@@ -87,6 +87,139 @@ def test_a_schema_that_cannot_be_used_is_told_as_such() -> None:
         read("{}", {"type": "nothing"})
 
 
+SCENE: dict[str, Value] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "count": {"type": "integer"},
+        "weight": {"type": "number"},
+        "good": {"type": "boolean"},
+        "mood": {"enum": ["bright", "Dark", "so-so"]},
+        "share": {"type": "number", "minimum": 0, "maximum": 1},
+        "note": {"type": ["string", "number"]},
+        "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "word": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "parts": {"type": "array", "items": {"$ref": "#/$defs/part"}},
+    },
+    "$defs": {"part": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{'name': 'Ada', 'tags': {'a': None, 'b': True}}", {"name": "Ada", "tags": {"a": None, "b": True}}),
+        ('{"name": "Ada\n\tLovelace", // who\n "tags": {},}', {"name": "Ada\n\tLovelace", "tags": {}}),
+        ("{“Name”: “Ada “the” L.”}", {"name": "Ada “the” L."}),
+        ('{name: "Ada"}', {"name": "Ada"}),
+        ('{"name": "see https://x.y/#z // no comment", }', {"name": "see https://x.y/#z // no comment"}),
+        ('{"name": "\\u00e9\\ud83d\\ude00",}', {"name": "é😀"}),
+        ('{"name": "C:\\dir", }', {"name": "C:\\dir"}),
+        ("{'name': '''many\nlines, \"so\"'''}", {"name": 'many\nlines, "so"'}),
+        ('```\n{"NAME": "Ada"}\n``` that is {"name": "Ada"}', {"name": "Ada"}),
+        ('"{\\"name\\": \\"Ada\\"}"', {"name": "Ada"}),
+        ('[{"name": "Ada"}]', {"name": "Ada"}),
+    ],
+)
+def test_json_is_read_in_any_dialect(text: str, value: Value) -> None:
+    assert read(text, PERSON) == value
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ({"count": "8", "weight": "8,5", "good": "Yes"}, {"count": 8, "weight": 8.5, "good": True}),
+        ({"Count": "-3", "WEIGHT": "1e3", "Good": "FALSE"}, {"count": -3, "weight": 1000.0, "good": False}),
+        ({"mood": "Bright."}, {"mood": "bright"}),
+        ({"mood": "SO-SO"}, {"mood": "so-so"}),
+        ({"share": "80%"}, {"share": 0.8}),
+        ({"note": "8", "title": "8", "word": "8"}, {"note": "8", "title": "8", "word": "8"}),
+        ({"maybe": "8"}, {"maybe": 8}),
+        ({"maybe": "null"}, {"maybe": None}),
+        ({"parts": [{"N": "1"}, {"n": "2"}]}, {"parts": [{"n": 1}, {"n": 2}]}),
+        ({"parts": '[{"n": 1}]'}, {"parts": [{"n": 1}]}),
+        ({"else": "8", "Title": "x"}, {"else": "8", "title": "x"}),
+        ({"title": "x", "Title": "y"}, {"title": "x", "Title": "y"}),
+    ],
+)
+def test_what_differs_from_its_schema_in_form_alone_is_fitted(said: Value, value: Value) -> None:
+    assert read(json.dumps(said), SCENE) == value
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"count": "8.5"}, {"count": "about 8"}, {"weight": "1,000"}, {"weight": "80%"}, {"weight": "8/10"},
+        {"weight": "NaN"}, {"weight": "1e999"}, {"good": "maybe"}, {"good": 1}, {"mood": "brightest"},
+        {"share": "120%"}, {"title": 8}, {"parts": "n: 1"}, {"parts": [{"m": 1}]}, {"maybe": "none of them"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_nothing_is_fitted_by_guess(said: Value) -> None:
+    with pytest.raises(UnreadableReplyError):
+        read(json.dumps(said), SCENE)
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value"),
+    [
+        ("Yes.", {"type": "boolean"}, True),
+        ("8,5", {"type": "number"}, 8.5),
+        ("```\n8\n```", {"type": "integer"}, 8),
+        ("Positive!", {"enum": ["positive", "negative"]}, "positive"),
+        ('"x"', {"type": "string"}, "x"),
+    ],
+)
+def test_a_plain_value_is_a_reply(text: str, schema: dict[str, Value], value: Value) -> None:
+    assert read(text, schema) == value
+
+
+@pytest.mark.parametrize("text", ["Yes and no.", "no, yes", "positive or negative", "the answer is yes", "8 9"])
+def test_a_sentence_is_no_plain_value(text: str) -> None:
+    for schema in ({"type": "boolean"}, {"type": "number"}, {"enum": ["positive", "negative"]}, {"type": "string"}):
+        with pytest.raises(UnreadableReplyError):
+            read(text, schema)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "Ada"} {"name": "Bob"}',
+        '```json\n{"name": "Ada"}\n```\nI mean {"name": "Bob"}',
+        "{'name': 'Ada'} or {\"name\": \"ada\"}",
+        '{"name": "Ada", "name": "Bob"}',
+        "{'name': 'Ada', 'name': 'Bob'}",
+    ],
+)
+def test_values_that_differ_are_none(text: str) -> None:
+    with pytest.raises(UnreadableReplyError):
+        read(text, PERSON)
+
+
+THREE: dict[str, Value] = {
+    "type": "object",
+    "properties": {"a": {"type": "object", "properties": {"b": {"type": "number"}}}},
+    "required": ["a", "c", "d"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('[1] {"a": {}, "c": 1} [2]', '"d" is a required property'),
+        ('{"a": {}, "c": 1, "d": 2, "a": 3} {"a": {}, "c": 1} {}', '"d" is a required property'),
+        ('{"x": 1} then {"a": {"b": "x"}, "c": 1, "d": 1}', "a/b: "),
+        ('{"a": 1, "c": 1, "d": 1} and {"a": {"b": []}, "c": 1, "d": 1}', "a/b: "),
+        ("[see] {'a': {}, 'd': 1} ```\nnothing\n```", '"c" is a required property'),
+    ],
+)  # fmt: skip
+def test_the_error_is_that_of_the_best_candidate(text: str, error: str) -> None:
+    with pytest.raises(UnreadableReplyError) as caught:
+        read(text, THREE)
+
+    assert error in str(caught.value)
+
+
 objects = st.dictionaries(
     st.text(st.characters(codec="utf-8"), max_size=5),
     st.none() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=20),
@@ -98,6 +231,14 @@ prose = st.text(st.characters(exclude_characters="{}[]`", codec="utf-8"), max_si
 @given(objects, prose, prose)
 def test_an_object_is_read_through_any_prose_without_braces(value: dict[str, Any], before: str, after: str) -> None:
     assert read(f"{before}\n{json.dumps(value)}\n{after}", {"type": "object"}) == value
+
+
+@given(st.data(), objects)
+def test_an_object_in_any_dialect_is_read_back_or_refused(data: st.DataObject, value: dict[str, Any]) -> None:
+    try:
+        assert read(dialect(data.draw, value), {"type": "object"}) == value
+    except UnreadableReplyError:
+        event("refused")
 
 
 @given(st.text(max_size=200))

@@ -1,0 +1,296 @@
+"""Reading what a model decided: a structured reply, a router's verdict, a judge's.
+
+The form is read leniently; what was decided is never guessed. Everything in a reply that could be the answer is looked
+at, and the answer counts only if all that fits says the same.
+
+Exported LangGraph modules carry this module's source, so of the engine it imports only what they carry too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from engine.lenient_json import find_json, parse_strict
+from engine.nodes.schema_coercion import coerced, fold, members, types_of
+
+_FENCED: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
+_NO_JSON: Final = "there is no JSON in it."
+_CUT_OFF: Final = "the JSON in it is not closed; it may have been cut off."
+_LABELS: Final = frozenset(
+    {"branch", "decision", "verdict", "choice", "answer", "selected_branch", "chosen_branch"}
+    | {f"{which}_{what}" for which in ("final", "my") for what in ("branch", "decision", "verdict", "choice", "answer")}
+)
+"""What a router's branch may be called in a reply."""
+
+_NUMBERS: Final = ("number", "integer")
+_LONGEST_LINE: Final = 2000
+_LONGEST_QUOTE: Final = 60
+
+Faults = Callable[[Any], Sequence[tuple[int, str]]]
+"""What is wrong with a value: of each fault how deep it lies, and a sentence."""
+
+
+class UnreadableReplyError(ValueError):
+    """A reply in which there is no answer that fits; the text says why, for the model and for the history."""
+
+
+def read_structured(text: str, schema: Mapping[str, Any], faults: Faults) -> Any:
+    """Read the JSON value in a reply.
+
+    Args:
+        text: The reply.
+        schema: The JSON Schema that the value is to follow.
+        faults: Checks a value against the schema.
+
+    Raises:
+        UnreadableReplyError: There is none that follows the schema, or there are several that differ.
+    """
+    fitting: dict[str, Any] = {}
+    failures: list[tuple[bool, int, int, str]] = []
+    for found in _candidates(text, schema):
+        value, wrong = _fitted(found, schema, faults)
+        if not wrong:
+            fitting.setdefault(_written(value), value)
+        else:
+            depth = max(deep for deep, _ in wrong)
+            failures.append((not _is_of_type(value, schema), len(wrong), -depth, wrong[0][1]))
+    if len(fitting) > 1:
+        raise UnreadableReplyError(_differing(list(fitting.values())))
+    if fitting:
+        return next(iter(fitting.values()))
+    raise UnreadableReplyError(min(failures)[3] if failures else _NO_JSON)
+
+
+def read_branch(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """Read the branch that a model chose, and its reason.
+
+    It is a JSON object with a `branch`, a line such as "Decision: done", or a reply that is nothing but a branch's
+    name. A name somewhere in a sentence does not count ("not done").
+
+    Raises:
+        UnreadableReplyError: There is none, or there are several.
+    """
+    if len(text) <= _LONGEST_LINE and fold(text) in names:
+        return fold(text), ""
+    values, around = _found(text)
+    verdicts: list[tuple[str, str]] = []
+    failures: list[str] = []
+    for value in values:
+        try:
+            verdicts.append(_branch_in(value, names))
+        except UnreadableReplyError as error:
+            failures.append(str(error))
+    labelled = list(_labelled(around))
+    reason = next((value for label, value in labelled if label == "reason"), "")
+    verdicts += [(fold(value), reason) for label, value in labelled if label in _LABELS and fold(value) in names]
+    chosen = list(dict.fromkeys(branch for branch, _ in verdicts))
+    if len(chosen) > 1:
+        raise UnreadableReplyError(_differing(chosen))
+    if chosen:
+        return chosen[0], next((reason for _, reason in verdicts if reason), "")
+    stated = [value for label, value in labelled if label in _LABELS]
+    failures += [f"{_quoted(value)} is none of {', '.join(names)}." for value in stated]
+    raise UnreadableReplyError(failures[0] if failures else _NO_JSON)
+
+
+def _branch_in(value: Any, names: Sequence[str]) -> tuple[str, str]:
+    """Branch and reason of a verdict in JSON."""
+    value = _unwrapped(value)
+    if not isinstance(value, dict):
+        raise UnreadableReplyError("the verdict is to be a JSON object.")
+    verdict = cast("dict[str, Any]", value)
+    stated = [inner for key, inner in verdict.items() if fold(key) == "branch"]
+    others = [inner for key, inner in verdict.items() if fold(key) in _LABELS and fold(key) != "branch"]
+    chosen = {fold(inner) if isinstance(inner, str) else "" for inner in stated}
+    named = {fold(inner) for inner in others if isinstance(inner, str)} & set(names)
+    for inner in stated:
+        if not isinstance(inner, str) or fold(inner) not in names:
+            raise UnreadableReplyError(f"{_quoted(inner)} is none of {', '.join(names)}.")
+    if len(chosen | named) > 1:
+        raise UnreadableReplyError(_differing(sorted(chosen | named)))
+    if not chosen | named:
+        raise UnreadableReplyError('the value: "branch" is a required property.')
+    reason = next((inner for key, inner in verdict.items() if fold(key) == "reason"), None)
+    return (chosen | named).pop(), reason if isinstance(reason, str) else "" if reason is None else _written(reason)
+
+
+def read_judgement(
+    text: str, schema: Mapping[str, Any], faults: Faults, weights: Mapping[str, float], threshold: float | None
+) -> dict[str, Any]:
+    """Read a judge's verdict: `done`, `score`, `reason`, and by criterion `scores`.
+
+    Args:
+        text: The reply.
+        schema: The JSON Schema of a verdict.
+        faults: Checks a value against the schema.
+        weights: How much each criterion of the rubric counts; empty without one.
+        threshold: The score from which it is done; None where the judge says so itself.
+
+    Raises:
+        UnreadableReplyError: There is none, or there are several that differ.
+    """
+    values, around = _found(text)
+    properties: Mapping[str, Any] = schema["properties"]
+    plain = _from_lines(around, properties, list(weights))
+    failures: list[tuple[bool, int, int, str]] = []
+    verdicts: list[dict[str, Any]] = []
+    for found in (*values, *([plain] if plain else [])):
+        value, wrong = _fitted(_unwrapped(found), schema, faults)
+        wrong = wrong or _key_conflicts(value, properties)
+        if not wrong:
+            verdicts.append(_judgement(value, weights, threshold))
+        elif found is not plain or not values:
+            depth = max(deep for deep, _ in wrong)
+            failures.append((not isinstance(value, dict), len(wrong), -depth, wrong[0][1]))
+    for verdict in verdicts:
+        if any(verdict[key] != verdicts[0][key] for key in ("done", "score", "scores")):
+            raise UnreadableReplyError(_differing([verdicts[0], verdict]))
+    if not verdicts:
+        raise UnreadableReplyError(min(failures)[3] if failures else _NO_JSON)
+    _refuse_contradiction(verdicts[0], plain, schema, threshold)
+    return verdicts[0]
+
+
+def _judgement(value: dict[str, Any], weights: Mapping[str, float], threshold: float | None) -> dict[str, Any]:
+    scores = {name: float(value["scores"][name]) for name in weights}
+    total = sum(weights.values())
+    if weights:
+        score = sum(scores[name] * weight for name, weight in weights.items()) / total if total else 0.0
+    else:
+        score = float(value["score"])
+    done = value["done"] is True if threshold is None else score >= threshold
+    return {"done": done, "score": score, "reason": str(value["reason"]), "scores": scores}
+
+
+def _from_lines(around: str, properties: Mapping[str, Any], criteria: list[str]) -> dict[str, Any]:
+    """The verdict that stands in lines such as "Score: 8/10", as an object; empty where there are none.
+
+    A label with two values is left out of it, and so makes the verdict incomplete.
+    """
+    stated: dict[str, set[str]] = {}
+    for label, value in _labelled(around):
+        stated.setdefault(label, set()).add(value)
+    found = {label: next(iter(values)) for label, values in stated.items() if len(values) == 1}
+    verdict: dict[str, Any] = {name: found[name] for name in properties if name in found}
+    scores = {name: found[name] for name in criteria if name in found}
+    return {**verdict, "scores": scores} if scores else verdict
+
+
+def _refuse_contradiction(
+    verdict: dict[str, Any], plain: dict[str, Any], schema: Mapping[str, Any], threshold: float | None
+) -> None:
+    """Refuse a verdict next to which a line says something else, as "Done: no" above {"done": true}."""
+    said: dict[str, Any] = coerced(plain, schema)
+    pairs = [(said.get("score"), verdict["score"])]
+    pairs += [(said.get("done"), verdict["done"])] if threshold is None else []
+    pairs += [(score, verdict["scores"].get(name)) for name, score in said.get("scores", {}).items()]
+    for one, other in pairs:
+        if isinstance(one, (int, float)) and one != other:
+            raise UnreadableReplyError(_differing([one, other]))
+
+
+def _key_conflicts(value: Any, names: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """Keys that are a property in another case, beside that property itself with another value."""
+    if not isinstance(value, dict):
+        return []
+    verdict = cast("dict[str, Any]", value)
+    likes = ((key, fold(key)) for key in verdict if key not in names)
+    wrong = [key for key, like in likes if like in names and verdict.get(like) != verdict[key]]
+    return [(0, f"{_quoted(key)} says something else than {_quoted(fold(key))}.") for key in wrong]
+
+
+def _fitted(value: Any, schema: Mapping[str, Any], faults: Faults) -> tuple[Any, Sequence[tuple[int, str]]]:
+    """A value in the form that the schema asks for, and what is wrong with it."""
+    changed = coerced(value, schema)
+    wrong = faults(changed)
+    if wrong and changed != value and not faults(value):
+        return value, ()
+    return changed, wrong
+
+
+def _candidates(text: str, schema: Mapping[str, Any]) -> Iterator[Any]:
+    """Everything in a reply that could be its value: all outermost JSON in it, else the plain value that it is."""
+    values, around = _found(text, takes_text=_takes(schema, "string"))
+    for value in values:
+        yield value if _takes(schema, "array") else _unwrapped(value)
+    if values:
+        return
+    for part in (text, *_FENCED.findall(around)):
+        try:
+            yield parse_strict(part.strip())
+        except ValueError:
+            plain = coerced(part.strip(), schema)
+            if not isinstance(plain, str) or members(dict(schema)) is not None:
+                yield plain
+
+
+def _unwrapped(value: Any) -> Any:
+    """The only element of a list, where there is only one."""
+    inside: list[Any] = cast("list[Any]", value) if isinstance(value, list) else []
+    return inside[0] if len(inside) == 1 else cast("Any", value)
+
+
+def _found(text: str, *, takes_text: bool = False) -> tuple[list[Any], str]:
+    """The outermost JSON in a reply, and the text around it. JSON that was written as a JSON text is read in turn.
+
+    Raises:
+        UnreadableReplyError: The reply ends inside of it.
+    """
+    if not takes_text and text.lstrip().startswith('"'):
+        try:
+            inside = parse_strict(text.strip())
+        except ValueError:
+            inside = None
+        text = inside if isinstance(inside, str) else text
+    values, around, is_cut_off = find_json(text)
+    if is_cut_off:
+        raise UnreadableReplyError(_CUT_OFF)
+    return values, around
+
+
+def _labelled(text: str) -> Iterator[tuple[str, str]]:
+    """The lines of the form "**Label:** value" in a text; a value may stand on the next line instead."""
+    label = ""
+    for line in text.splitlines():
+        plain = unicodedata.normalize("NFKC", line[:_LONGEST_LINE]).strip()
+        before, sign, value = plain.partition(":" if ":" in plain else "=")
+        if label and fold(plain) and not sign:
+            yield label, plain.strip("*_` ")
+        label = "" if fold(plain) else label
+        if sign:
+            label = fold(re.sub(r"^\W*\d+[.)]\s", "", before))
+            if fold(value):
+                yield label, value.strip("*_` ")
+                label = ""
+
+
+def _takes(schema: Mapping[str, Any], kind: str) -> bool:
+    types = types_of(dict(schema))
+    return not types or kind in types
+
+
+def _is_of_type(value: Any, schema: Mapping[str, Any]) -> bool:
+    if isinstance(value, (dict, list)):
+        return _takes(schema, "object" if isinstance(value, dict) else "array")
+    if isinstance(value, str) or value is None:
+        return _takes(schema, "null" if value is None else "string")
+    return _takes(schema, "boolean") if isinstance(value, bool) else any(_takes(schema, one) for one in _NUMBERS)
+
+
+def _differing(answers: Sequence[Any]) -> str:
+    first, second = (_quoted(answer) for answer in answers[:2])
+    return f"it holds answers that differ, {first} and {second}, and nothing says which one counts."
+
+
+def _quoted(value: Any) -> str:
+    text = _written(value)
+    short = text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 1]}…"
+    return short.encode("utf-8", "backslashreplace").decode()
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
