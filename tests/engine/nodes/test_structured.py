@@ -225,7 +225,7 @@ objects = st.dictionaries(
     st.none() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=20),
     max_size=4,
 )
-prose = st.text(st.characters(exclude_characters="{}[]`", codec="utf-8"), max_size=30)
+prose = st.text(st.characters(exclude_characters="{}[]｛｝［］`", codec="utf-8"), max_size=30)
 
 
 @given(objects, prose, prose)
