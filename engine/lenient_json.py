@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 _LONGEST_REPAIR: Final = 50_000
-"""Characters of a value, without its strings, beyond which it is not repaired; `json_repair` slows down on long ones."""
+"""Characters of a value, its strings not counted, that are repaired at most; `json_repair` is slow on long ones."""
 
 _GAP: Final = "\ufffc"
 """Stands for a JSON value in the text around it. It is part of no word."""

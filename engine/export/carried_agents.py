@@ -13,7 +13,7 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from engine.export.carried_asking import find_json, schema_errors
+from engine.export.carried_asking import read_answer, read_reply
 from engine.export.carried_loops import leave, remembering
 from engine.export.carried_values import State, Update, gave, skipped, to_text
 
@@ -100,7 +100,7 @@ def take_turn(
         again = "You said nothing. Answer, or call a tool."
     else:
         try:
-            answer = text if schema is None else find_json(text, schema)
+            answer = text if schema is None else read_reply(text, schema)
             return end_agent(state, agent, work, "finished", answer, key, memory)
         except ValueError as error:
             again = f"That could not be read: {error} Answer again, with the JSON alone."
@@ -129,7 +129,7 @@ def call_tool(
     elif name not in names:
         error = f'There is no tool "{name}". The tools are: {", ".join(names)}.'
     elif name == "finish":
-        result, error = read_answer(arguments, schema)
+        result, error = final_answer(arguments, schema)
     elif name in ask_before:
         question = f'May the tool "{name}" be called with these arguments?'
         asked = {"node": agent, "message": question, "value": arguments, "choices": ["approve", "reject"]}
@@ -163,15 +163,17 @@ def call_tool(
     return {"_agents": {agent: work}}
 
 
-def read_answer(arguments: Mapping[str, Any], schema: Any) -> tuple[Any, str]:
+def final_answer(arguments: Mapping[str, Any], schema: Any) -> tuple[Any, str]:
     """The final answer in a call of `finish`, and what is wrong with it."""
     if "answer" not in arguments:
         return None, '"answer" is missing. Call it again with the final answer.'
     answer = arguments["answer"]
     if schema is None:
         return to_text(answer), ""
-    errors = schema_errors(answer, schema)
-    return answer, f"The answer does not follow its schema: {errors[0]} Correct it." if errors else ""
+    try:
+        return read_answer(answer, schema), ""
+    except ValueError as error:
+        return None, f"The answer does not follow its schema: {error} Correct it."
 
 
 def end_agent(

@@ -1,45 +1,50 @@
 """What an exported LangGraph module carries with it, copied as it stands here: asking models and reading replies.
 
-So it needs nothing but the standard library, jsonschema-rs and its siblings. What is exported holds only the functions
-that it uses.
+So it needs nothing but the standard library, jsonschema-rs and its siblings, and what reads verdicts in
+`engine.nodes.verdicts`, which it carries as well. What is exported holds only the functions that it uses.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jsonschema_rs import validator_for
 
-from engine.export.carried_values import to_text
+from engine.nodes.verdicts import (
+    Faults,
+    UnreadableReplyError,
+    read_branch,
+    read_given,
+    read_judgement,
+    read_structured,
+)
 
 
-def find_json(text: str, schema: Mapping[str, Any]) -> Any:
-    """The JSON value in a model's reply: all of it, a fenced block, or from the first brace to the last."""
-    failure = "there is no JSON in it."
-    fenced = re.findall(r"```[a-zA-Z]*\n(.*?)```", text, re.DOTALL)
-    braces = [text[text.find(a) : text.rfind(b) + 1] for a, b in ("{}", "[]") if 0 <= text.find(a) < text.rfind(b)]
-    for candidate in [text, *fenced, *braces]:
-        try:
-            value = json.loads(candidate)
-        except ValueError:
-            continue
-        errors = schema_errors(value, schema)
-        if not errors:
-            return value
-        failure = errors[0]
-    raise ValueError(failure)
+def read_reply(text: str, schema: Mapping[str, Any]) -> Any:
+    """The JSON value in a model's reply."""
+    return read_structured(text, schema, faults_by(schema))
 
 
-def schema_errors(value: Any, schema: Mapping[str, Any]) -> list[str]:
-    """What in a value does not follow a JSON Schema, a sentence each."""
-    sentences: list[str] = []
-    for error in validator_for(dict(schema)).iter_errors(value):
-        place = "/".join(str(step) for step in error.instance_path)
-        sentences.append(f"{place or 'the value'}: {error.message}.")
-    return sentences
+def read_answer(answer: Any, schema: Mapping[str, Any]) -> Any:
+    """A final answer that a model gave as JSON, or as a text of it."""
+    return read_given(answer, schema, faults_by(schema))
+
+
+def faults_by(schema: Mapping[str, Any]) -> Faults:
+    """What checks a value against a JSON Schema: of each fault how deep it lies, and a sentence."""
+    validator = validator_for(dict(schema))
+
+    def faults(value: Any) -> list[tuple[int, str]]:
+        found: list[tuple[int, str]] = []
+        for error in validator.iter_errors(value):
+            place = [str(step) for step in error.instance_path]
+            found.append((len(place), f"{'/'.join(place) or 'the value'}: {error.message}."))
+        return found
+
+    return faults
 
 
 def examine(value: Any, schema: Mapping[str, Any]) -> tuple[Any, list[str]]:
@@ -49,7 +54,7 @@ def examine(value: Any, schema: Mapping[str, Any]) -> tuple[Any, list[str]]:
             value = json.loads(value)
         except ValueError as error:
             return value, [f"the text is not JSON ({error})."]
-    return value, schema_errors(value, schema)
+    return value, [sentence for _, sentence in faults_by(schema)(value)]
 
 
 def ask_twice(ask: Callable[..., str], read: Callable[[str], Any], messages: list[Any], **settings: Any) -> Any:
@@ -57,23 +62,10 @@ def ask_twice(ask: Callable[..., str], read: Callable[[str], Any], messages: lis
     text = ask(messages, **settings)
     try:
         return read(text)
-    except ValueError as error:
+    except UnreadableReplyError as error:
         again = f"That could not be read: {error} Answer again, with the JSON object alone."
     more = [{"role": "assistant", "content": text}, {"role": "user", "content": again}]
     return read(ask([*messages, *more], **settings))
-
-
-def read_branch(text: str, names: Sequence[str]) -> tuple[str, str]:
-    """The branch that a model chose, and its reason."""
-    bare = text.strip(" \t\r\n!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~").casefold()
-    if bare in names:
-        return bare, ""
-    schema = {"type": "object", "properties": {"branch": {"type": "string"}}, "required": ["branch"]}
-    verdict = find_json(text, schema)
-    branch = verdict["branch"].strip(" \t\r\n!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~").casefold()
-    if branch not in names:
-        raise ValueError(f"{json.dumps(verdict['branch'])} is none of {', '.join(names)}.")
-    return branch, to_text(verdict.get("reason"))
 
 
 def choose(
@@ -82,9 +74,10 @@ def choose(
     """Let a model choose a branch; a verdict that cannot be read, asked twice, counts as the fallback."""
     try:
         return ask_twice(ask, lambda text: read_branch(text, names), messages, **settings)
-    except ValueError:
+    except UnreadableReplyError as error:
         if fallback is None:
             raise
+        warnings.warn(f'The verdict could not be read ({error}); it counts as "{fallback}".', stacklevel=2)
         return fallback, f"the verdict could not be read, which counts as {fallback}"
 
 
@@ -97,17 +90,18 @@ def judge(
     **settings: Any,
 ) -> dict[str, Any]:
     """Ask a judge about a result: its score, whether it is done, and why. What cannot be read counts as not done."""
+    schema = settings["schema"]
+    faults = faults_by(schema)
     verdicts: list[dict[str, Any]] = []
     for _ in range(runs):
         try:
-            found = ask_twice(ask, lambda text: find_json(text, settings["schema"]), messages, **settings)
-        except ValueError:
+            found = ask_twice(
+                ask, lambda text: read_judgement(text, schema, faults, weights, threshold), messages, **settings
+            )
+        except UnreadableReplyError as error:
+            warnings.warn(f"The verdict could not be read ({error}); it counts as not done.", stacklevel=2)
             continue
-        total = sum(weights.values())
-        scored = [found["scores"][name] * weight for name, weight in weights.items()]
-        score = sum(scored) / total if weights and total else 0.0 if weights else float(found["score"])
-        done = found["done"] if threshold is None else score >= threshold
-        verdicts.append({"done": done, "score": score, "reason": found["reason"]})
+        verdicts.append(found)
     if not verdicts:
         return {"done": False, "score": None, "reason": ""}
     score = sum(verdict["score"] for verdict in verdicts) / len(verdicts)

@@ -62,7 +62,7 @@ class AgentFunctions:
             lines.append(f"output = ask(messages, {settings})")
         else:
             schema = literal(config.reply_schema, "    ")
-            lines.append(f"output = ask_twice(ask, lambda text: find_json(text, {schema}), messages, {settings})")
+            lines.append(f"output = ask_twice(ask, lambda text: read_reply(text, {schema}), messages, {settings})")
         ports = "{'output': output, 'steps': [], 'status': 'finished'}"
         given = f"gave({node.id!r}, {ports}{f', {config.output_key!r}' if config.output_key else ''})"
         if self._place.memory is not None:

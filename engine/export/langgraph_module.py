@@ -99,6 +99,9 @@ if __name__ == "__main__":
 _CARRIED: Final = (
     *(f"engine.export.carried_{name}" for name in ("values", "asking", "loops", "items", "costs", "agents")),
     "engine.nodes.iteration_note",
+    "engine.lenient_json",
+    "engine.nodes.schema_coercion",
+    "engine.nodes.verdicts",
 )
 
 
@@ -153,6 +156,7 @@ def _packages(rest: str, imports: str) -> str:
     names = ["langgraph"]
     names += ["langchain", "langchain-openai"] if "init_chat_model" in rest else []
     names += ["jsonschema-rs"] if "jsonschema_rs" in imports else []
+    names += ["json-repair"] if "from json_repair" in rest else []
     return " ".join([*names, "litellm"] if "from litellm" in rest else names)
 
 
@@ -226,12 +230,12 @@ def _definitions(module: str) -> dict[str, str]:
     return found
 
 
-_PLAIN_IMPORTS: Final = ("json", "re", "sys", "time", "warnings")
+_PLAIN_IMPORTS: Final = ("json", "math", "re", "sys", "time", "unicodedata", "warnings")
 _STANDARD_IMPORTS: Final = {
-    "collections.abc": ("Callable", "Mapping", "Sequence"),
+    "collections.abc": ("Callable", "Iterator", "Mapping", "Sequence"),
     "concurrent.futures": ("ThreadPoolExecutor",),
     "functools": ("cache",),
-    "typing": ("Annotated", "Any", "TypedDict", "cast"),
+    "typing": ("Annotated", "Any", "Final", "TypedDict", "cast"),
 }
 _OTHER_IMPORTS: Final = {
     "jsonschema_rs": ("validator_for",),

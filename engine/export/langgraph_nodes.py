@@ -141,7 +141,7 @@ class NodeFunctions:
         else:
             lines.append(f"schema = {literal(config.reply_schema, '    ')}")
             settings = f"{settings}, schema=schema"
-            lines.append(f"output = ask_twice(ask, lambda text: find_json(text, schema), messages, {settings})")
+            lines.append(f"output = ask_twice(ask, lambda text: read_reply(text, schema), messages, {settings})")
         return [*lines, gave_output(node, config.output_key, place)]
 
     def _router(self, node: NodePlan, place: Place) -> list[str]:

@@ -14,11 +14,10 @@ from engine.models.base import Finish, Message, Reply
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields, call_model
 from engine.nodes.schema import SchemaError, compile_schema
-from engine.nodes.schema_coercion import coerced
 from engine.nodes.verdicts import Faults, UnreadableReplyError, read_structured
 from engine.values import Value
 
-__all__ = ["UnreadableReplyError", "ask", "faults_by", "fitted", "read"]
+__all__ = ["UnreadableReplyError", "ask", "faults_by", "read"]
 
 ReadT = TypeVar("ReadT")
 
@@ -78,19 +77,6 @@ def read(text: str, schema: dict[str, Value]) -> Value:
         UnreadableReplyError: There is none, it does not fit the schema, or there are several that differ.
     """
     return read_structured(text, schema, faults_by(schema))
-
-
-def fitted(value: Value, schema: dict[str, Value]) -> Value:
-    """A value that a model gave, in the form that a schema asks for.
-
-    Raises:
-        UnreadableReplyError: It does not follow the schema.
-    """
-    changed = coerced(value, schema)
-    wrong = faults_by(schema)(changed)
-    if wrong:
-        raise UnreadableReplyError(wrong[0][1])
-    return changed
 
 
 def faults_by(schema: dict[str, Value]) -> Faults:

@@ -65,6 +65,20 @@ def read_structured(text: str, schema: Mapping[str, Any], faults: Faults) -> Any
     raise UnreadableReplyError(min(failures)[3] if failures else _NO_JSON)
 
 
+def read_given(value: Any, schema: Mapping[str, Any], faults: Faults) -> Any:
+    """Fit a value to its schema that a model gave as JSON, such as an argument of a tool; or as a text of JSON.
+
+    Raises:
+        UnreadableReplyError: It does not follow the schema.
+    """
+    changed, wrong = _fitted(value, schema, faults)
+    if wrong and isinstance(value, str):
+        return read_structured(value, schema, faults)
+    if wrong:
+        raise UnreadableReplyError(wrong[0][1])
+    return changed
+
+
 def read_branch(text: str, names: Sequence[str]) -> tuple[str, str]:
     """Read the branch that a model chose, and its reason.
 

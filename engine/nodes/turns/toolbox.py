@@ -24,7 +24,8 @@ from engine.nodes.agent_tools import (
     unknown_tool,
 )
 from engine.nodes.context import APPROVE, REJECT, NodeContext, ToolOutcome
-from engine.nodes.schema import SchemaError, compile_schema
+from engine.nodes.structured import UnreadableReplyError, faults_by
+from engine.nodes.verdicts import read_given
 from engine.tools.base import ToolError
 from engine.values import Value, to_text
 
@@ -89,12 +90,9 @@ class Toolbox:
                 raise ToolError('"answer" is empty.', "Call it again with the final answer.")
             return text
         try:
-            errors = compile_schema(schema).errors(answer)
-        except SchemaError as error:
-            raise ToolError(error.message, error.remedy) from error
-        if errors:
-            raise ToolError(f"The answer does not follow its schema: {errors[0]}", "Correct it.")
-        return answer
+            return read_given(answer, schema, faults_by(schema))
+        except UnreadableReplyError as error:
+            raise ToolError(f"The answer does not follow its schema: {error}", "Correct it.") from error
 
     async def _approved(self, name: str, arguments: dict[str, Value]) -> dict[str, Value]:
         """The arguments as a person leaves them who lets the call be made."""

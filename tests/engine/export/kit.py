@@ -25,9 +25,11 @@ KEPT = ("index", "input", "result", "feedback", "branch", "reason", "score", "si
 ALLOWED_IMPORTS = {
     "__future__",
     "json",
+    "math",
     "re",
     "sys",
     "time",
+    "unicodedata",
     "warnings",
     "collections.abc",
     "concurrent.futures",

@@ -148,6 +148,83 @@ async def test_a_verdict_that_cannot_be_read_is_asked_for_twice_and_never_counts
     assert [record["branch"] for record in theirs] == [record["branch"] for record in ours] == ["continue", "continue"]
 
 
+@pytest.mark.parametrize(
+    ("said", "branch"),
+    [
+        ("{'Branch': 'DONE', 'reason': 'it's fine',} // so", "done"),
+        ("{“branch”: “done”, “reason”: “one\nline”}", "done"),
+        ("**Decision:** ｄｏｎｅ", "done"),
+        ('{"branch": "continue"}\n```json\n{"branch": "continue", "reason": "again"}\n```', "continue"),
+        ('Such as {"branch": "continue"}. Mine: {"branch": "done"}', "continue"),
+        ("Branch: done\nBranch: continue", "continue"),
+        ('{"example": {"branch": "done"}, "branch": "do', "continue"),
+        ('{"branch": "done" | "continue"}', "continue"),
+    ],
+)
+async def test_verdicts_are_read_alike_in_any_dialect(said: str, branch: str):
+    body = (llm("draft"), judge("check"))
+    edges = "loop -> draft -> check\ncheck.done -> exit"
+    workflow = around(*body, edges=edges, exit_condition="evaluator", max_iterations=2)
+    both = await Both(workflow, lambda node, asked: said if node == "check" else told(node, asked)).play()
+    both.check("loop")
+    assert both.loop()[1][0]["branch"] == branch
+    assert both.ours.loop.exit_reason == ("evaluator_done" if branch == "done" else "max_iterations")
+
+
+@pytest.mark.parametrize(
+    ("said", "score", "exit_reason"),
+    [
+        ('{"Reason": "r", "SCORE": "9/10", "done": "Yes"}', 9.0, "judge_done"),
+        ("{'reason': 'r', 'score': 8,5, 'done': True}", 8.5, "judge_done"),
+        ("Score: 90%\nDone: yes\nReason: r", 9.0, "judge_done"),
+        ('{"reason": "r", "score": 11, "done": true}', None, "max_iterations"),
+        ('{"reason": "r", "score": NaN, "done": true}', None, "max_iterations"),
+        (
+            '{"reason": "r", "score": 9, "done": false} {"reason": "r", "score": 9, "done": true}',
+            None,
+            "max_iterations",
+        ),
+        ('{"reason": "r", "score": 9, "done": true', None, "max_iterations"),
+    ],
+)
+async def test_judgements_are_read_alike_in_any_dialect(said: str, score: float | None, exit_reason: str):
+    config = {"exit_condition": "judge", "judge": {"criteria": "Good."}, "max_iterations": 2}
+    workflow = around(transform("longer", "{{input}}+"), edges="loop -> longer -> exit", **config)
+    both = await Both(workflow, lambda _node, _asked: said).play()
+    both.check("loop")
+    assert (both.ours.loop.iterations[-1].score, both.ours.loop.exit_reason) == (score, exit_reason)
+
+
+@pytest.mark.parametrize(
+    ("first", "gives"),
+    [
+        ("{'N': '4', // four\n 'ok': 'Yes',}", {"n": 4, "ok": True}),
+        ('{"n": 4}\n{"n": 4}', {"n": 4}),
+        ('{"n": 1} or {"n": 2}', {"n": 7}),
+        ('{"n": 1', {"n": 7}),
+        ('[1] {"n": "many"} {"m": 1, "ok": 2}', {"n": 7}),
+    ],
+)
+async def test_structured_replies_are_read_alike_in_any_dialect(first: str, gives: Any):
+    properties = {"n": {"type": "integer"}, "ok": {"type": "boolean"}}
+    schema = {"type": "object", "properties": properties, "required": ["n"]}
+    workflow = flow(entry(), llm("ask", reply_schema=schema), result(), edges="text -> ask -> out")
+    both = await Both(workflow, lambda _node, said: '{"n": 7}' if len(said) > 1 else first).play()
+    both.check()
+    assert both.theirs == {"out": gives}
+
+
+def test_a_module_that_reads_verdicts_names_what_it_needs():
+    body = (llm("draft"), judge("check"))
+    text = export_langgraph(
+        around(*body, edges="loop -> draft -> check\ncheck.done -> exit", exit_condition="evaluator")
+    ).text
+    assert imports_of(text) <= ALLOWED_IMPORTS
+    installed = next(line for line in text.splitlines() if "pip install" in line)
+    assert "json-repair" in installed
+    assert "json-repair" not in export_langgraph(critic()).text
+
+
 @pytest.mark.parametrize("runs", [1, 3])
 @pytest.mark.parametrize("rubric", [[], [{"name": "clear", "weight": 2.0}, {"name": "short", "weight": 1.0}]])
 async def test_a_judge_scores_and_ends_its_loop(rubric: list[Any], runs: int):

@@ -303,6 +303,25 @@ async def test_an_agent_finishes_with_an_answer_of_its_schema():
     assert both.theirs == {"out": {"n": 4}}
 
 
+@pytest.mark.parametrize("answer", [{"N": "4"}, "{'n': 4,}", '{"n": 4}', 'It is {"n": "4"}'], ids=str)
+async def test_a_final_answer_is_read_in_any_dialect(answer: Any):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    workflow = flow(entry(), agent("agent", reply_schema=schema), result(), edges="text -> agent -> out")
+    for said in (wants(("finish", {"answer": answer})), str(answer)):
+        both = await Both(workflow, replies(said)).play()
+        both.check()
+        assert both.theirs == {"out": {"n": 4}}
+
+
+async def test_an_agent_whose_answers_differ_is_asked_again():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    workflow = flow(entry(), agent("agent", reply_schema=schema), result(), edges="text -> agent -> out")
+    both = await Both(workflow, replies('{"n": 1} {"n": 2}', '{"n": 3}')).play()
+    both.check()
+    assert both.theirs == {"out": {"n": 3}}
+    assert "differ" in both.their_calls[1][1][-1][1]
+
+
 async def test_an_agent_in_a_loop_remembers_and_ends_it():
     def reply(_node: str, messages: list[tuple[str, str]]) -> str | Reply:
         turn = sum(role == "assistant" for role, _ in messages)
