@@ -17,7 +17,10 @@ from engine.nodes.schema import SchemaError, compile_schema
 from engine.nodes.verdicts import Faults, UnreadableReplyError, read_structured
 from engine.values import Value
 
-__all__ = ["UnreadableReplyError", "ask", "faults_by", "read"]
+__all__ = ["UnreadableReplyError", "ask", "faults_by", "read", "read_whole"]
+
+_JSON_BEGINS = ("{", "[", "```")
+_JSON_ENDS = ("}", "]", "```")
 
 ReadT = TypeVar("ReadT")
 
@@ -48,26 +51,33 @@ async def ask(
     async def answer(asked: list[Message]) -> Reply:
         return await call_model(context, config, asked, schema=schema)
 
-    def read_whole(reply: Reply) -> ReadT:
-        try:
-            return read_reply(reply.text)
-        except UnreadableReplyError as failure:
-            raise cut_off(reply, failure) from failure
-
     reply = await answer(messages)
     try:
-        return read_whole(reply)
+        return read_whole(reply, read_reply)
     except UnreadableReplyError as failure:
         context.warn(f"The {what} could not be read ({str(failure).rstrip('.')}); asked once more.")
         again = f"That could not be read: {shown(str(failure), 500)} Answer again, with the JSON object alone."
-    return read_whole(await answer([*messages, Message("assistant", reply.text), Message("user", again)]))
+    second = await answer([*messages, Message("assistant", reply.text), Message("user", again)])
+    return read_whole(second, read_reply)
 
 
-def cut_off(reply: Reply, failure: UnreadableReplyError) -> UnreadableReplyError:
-    """Why a reply cannot be read: that it was cut off, where it was."""
+def read_whole(reply: Reply, read_reply: Callable[[str], ReadT]) -> ReadT:
+    """Read a reply. One that was cut off counts only if its JSON is whole, and begins or ends it.
+
+    In the middle it may be an example, with the answer still to come; and "done" may be the beginning of a sentence.
+
+    Raises:
+        UnreadableReplyError: It cannot be read, or was cut off before what is to be read had ended.
+    """
     if reply.finish is not Finish.LENGTH:
-        return failure
-    return UnreadableReplyError("the reply was cut off at its token limit, before the end of the JSON.")
+        return read_reply(reply.text)
+    text = reply.text.strip()
+    try:
+        if text.startswith(_JSON_BEGINS) or text.endswith(_JSON_ENDS):
+            return read_reply(f"{text} [cut off]")
+    except UnreadableReplyError:
+        pass
+    raise UnreadableReplyError("the reply was cut off at its token limit, before its end.")
 
 
 def read(text: str, schema: dict[str, Value]) -> Value:

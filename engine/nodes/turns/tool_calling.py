@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from engine.document.wording import shown
@@ -16,7 +17,7 @@ from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import EXIT_LOOP, FINISH
 from engine.nodes.context import NodeContext, ToolOutcome
 from engine.nodes.model_fields import call_model
-from engine.nodes.structured import UnreadableReplyError, cut_off, read
+from engine.nodes.structured import UnreadableReplyError, read, read_whole
 from engine.nodes.turns.base import AgentEnd, TurnStrategy
 from engine.nodes.turns.toolbox import Toolbox, told
 from engine.values import Value
@@ -127,10 +128,9 @@ def _answered(config: AgentConfig, conversation: _Conversation, reply: Reply) ->
     if config.reply_schema is None:
         return AgentEnd("finished", reply.text, steps)
     try:
-        return AgentEnd("finished", read(reply.text, config.reply_schema), steps)
+        return AgentEnd("finished", read_whole(reply, partial(read, schema=config.reply_schema)), steps)
     except UnreadableReplyError as failure:
-        why = cut_off(reply, failure)
-        again = f"That could not be read: {shown(str(why), 300)} Answer again, with the JSON alone."
+        again = f"That could not be read: {shown(str(failure), 300)} Answer again, with the JSON alone."
         conversation.messages.append(Message("user", again))
         return None
 

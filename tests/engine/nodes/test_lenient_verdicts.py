@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.models.base import Finish, Reply
 from engine.nodes.judge import JudgeConfig, judge_schema
 from engine.nodes.structured import faults_by
 from engine.nodes.verdicts import UnreadableReplyError, read_branch, read_judgement
+from tests.engine.nodes.context import run_node
 from tests.engine.nodes.dialects import PROSE, around, dialect, in_case
 
 NAMES = ["done", "continue", "needs_work"]
@@ -185,6 +187,25 @@ def test_prose_without_a_verdict_never_reads_as_one(words: list[str]) -> None:
         return
     squeezed = "".join(text.split()).replace("'", "").replace('"', "")
     assert f"branch:{branch}" in squeezed
+
+
+@pytest.mark.parametrize(
+    ("cut", "asked"),
+    [
+        ("Done", 2),
+        ("Decision: done", 2),
+        ('{"reason": "x", "branch": "done"', 2),
+        ('An example is {"branch": "done"}. My verdict', 2),
+        ('I looked at it. {"branch": "done"}', 1),
+        ('{"branch": "done"}\n\nThat is because', 1),
+    ],
+)
+async def test_a_reply_that_was_cut_off_counts_only_with_its_verdict_whole(cut: str, asked: int) -> None:
+    replies = [Reply(cut, Finish.LENGTH), Reply("continue", Finish.STOP)]
+    ran = await run_node("router", {"criteria": "Good."}, {"input": "x"}, *replies)
+
+    assert len(ran.services.requests) == asked
+    assert ("done" in ran.outputs) == (asked == 1)
 
 
 # Judges
