@@ -10,11 +10,13 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from engine.models.base import (
     ModelError,
+    ModelErrorKind,
     OnText,
     Price,
     Reply,
@@ -22,12 +24,14 @@ from engine.models.base import (
 )
 from engine.models.destination import Destination, find_destination
 from engine.models.keys import Keys
-from engine.models.litellm_errors import speaks_of_response_format, speaks_of_tools, translate
+from engine.models.litellm_errors import Refusal, refusal, translate
 from engine.models.litellm_import import load_litellm, release_litellm, use_litellm
 from engine.models.litellm_price import local_price
 from engine.models.reply_parser import ReplyParser, read_cost_usd
-from engine.models.structured import SchemaMode, response_format, with_instruction
-from engine.models.tool_calls import call_message, in_words, offered, read_in_words
+from engine.models.request_form import Change, Changes, changed, next_change, schema_mode, warnings_of
+from engine.models.structured import response_format
+from engine.models.tool_calls import call_message, offered, read_in_words
+from engine.values import Value
 
 __all__ = ["LiteLLMModel", "read_cost_usd"]
 
@@ -41,6 +45,21 @@ _ACCOUNT_HEADERS = (
 )
 # litellm has its own client for the others.
 _CALLED_BY_OPENAI_CLIENT = frozenset({"openai", "perplexity", "cerebras", "lm_studio", "llamafile"})
+_SPEAKS_LIKE_OPENAI = _CALLED_BY_OPENAI_CLIENT | {
+    "hosted_vllm",
+    "groq",
+    "mistral",
+    "deepseek",
+    "openrouter",
+    "xai",
+    "together_ai",
+    "fireworks_ai",
+}
+# For these the server is asked, and not litellm's list of what which model takes.
+_LEFT_TO_THE_SERVER = ["top_p", "stop", "seed", "reasoning_effort"]
+_NAMES_OF_THE_LIMIT = (Change.MAX_COMPLETION_TOKENS, Change.MAX_TOKENS)
+# The other parameters of Anthropic's; litellm sends them from the top level, where its own settings stand too.
+_EXTRAS_OF_ANTHROPIC = frozenset({"top_k", "thinking", "metadata", "service_tier", "container", "output_config"})
 
 
 class LiteLLMModel:
@@ -60,8 +79,7 @@ class LiteLLMModel:
         self._api_base = api_base
         self._keys = keys
         self._environment = os.environ if environment is None else environment
-        self._schema_mode = SchemaMode.JSON_SCHEMA
-        self._knows_tools = True
+        self._changes: Changes = ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, api_base={self._api_base!r})"
@@ -83,8 +101,8 @@ class LiteLLMModel:
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Make one call; with `on_text` as a stream.
 
-        Where a server refuses the form in which a structured reply is asked for, or knows no tools, the call is made
-        once more in a form that it may know, and that form is kept.
+        Where a server refuses a setting, a role or a format, the call is made again without it. What worked is
+        remembered, and the reply carries a warning.
 
         Raises:
             ModelError: The call gave no usable reply.
@@ -93,42 +111,43 @@ class LiteLLMModel:
         litellm = await load_litellm()
         use_litellm(self)
         call = _Call(litellm, self._name, place, self._keys)
-        if request.tools and self._knows_tools and call.supports("tools"):
-            try:
-                return await self._made(call, request, on_text)
-            except _ToolsRefusedError:
-                self._knows_tools = False
-        return read_in_words(await self._made(call, in_words(request), on_text), request)
-
-    async def _made(self, call: _Call, request: Request, on_text: OnText | None) -> Reply:
-        """Make the call, a structured reply asked for in a form that the server knows."""
-        if request.schema is None:
-            return await call.make(request, SchemaMode.INSTRUCTION, on_text)
-        mode = self._schema_mode if call.supports("response_format") else SchemaMode.INSTRUCTION
+        changes, known = self._changes, call.changes_known_before(request)
         while True:
             try:
-                reply = await call.make(request, mode, on_text)
-            except _FormatRefusedError:
-                mode = mode.simpler
+                reply = await call.make(request, (*changes, *known), on_text)
+            except _RefusedError as error:
+                change = next_change(error.refusal, request, (*changes, *known), streams=on_text is not None)
+                if change is None:
+                    raise error.failure from None
+                changes = (*changes, change)
             else:
-                self._schema_mode = mode
-                return reply
+                self._changes = (*self._changes, *(change for change in changes if change not in self._changes))
+                told = warnings_of(place.title, request, changes, streams=on_text is not None)
+                if Change.TOOLS_IN_WORDS in (*changes, *known):
+                    reply = read_in_words(reply, request)
+                return replace(reply, warnings=(*reply.warnings, *told)) if told else reply
 
     async def close(self) -> None:
         """Close the connections that no other model of this event loop uses."""
         await release_litellm(self)
 
 
-class _FormatRefusedError(Exception):
-    """The server does not know the form in which a structured reply was asked for; never raised for the plainest."""
+class _RefusedError(Exception):
+    """The server refused a request; perhaps it takes the same one in another form.
 
+    Attributes:
+        failure: The error for the case that it does not.
+        refusal: What the server said.
+    """
 
-class _ToolsRefusedError(Exception):
-    """The server, or the model, knows no tools."""
+    def __init__(self, failure: ModelError, refused: Refusal) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.refusal = refused
 
 
 class _Call:
-    """One call of a model, or two where the first was refused because of its form."""
+    """One call of a model, made again where it was refused because of its form."""
 
     def __init__(self, litellm: ModuleType, name: str, place: Destination, keys: Keys) -> None:
         self._litellm = litellm
@@ -151,61 +170,108 @@ class _Call:
         known = self._litellm.get_supported_openai_params(model=self._model, custom_llm_provider=self._prefix)
         return not known or parameter in known
 
-    async def make(self, request: Request, mode: SchemaMode, on_text: OnText | None) -> Reply:
+    def changes_known_before(self, request: Request) -> Changes:
+        """Changes to a request that litellm knows to be needed: it would put functions of its own in their place."""
+        needed: list[Change] = []
+        if request.tools and not self.supports("tools"):
+            needed.append(Change.TOOLS_IN_WORDS)
+        if request.schema is not None and not self.supports("response_format"):
+            needed.append(Change.SCHEMA_IN_WORDS)
+        return tuple(needed)
+
+    async def make(self, request: Request, changes: Changes, on_text: OnText | None) -> Reply:
         """Make the call, in one form.
 
         Raises:
             ModelError: The call gave no usable reply.
-            _FormatRefusedError: The server does not know the form.
-            _ToolsRefusedError: It knows no tools.
+            _RefusedError: The server refused it; perhaps because of its form.
         """
         from engine.models.reply_hook import feeding
 
-        arguments = self._arguments(request, mode)
-        parser = ReplyParser(self._name, self._place, self._keys, request, on_text)
+        asked = changed(request, changes)
+        arguments = self._arguments(asked, changes)
+        parser = ReplyParser(self._name, self._place, self._keys, asked, on_text)
         with feeding(parser):
-            if on_text is not None:
+            if on_text is not None and Change.NO_STREAM not in changes:
+                if Change.NO_STREAM_OPTIONS not in changes:
+                    arguments["stream_options"] = {"include_usage": True}
                 return await self._stream(arguments, parser)
-            with self._translated(arguments, parser):
+            with self._translated(parser):
                 parser.take(await self._litellm.acompletion(**arguments))
-                return parser.end()
+                reply = parser.end()
+            parser.pass_on()
+            return reply
 
     @contextlib.contextmanager
-    def _translated(self, arguments: dict[str, Any], parser: ReplyParser) -> Generator[None]:
+    def _translated(self, parser: ReplyParser) -> Generator[None]:
         try:
             yield
         except ModelError:
             raise
         except Exception as error:  # litellm raises classes of a dozen libraries, and bugs of its own
             # Without its cause: that one's text, and its request's headers, may hold the key.
-            if "response_format" in arguments and not parser.partial and speaks_of_response_format(error):
-                raise _FormatRefusedError from None
-            if "tools" in arguments and not parser.partial and speaks_of_tools(error):
-                raise _ToolsRefusedError from None
-            raise translate(error, self._model, self._place, self._keys, parser.partial) from None
+            failure = translate(error, self._model, self._place, self._keys, parser.partial)
+            refused = None if parser.partial else refusal(error)
+            if refused is not None:
+                raise _RefusedError(failure, refused) from None
+            raise failure from None
 
-    def _arguments(self, request: Request, mode: SchemaMode) -> dict[str, Any]:
+    def _arguments(self, request: Request, changes: Changes) -> dict[str, Any]:
         import httpx
 
-        messages = request.messages
-        if request.schema is not None and mode is not SchemaMode.JSON_SCHEMA:
-            messages = with_instruction(messages, request.schema)
+        form = None if request.schema is None else response_format(request.schema, schema_mode(changes))
+        extra = dict(request.extra_parameters or {})
         arguments: dict[str, Any] = {
             "model": self._name,
-            "messages": [call_message(message, request.tools) for message in messages],
+            "messages": [call_message(message, request.tools) for message in request.messages],
             "timeout": httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
             "max_retries": 0,
             "api_key": self._place.api_key,
             "api_base": self._place.address,
             "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-            # 'where the model can do that'
-            "seed": request.seed if self.supports("seed") else None,
+            "top_p": request.top_p,
+            "stop": list(request.stop) or None,
+            "reasoning_effort": request.reasoning_effort,
+            "seed": request.seed,
             "tools": offered(request.tools),
-            "response_format": None if request.schema is None else response_format(request.schema, mode),
+            "response_format": form,
             "extra_headers": self._blanked_headers(),
         }
+        renamed = next((change for change in reversed(changes) if change in _NAMES_OF_THE_LIMIT), None)
+        if renamed is not None and request.max_tokens is not None:
+            extra[renamed.value] = request.max_tokens  # as it is written here, whatever litellm would make of it
+        else:
+            arguments["max_tokens"] = request.max_tokens
+        if self._prefix in _SPEAKS_LIKE_OPENAI:
+            arguments["allowed_openai_params"] = _LEFT_TO_THE_SERVER
+        arguments |= self._extras(extra, request)
         return {name: value for name, value in arguments.items() if value is not None}
+
+    def _extras(self, extra: dict[str, Value], request: Request) -> dict[str, Any]:
+        """A provider's own parameters, where litellm sends them on unchanged."""
+        if not extra:
+            return {}
+        if self._prefix == "anthropic":
+            unknown = next((name for name in extra if name not in _EXTRAS_OF_ANTHROPIC), None)
+            if unknown is not None:
+                raise ModelError(
+                    ModelErrorKind.BAD_REQUEST,
+                    f"The extra parameter {unknown[:60]!r} cannot be sent to {self._place.title}.",
+                    f"Remove it from 'Extra parameters'. There are: {', '.join(sorted(_EXTRAS_OF_ANTHROPIC))}.",
+                )
+            return extra
+        options = extra.get("options")
+        if self._place.provider.name == "ollama" and isinstance(options, dict):
+            # They would replace those that litellm makes of the other settings.
+            ours: dict[str, Value] = {
+                "temperature": request.temperature,
+                "top_p": request.top_p,
+                "stop": [*request.stop] or None,
+                "seed": request.seed,
+                "num_predict": request.max_tokens,
+            }
+            extra["options"] = {**{name: value for name, value in ours.items() if value is not None}, **options}
+        return {"extra_body": extra}
 
     def _blanked_headers(self) -> dict[str, str] | None:
         """Headers that the OpenAI client would take from the user's environment, with nothing in them.
@@ -221,12 +287,11 @@ class _Call:
         return blanked or None
 
     async def _stream(self, arguments: dict[str, Any], parser: ReplyParser) -> Reply:
-        with self._translated(arguments, parser):
-            options = {"include_usage": True}
-            stream: Any = await self._litellm.acompletion(**arguments, stream=True, stream_options=options)
+        with self._translated(parser):
+            stream: Any = await self._litellm.acompletion(**arguments, stream=True)
         try:
             while True:
-                with self._translated(arguments, parser):
+                with self._translated(parser):
                     chunk: Any = await anext(stream, None)
                     if chunk is not None:
                         parser.take(chunk)
@@ -236,7 +301,7 @@ class _Call:
         finally:
             # litellm leaves the connection open when the task is cancelled.
             await stream.aclose()
-        with self._translated(arguments, parser):
+        with self._translated(parser):
             reply = parser.end(stream)
         parser.pass_on()
         return reply

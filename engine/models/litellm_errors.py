@@ -6,14 +6,18 @@ names: litellm, openai, httpx and httpcore each have their own of the same name,
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 
 from engine.models.base import ModelError, ModelErrorKind
 from engine.models.destination import NO_KEY, Destination
 from engine.models.keys import Keys
+from engine.models.server_errors import ServerError, kind_of_error, read_error
 
 _LONGEST_DETAIL = 300
 _DEEPEST_CHAIN = 12
@@ -36,44 +40,45 @@ _KINDS_BY_CLASS = {
 }
 _BROKEN_CONNECTION = frozenset({"TransportError", "NetworkError", "ProtocolError", "OSError"})
 _UNREADABLE = frozenset({"JSONDecodeError", "APIResponseValidationError", "ValidationError"})
-# What a server says can be more exact than the class.
-_KINDS_BY_WORDS = (
-    (ModelErrorKind.RATE_LIMIT, "insufficient_quota", ModelErrorKind.UNAVAILABLE),
-    (ModelErrorKind.RATE_LIMIT, "exceeded your current quota", ModelErrorKind.UNAVAILABLE),
-    (ModelErrorKind.BAD_REQUEST, "context_length", ModelErrorKind.CONTEXT_LENGTH),
-    (ModelErrorKind.BAD_REQUEST, "maximum context length", ModelErrorKind.CONTEXT_LENGTH),
-    (ModelErrorKind.BAD_REQUEST, "content_filter", ModelErrorKind.CONTENT_FILTER),
-    (ModelErrorKind.BAD_REQUEST, "content management policy", ModelErrorKind.CONTENT_FILTER),
-    (ModelErrorKind.BAD_REQUEST, "llm provider not provided", ModelErrorKind.NOT_FOUND),
-)
 _BROKEN_OFF = frozenset(
     {ModelErrorKind.CONNECTION, ModelErrorKind.TIMEOUT, ModelErrorKind.SERVER, ModelErrorKind.BAD_REPLY}
 )
 
+_WAITING = frozenset({ModelErrorKind.RATE_LIMIT, ModelErrorKind.SERVER, ModelErrorKind.TIMEOUT})
+_MAY_BE_FORM = frozenset({ModelErrorKind.BAD_REQUEST, ModelErrorKind.NOT_FOUND, ModelErrorKind.SERVER})
+_FIRST_ERROR = 400
+_FORBIDDEN = 403
+_KNOWN_STATUSES = frozenset(HTTPStatus)
+
+_SHORTER = (
+    "Shorten the input, limit what a loop appends ('Feedbacks kept', `append_window`) and what its models remember "
+    "('Models remember', `memory`), lower 'Most tokens in the reply' (`max_tokens`), or choose a model with a longer "
+    "context."
+)
 _SENTENCES: dict[ModelErrorKind, tuple[str, str]] = {
-    ModelErrorKind.AUTHENTICATION: ("{who} refused the key.", "{key_remedy}"),
+    ModelErrorKind.AUTHENTICATION: ("{who} refused the key{detail}.", "{key_remedy}"),
     ModelErrorKind.NOT_FOUND: (
-        "{who} does not know the model {model!r}.",
-        "Check the model's name; `loopwright models` lists those that are known.",
+        "{who} does not know the model {model!r}{detail}.",
+        "Check the model's name and the server's address; `loopwright models` lists the models that are known.",
     ),
     ModelErrorKind.BAD_REQUEST: (
         "{who} refused the request{detail}.",
-        "Change what it names, or choose another model.",
+        "Change the setting or the text that it names, or choose another model.",
     ),
     ModelErrorKind.CONTEXT_LENGTH: (
-        "The text is longer than the model {model!r} of {who_inside} can read.",
-        "Shorten the input or the history, or choose a model with a longer context.",
+        "The request is longer than the model {model!r} of {who_inside} can read{detail}.",
+        _SHORTER,
     ),
     ModelErrorKind.CONTENT_FILTER: (
-        "The content filter of {who_inside} refused the text.",
+        "The content filter of {who_inside} refused the text{detail}.",
         "Change the prompt or the input, or choose another model.",
     ),
     ModelErrorKind.RATE_LIMIT: (
-        "{who} takes no more requests for now{wait}.",
-        "Wait a little, run fewer calls side by side, or raise the limit with the provider.",
+        "{who} accepts no more requests for now{wait}{detail}.",
+        "Wait a little, run fewer calls at the same time, or raise the limit with the provider.",
     ),
     ModelErrorKind.TIMEOUT: (
-        "{who} took too long to answer.",
+        "{who} took too long to answer{detail}.",
         "Try again, allow more time, or choose a faster model.",
     ),
     ModelErrorKind.CONNECTION: (
@@ -85,24 +90,39 @@ _SENTENCES: dict[ModelErrorKind, tuple[str, str]] = {
         "Try again later, or choose another model.",
     ),
     ModelErrorKind.BAD_REPLY: (
-        "{who} answered with something that is no reply of a model.",
+        "{who} answered with something that is no reply of a model{detail}.",
         "Check that the address is that of a model server, and try again.",
     ),
     ModelErrorKind.INTERRUPTED: (
-        "{who} broke off in the middle of its reply.",
+        "{who} broke off in the middle of its reply{detail}.",
         "Try again; if it happens again, check the network, or choose another model.",
     ),
     ModelErrorKind.UNAVAILABLE: (
-        "{who} says that the account has no credit left.",
+        "{who} says that the account has no credit left{detail}.",
         "Top it up with the provider, or choose another model.",
     ),
 }
 # The same kind for whoever decides what to do next, but not the same thing to do for a person.
-_NO_KEY_SENTENCE = ("{who} asks for a key, and there is none for it.", "{key_remedy}")
+_NO_KEY_SENTENCE = ("{who} asks for a key, and there is none for it{detail}.", "{key_remedy}")
 _FORBIDDEN_SENTENCE = (
     "{who} does not allow this{detail}.",
     "Ask the provider what the account may do, or choose another model.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that was refused, perhaps for its form.
+
+    Attributes:
+        text: What the server, or litellm, said.
+        codes: The codes and types in it, in small letters.
+        is_bad_request: Whether the failure is plainly about the request.
+    """
+
+    text: str
+    codes: frozenset[str]
+    is_bad_request: bool
 
 
 def translate(error: Exception, model: str, place: Destination, keys: Keys, partial: str = "") -> ModelError:
@@ -116,25 +136,36 @@ def translate(error: Exception, model: str, place: Destination, keys: Keys, part
         partial: The text that had arrived.
     """
     error = _inside_of_stream_error(error)
-    kind = _kind(error)
+    said, status = _said(error)
+    kind = _kind(error, said, status)
     if partial and kind in _BROKEN_OFF:
         kind = ModelErrorKind.INTERRUPTED
     return model_error(
         kind,
         model,
         place,
-        detail=_detail(error, keys),
-        retry_after=_retry_after(error),
+        detail=_detail(said.text or _words_of_litellm(error, kind, status), keys),
+        retry_after=_retry_after(error, said) if kind in _WAITING else None,
         partial=partial,
         reached=not any("ConnectError" in _class_names(link) for link in _chain(error)),
-        sentence=_special_sentence(error, kind, place),
+        sentence=_special_sentence(kind, status, place),
     )
 
 
-def _special_sentence(error: Exception, kind: ModelErrorKind, place: Destination) -> tuple[str, str] | None:
+def refusal(error: Exception) -> Refusal | None:
+    """What a server, or litellm for it, refused; None where the failure is not about the request's form."""
+    error = _inside_of_stream_error(error)
+    said, status = _said(error)
+    kind = _kind(error, said, status)
+    if kind not in _MAY_BE_FORM:
+        return None
+    return Refusal(said.text or str(error), said.codes, kind is ModelErrorKind.BAD_REQUEST)
+
+
+def _special_sentence(kind: ModelErrorKind, status: int | None, place: Destination) -> tuple[str, str] | None:
     if kind is not ModelErrorKind.AUTHENTICATION:
         return None
-    if any("PermissionDeniedError" in _class_names(link) for link in _chain(error)):
+    if status == _FORBIDDEN:
         return _FORBIDDEN_SENTENCE
     return _NO_KEY_SENTENCE if place.api_key == NO_KEY else None
 
@@ -164,19 +195,6 @@ def model_error(
     return ModelError(kind, message.format(**facts), remedy.format(**facts), retry_after=retry_after, partial=partial)
 
 
-def speaks_of_response_format(error: Exception) -> bool:
-    """Whether the server refused a request because of the form in which the reply was asked for."""
-    if _kind(error) is not ModelErrorKind.BAD_REQUEST:
-        return False
-    text = str(error).lower()
-    return any(word in text for word in ("response_format", "response format", "json_schema", "schema", "grammar"))
-
-
-def speaks_of_tools(error: Exception) -> bool:
-    """Whether the server refused a request because it, or the model, knows no tools."""
-    return _kind(error) is ModelErrorKind.BAD_REQUEST and "tool" in str(error).lower()
-
-
 def _inside_of_stream_error(error: Exception) -> Exception:
     """What litellm wrapped because it happened after the stream had begun."""
     inside = getattr(error, "original_exception", None)
@@ -196,40 +214,73 @@ def _class_names(error: BaseException) -> set[str]:
     return {class_.__name__ for class_ in type(error).__mro__}
 
 
-def _kind(error: Exception) -> ModelErrorKind:
+def _said(error: Exception) -> tuple[ServerError, int | None]:
+    """What the server said, and the HTTP status that it said it with; None where no response came."""
+    status: int | None = None
+    found = ServerError()
+    for link in _chain(error):
+        response = getattr(link, "response", None)
+        code = getattr(response, "status_code", None)
+        if isinstance(code, int) and code >= _FIRST_ERROR and "HTTPStatusError" in _class_names(link):
+            status = code
+        if not found.text:
+            read = (read_error(body) for body in (getattr(link, "body", None), _text_of(response)) if body)
+            found = next((said for said in read if said.text), found)
+    return found, status
+
+
+def _text_of(response: object) -> str:
+    """The body of a response; empty where it was not read, or is a stand-in that litellm made."""
+    try:
+        text = getattr(response, "text", "")
+    except Exception:  # a stream that was not read
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+def _kind(error: Exception, said: ServerError, status: int | None) -> ModelErrorKind:
     chain = [_class_names(link) for link in _chain(error)]
-    for name, kind in _KINDS_BY_CLASS.items():
-        if any(name in names for names in chain):
-            said = f"{error} {getattr(error, 'body', '')}".lower()
-            return next((exact for rough, words, exact in _KINDS_BY_WORDS if rough is kind and words in said), kind)
+    by_class = next((kind for name, kind in _KINDS_BY_CLASS.items() if any(name in names for names in chain)), None)
+    if status is not None or said.text or by_class is ModelErrorKind.BAD_REQUEST:
+        text = said if said.text else ServerError(str(error), said.codes)
+        told = kind_of_error(text, status)
+        if told is not None:
+            return told
+    if by_class is not None:
+        return by_class
     if any(names & _UNREADABLE for names in chain):
         return ModelErrorKind.BAD_REPLY
     if any(names & _BROKEN_CONNECTION for names in chain):
         return ModelErrorKind.CONNECTION
-    answered_with_error = any("HTTPStatusError" in names for names in chain)
-    return ModelErrorKind.SERVER if answered_with_error else ModelErrorKind.BAD_REPLY
+    return ModelErrorKind.SERVER if said.text else ModelErrorKind.BAD_REPLY
 
 
-def _detail(error: Exception, keys: Keys) -> str:
-    """What the server said, fit to stand in a sentence: one short line, without keys and without litellm's prefixes."""
-    body = getattr(error, "body", None)
-    said: object = body.get("message") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - a server's JSON
-    text = said if isinstance(said, str) else str(error)
-    text = re.sub(r"^(litellm\.\w+: |\w+Error: |\w+Exception - )+", "", text)
+def _words_of_litellm(error: Exception, kind: ModelErrorKind, status: int | None) -> str:
+    """What stands in for the server's words where it sent none: the status, or what litellm refused by itself."""
+    if status is not None:
+        return f"HTTP {status} {HTTPStatus(status).phrase}" if status in _KNOWN_STATUSES else f"HTTP {status}"
+    if kind is not ModelErrorKind.BAD_REQUEST:
+        return ""
+    text = re.sub(r"^(litellm\.\w+: |\w+Error: |\w+Exception - )+", "", str(error))
+    return text.split(" To drop these, set ", 1)[0]  # litellm's advice to programmers
+
+
+def _detail(text: str, keys: Keys) -> str:
+    """What was said, fit to stand in a sentence: one short line of printable characters, without keys."""
     text = keys.redact("".join(sign if sign.isprintable() else " " for sign in text))
     text = " ".join(text.split()).rstrip(".")
     return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
 
 
-def _retry_after(error: Exception) -> float | None:
-    """Seconds from a Retry-After header: a number, or a date as RFC 9110 allows."""
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    value = headers.get("retry-after") if headers is not None else None
-    if not isinstance(value, str):
-        return None
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", value.strip()):
-        return float(value)
-    try:
-        return max(0.0, round(parsedate_to_datetime(value).timestamp() - time.time(), 1))
-    except (ValueError, OverflowError):
-        return None
+def _retry_after(error: Exception, said: ServerError) -> float | None:
+    """Seconds to wait: from a header (a number, or a date as RFC 9110 allows), else from what the server said."""
+    for link in _chain(error):
+        headers = getattr(getattr(link, "response", None), "headers", None)
+        value = headers.get("retry-after") if headers is not None else None
+        if not isinstance(value, str):
+            continue
+        if re.fullmatch(r"\d{1,9}(\.\d+)?", value.strip()):
+            return float(value)
+        with contextlib.suppress(ValueError, OverflowError):
+            return max(0.0, round(parsedate_to_datetime(value).timestamp() - time.time(), 1))
+    return said.seconds

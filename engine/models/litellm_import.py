@@ -74,6 +74,8 @@ async def release_litellm(user: object) -> None:
         return
     await _stop_logging(loop)
     await _close_clients(_loaded[0].in_memory_llm_clients_cache)
+    if not any(_users.values()):
+        await _close_shared_client(_loaded[0])
 
 
 async def _stop_logging(loop: asyncio.AbstractEventLoop) -> None:
@@ -85,6 +87,14 @@ async def _stop_logging(loop: asyncio.AbstractEventLoop) -> None:
     if task is not None and task.get_loop() is loop:
         await worker.flush()
         await worker.stop()
+
+
+async def _close_shared_client(litellm: ModuleType) -> None:
+    """Close the client that Anthropic's streams use; litellm makes another one, for the next event loop, when asked."""
+    handler: Any = vars(litellm).pop("module_level_aclient", None)
+    if handler is not None:
+        with contextlib.suppress(OSError, RuntimeError):
+            await handler.client.aclose()
 
 
 async def _close_clients(cache: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from engine.models.base import ModelErrorKind
 from engine.models.destination import NO_KEY, Destination
 from engine.models.keys import Keys
-from engine.models.litellm_errors import speaks_of_response_format, translate
+from engine.models.litellm_errors import translate
 from engine.models.providers import provider_named
 
 OPENAI = Destination(provider_named("openai"), None, "sk-1", "OpenAI", "Put a valid one somewhere.")
@@ -112,16 +112,3 @@ def test_a_server_that_wants_a_key_where_there_is_none_does_not_call_it_refused(
 
     assert error.kind is ModelErrorKind.AUTHENTICATION
     assert str(error) == "The server at localhost asks for a key, and there is none for it. Set one."
-
-
-@pytest.mark.parametrize(
-    ("error", "speaks"),
-    [
-        (BadRequestError("Unknown field response_format"), True),
-        (BadRequestError("failed to parse grammar"), True),
-        (BadRequestError("temperature is too high"), False),
-        (AuthenticationError("response_format"), False),
-    ],
-)
-def test_only_a_refused_request_can_be_about_the_form_of_the_reply(error: Exception, speaks: bool) -> None:
-    assert speaks_of_response_format(error) is speaks

@@ -24,6 +24,9 @@ BRIEF_RETRY_AFTER_S = 0.2
 USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 
 
+Behaviour = Callable[["Exchange"], None]
+
+
 class Exchange:
     """One request and the means to answer it."""
 
@@ -319,6 +322,25 @@ def truncated(exchange: Exchange) -> None:
 
 def huge(exchange: Exchange) -> None:
     exchange.answer("x" * HUGE_REPLY_CHARACTERS)
+
+
+def refusing(status: int, body: Any, content_type: str = "application/json", **headers: str) -> Behaviour:
+    """Answers every request with that error response; a text or bytes go out as they are, anything else as JSON."""
+    content = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else json.dumps(body).encode()
+    return lambda exchange: exchange.send(status, content, content_type, **headers)
+
+
+def picky(refusal: Callable[[Body], Any], status: int = 400, text: str | None = None) -> Behaviour:
+    """Answers with the error body that `refusal` makes of a request; as usual where that is None."""
+
+    def behave(exchange: Exchange) -> None:
+        refused = refusal(exchange.body)
+        if refused is None:
+            exchange.answer(exchange.reply(exchange.body) if text is None else text)
+        else:
+            exchange.send_json(status, {"error": {"message": refused}} if isinstance(refused, str) else refused)
+
+    return behave
 
 
 BEHAVIOURS: dict[str, Callable[[Exchange], None]] = {

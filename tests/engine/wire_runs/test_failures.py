@@ -16,7 +16,7 @@ __all__ = ["warm_client"]
 FINAL = [
     (
         "unauthorized",
-        "asks for a key, and there is none for it.",
+        "asks for a key, and there is none for it: Incorrect API key provided: Bearer none.",
         "Put a valid key into the environment variable VARIABLE or into the system keyring (see `loopwright models`).",
     ),
     (
@@ -26,16 +26,20 @@ FINAL = [
     ),
     (
         "not-found",
-        "does not know the model 'not-found'.",
-        "Check the model's name; `loopwright models` lists those that are known.",
+        "does not know the model 'not-found': The model does not exist.",
+        "Check the model's name and the server's address; `loopwright models` lists the models that are known.",
     ),
-    ("quota", "says that the account has no credit left.", "Top it up with the provider, or choose another model."),
+    (
+        "quota",
+        "says that the account has no credit left: You exceeded your current quota.",
+        "Top it up with the provider, or choose another model.",
+    ),
 ]
 PASSING = [
     (
         "rate-limited",
-        f"takes no more requests for now and asks to wait {RETRY_AFTER_S} s.",
-        "Wait a little, run fewer calls side by side, or raise the limit with the provider.",
+        f"accepts no more requests for now and asks to wait {RETRY_AFTER_S} s: Slow down.",
+        "Wait a little, run fewer calls at the same time, or raise the limit with the provider.",
     ),
     (
         "server-error",

@@ -83,7 +83,7 @@ async def test_the_error_that_a_failed_run_raises_holds_no_key(key_for_the_serve
     while (inside := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(inside)
     assert CANARY not in "\n".join(f"{error} {error!r} {vars(error)}" for error in chain)
-    assert caught.value.message.endswith("refused the key.")
+    assert caught.value.message.endswith("refused the key: Incorrect API key provided: Bearer ….")
 
 
 @pytest.mark.parametrize("make", [asking, deciding, looping])
