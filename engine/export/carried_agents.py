@@ -182,5 +182,5 @@ def end_agent(
     """What an agent gives."""
     update = gave(agent, {"output": output, "steps": work["steps"], "status": status}, key)
     if memory:
-        update = remembering(update, state, memory, work["asked"], work["said"] if work["said"].strip() else output)
+        update = remembering(update, state, memory, work["asked"], work["said"], output)
     return {**update, "_agents": {agent: {**work, "ended": True}}}

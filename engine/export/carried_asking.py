@@ -57,15 +57,22 @@ def examine(value: Any, schema: Mapping[str, Any]) -> tuple[Any, list[str]]:
     return value, [sentence for _, sentence in faults_by(schema)(value)]
 
 
-def ask_twice(ask: Callable[..., str], read: Callable[[str], Any], messages: list[Any], **settings: Any) -> Any:
-    """Ask for a reply that can be read; once more, with the error, where the first cannot."""
+def ask_twice(
+    ask: Callable[..., str], read: Callable[[str], Any], messages: list[Any], **settings: Any
+) -> tuple[Any, str]:
+    """Ask for a reply that can be read; once more, with the error, where the first cannot. Also gives its text."""
     text = ask(messages, **settings)
     try:
-        return read(text)
+        return read(text), text
     except UnreadableReplyError as error:
         again = f"That could not be read: {error} Answer again, with the JSON object alone."
     more = [{"role": "assistant", "content": text}, {"role": "user", "content": again}]
-    return read(ask([*messages, *more], **settings))
+    text = ask([*messages, *more], **settings)
+    try:
+        return read(text), text
+    except UnreadableReplyError as error:
+        error.asked, error.said = messages[-1]["content"], text
+        raise
 
 
 def choose(
@@ -73,7 +80,7 @@ def choose(
 ) -> tuple[str, str]:
     """Let a model choose a branch; a verdict that cannot be read, asked twice, counts as the fallback."""
     try:
-        return ask_twice(ask, lambda text: read_branch(text, names), messages, **settings)
+        return ask_twice(ask, lambda text: read_branch(text, names), messages, **settings)[0]
     except UnreadableReplyError as error:
         if fallback is None:
             raise
@@ -95,7 +102,7 @@ def judge(
     verdicts: list[dict[str, Any]] = []
     for _ in range(runs):
         try:
-            found = ask_twice(
+            found, _ = ask_twice(
                 ask, lambda text: read_judgement(text, schema, faults, weights, threshold), messages, **settings
             )
         except UnreadableReplyError as error:

@@ -10,7 +10,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.export.carried_values import NOTHING, Record, State, Update, to_text
+from langgraph.errors import GraphBubbleUp
+
+from engine.export.carried_values import NOTHING, Record, State, Step, Update, gave, to_text
 
 
 def similarity(first: Any, second: Any, least: float = 0.0) -> float:
@@ -109,8 +111,9 @@ def as_it_stood(loop: dict[str, Any]) -> Any:
 
 def leave(state: State, node: str, loop: str, ports: Mapping[str, Any]) -> Update:
     """A node that gives nothing but these ports and ends the loop around it, where there is one."""
+    ports = {**ports, "exits_loop": True}  # no port, but tells the node from one that was skipped
     ended = {"_loops": {loop: {**state["_loops"][loop], "left": True}}} if loop else {}
-    return {"_values": {node: dict(ports)}, **ended}
+    return {"_values": {node: ports}, **ended}
 
 
 def remembered(state: State, loop: str, node: str, most: int | None) -> list[Any]:
@@ -119,9 +122,9 @@ def remembered(state: State, loop: str, node: str, most: int | None) -> list[Any
     return [message for turn in (turns if most is None else turns[-most:]) for message in turn]
 
 
-def remembering(update: Update, state: State, loop: str, asked: str, answered: Any) -> Update:
-    """What a node gave, with a note for later iterations of what it was asked and answered."""
-    text = to_text(answered)
+def remembering(update: Update, state: State, loop: str, asked: str, said: str, answer: Any = None) -> Update:
+    """What a node gave, with a note for later iterations of what it was asked and said, or else answered."""
+    text = said if said.strip() else to_text(answer)
     if not text.strip():
         return update
     (node,) = update["_values"]
@@ -129,6 +132,24 @@ def remembering(update: Update, state: State, loop: str, asked: str, answered: A
     turn = [{"role": "user", "content": asked}, {"role": "assistant", "content": text}]
     memory = {**record["memory"], node: [*record["memory"].get(node, []), turn]}
     return {**update, "_loops": {loop: {**record, "memory": memory}}}
+
+
+def goes_on_and_remembers(node: str, loop: str, port: str, *value: Any) -> Callable[[Step], Step]:
+    """As `goes_on_after_error`, where models remember: what the model had said stays in the node's memory."""
+
+    def changed(step: Step) -> Step:
+        def safely(state: State) -> Update:
+            try:
+                return step(state)
+            except GraphBubbleUp:
+                raise
+            except Exception as error:
+                update = gave(node, {port: value[0] if value else str(error)})
+                return remembering(update, state, loop, getattr(error, "asked", ""), getattr(error, "said", ""))
+
+        return safely
+
+    return changed
 
 
 def end_iteration(

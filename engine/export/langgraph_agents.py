@@ -59,14 +59,16 @@ class AgentFunctions:
         lines = [*taken(node, self._place), *prompt_lines(node, config, self._place)]
         settings = ask_settings(node.id, config, config.reply_schema)
         if config.reply_schema is None:
-            lines.append(f"output = ask(messages, {settings})")
+            lines.append(f"output = said = ask(messages, {settings})")
         else:
             schema = literal(config.reply_schema, "    ")
-            lines.append(f"output = ask_twice(ask, lambda text: read_reply(text, {schema}), messages, {settings})")
+            lines.append(
+                f"output, said = ask_twice(ask, lambda text: read_reply(text, {schema}), messages, {settings})"
+            )
         ports = "{'output': output, 'steps': [], 'status': 'finished'}"
         given = f"gave({node.id!r}, {ports}{f', {config.output_key!r}' if config.output_key else ''})"
         if self._place.memory is not None:
-            given = f"remembering({given}, state, {self._place.memory[0]!r}, prompt, output)"
+            given = f"remembering({given}, state, {self._place.memory[0]!r}, prompt, said)"
         return [*lines, f"return {given}"]
 
     def _begin_lines(self) -> list[str]:

@@ -75,10 +75,10 @@ class NodeFunctions:
         if getattr(node.config, "output_key", ""):
             self.in_turn += 1
         said = one_line_docstring(f"{node.title} ({node.spec.type}).")
-        head = f"{self._decorator(node)}def {kind}_{node.id}{place.suffix}(state: State) -> Update:"
+        head = f"{self._decorator(node, place)}def {kind}_{node.id}{place.suffix}(state: State) -> Update:"
         return f"{head}\n    {said}\n" + "".join(f"    {line}\n" for line in lines)
 
-    def _decorator(self, node: NodePlan) -> str:
+    def _decorator(self, node: NodePlan, place: Place) -> str:
         config = node.config
         if not node.enabled or config.on_error == "fail" or node.spec.type in {*_REPEATED, "agent"}:
             return ""
@@ -86,6 +86,8 @@ class NodeFunctions:
         where, what = ("error", "") if config.on_error == "branch" else (ports[0].name if ports else "value", "")
         if config.on_error == "continue":
             what = f", {literal(config.error_value)}"
+        if place.memory is not None and getattr(config, "reply_schema", None) is not None:
+            return f"@goes_on_and_remembers({node.id!r}, {place.memory[0]!r}, {where!r}{what})\n"
         return f"@goes_on_after_error({node.id!r}, {where!r}{what})\n"
 
     def _lines(self, node: NodePlan, place: Place) -> list[str]:
@@ -132,16 +134,17 @@ class NodeFunctions:
                 "name": definition.name, "description": definition.description, "parameters": definition.parameters
             }  # fmt: skip
             lines += [
-                f"output, calls = act(messages, tools=[{literal(tool, '    ')}], {settings})",
+                f"said, calls = act(messages, tools=[{literal(tool, '    ')}], {settings})",
                 f"if any(call['name'] == {definition.name!r} for call in calls):",
                 f"    return leave(state, {node.id!r}, {place.leaves or ''!r}, {{}})",
+                "output = said",
             ]
         elif config.reply_schema is None:
-            lines.append(f"output = ask(messages, {settings})")
+            lines.append(f"output = said = ask(messages, {settings})")
         else:
             lines.append(f"schema = {literal(config.reply_schema, '    ')}")
             settings = f"{settings}, schema=schema"
-            lines.append(f"output = ask_twice(ask, lambda text: read_reply(text, schema), messages, {settings})")
+            lines.append(f"output, said = ask_twice(ask, lambda text: read_reply(text, schema), messages, {settings})")
         return [*lines, gave_output(node, config.output_key, place)]
 
     def _router(self, node: NodePlan, place: Place) -> list[str]:
@@ -232,7 +235,7 @@ def gave_output(node: NodePlan, key: str, place: Place | None = None) -> str:
     given = f"gave({node.id!r}, {{'output': output}}{f', {key!r}' if key else ''})"
     if place is None or place.memory is None:
         return f"return {given}"
-    return f"return remembering({given}, state, {place.memory[0]!r}, prompt, output)"
+    return f"return remembering({given}, state, {place.memory[0]!r}, prompt, said)"
 
 
 def _not_kept(node: NodePlan) -> Iterator[str]:

@@ -35,7 +35,15 @@ Faults = Callable[[Any], Sequence[tuple[int, str]]]
 
 
 class UnreadableReplyError(ValueError):
-    """A reply in which there is no answer that fits; the text says why, for the model and for the history."""
+    """A reply in which there is no answer that fits; the text says why, for the model and for the history.
+
+    Attributes:
+        asked: What the model was asked, where whoever asked has said so.
+        said: What it answered.
+    """
+
+    asked = ""
+    said = ""
 
 
 def read_structured(text: str, schema: Mapping[str, Any], faults: Faults) -> Any:
