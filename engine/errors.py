@@ -6,6 +6,8 @@ is one sentence that says what is wrong, where, and what to do. Anything else is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class EngineError(Exception):
     """Something that a person can act on.
@@ -22,3 +24,13 @@ class EngineError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.remedy}".rstrip()
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The question that suggests the known name most similar to an unknown one; empty where none is similar."""
+    import difflib  # rarely needed, and slow to import
+
+    candidates = list(known)
+    lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
+    near = difflib.get_close_matches(name[:100].lower(), list(lowered), n=1)
+    return f'Did you mean "{lowered[near[0]]}"?' if near else ""

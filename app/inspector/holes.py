@@ -16,7 +16,7 @@ from engine.expr.literals import hole_end
 _OPEN: Final = "{{"
 _CLOSE: Final = "}}"
 _PATH: Final = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_UNFINISHED: Final = re.compile(r"[A-Za-z_][\w.]*$|$")
+_UNFINISHED: Final = re.compile(r"[A-Za-z_](?:\w|\.|\[[0-9]*(?:\]|$))*$|$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,18 @@ LOOP_HELP: Final = {
 }
 """What `loop.…` has in every body, beside `last` and `parent`."""
 
+RECORD_HELP: Final = {
+    "index": "Number of the first iteration, from 0.",
+    "input": "What the first iteration started from.",
+    "result": "The result of the first iteration.",
+    "feedback": "What the second iteration started from.",
+    "branch": "The branch that the router chose in the first iteration.",
+    "reason": "Why the router or the judge decided so in the first iteration.",
+    "score": "The score of the first iteration.",
+    "similarity": "How similar the result was to the one before, from 0 to 1.",
+    "cost_usd": "What the first iteration cost, in US dollars.",
+    "duration_s": "How long the first iteration took, in seconds.",
+}
 ITEM_HELP: Final = {"item": "The item of the iterator around.", "index": "The item's number, from 0."}
 _NUMBERS: Final = frozenset({"iteration", "index", "max_iterations"})
 _ENDED_HELP: Final = {
@@ -43,7 +55,7 @@ class Name:
     """A name that may stand in a text.
 
     Attributes:
-        path: Its parts: `("loop", "last", "draft")`.
+        path: Its parts as one writes them: `("loop", "last", "draft")`, `("loop", "history[0]", "result")`.
         help: One line on what it stands for.
         is_leaf: Whether nothing can be asked of it after a further dot.
         connected: False for a port that no edge leads to.
@@ -120,6 +132,10 @@ def _loop(structure: Structure, loop: str | None, prefix: tuple[str, ...]) -> It
     for member, help_ in LOOP_HELP.items():
         yield Name((*prefix, member), f"{help_[:-1]}{whose}.", is_leaf=member in _NUMBERS)
     yield from _body(structure, loop, (*prefix, "last"), "What {} gave in the iteration before.")
+    first = (*prefix, "history[0]")
+    for member, help_ in RECORD_HELP.items():
+        yield Name((*first, member), f"{help_[:-1]}{whose}.")
+    yield from _body(structure, loop, (*first, "nodes"), "What {} gave in the first iteration.")
     yield from _loop(structure, structure.around(loop, LOOP), (*prefix, "parent"))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from app.inspector.holes import find_holes
 from app.runs.executions import LoopPicture, NodeState
@@ -15,6 +15,7 @@ from app.runs.picture import RunPicture
 from engine.document.model import Workflow
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
 from engine.nodes.registry import Registry
+from engine.runner.records import history_entry
 from engine.values import Value
 
 UNKNOWN: Final = "—"
@@ -105,7 +106,7 @@ class _Loop:
             "max_iterations": self._picture.total,
             "input": self._run.picture.node(self._loop_id, self._run.chosen).inputs.get("input"),
             "previous": ended[self._index - 1].result if 0 < self._index <= len(ended) else None,
-            "history": [_record(iteration) for iteration in ended[: self._index]],
+            "history": [history_entry(iteration) for iteration in ended[: self._index]],
         }
 
 
@@ -133,8 +134,3 @@ class _Last:
         if spec is None or execution.state in {NodeState.WAITING, NodeState.SKIPPED}:
             return None
         return spec.recorded(dict(execution.outputs))
-
-
-def _record(iteration: Any) -> Value:
-    names = ["index", "input", "result", "feedback", "branch", "reason", "score", "similarity"]
-    return {name: getattr(iteration, name) for name in [*names, "cost_usd", "duration_s"]}

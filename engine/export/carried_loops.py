@@ -12,7 +12,11 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
-from engine.export.carried_values import NOTHING, Record, State, Step, Update, gave, to_text
+from engine.export.carried_values import NOTHING, Record, Records, State, Step, Update, gave, to_text
+
+RECORD_MEMBERS = (
+    "index", "input", "result", "feedback", "branch", "reason", "score", "similarity", "cost_usd", "duration_s",
+)  # fmt: skip
 
 
 def similarity(first: Any, second: Any, least: float = 0.0) -> float:
@@ -61,10 +65,10 @@ def edit_distance(one: str, other: str, most: float) -> int:
     return distance
 
 
-def begin_loop(loop: str, original: Any, spent: float = 0.0) -> Update:
-    """Begin a loop with iteration 0; `spent` is what the run had cost before."""
+def begin_loop(loop: str, original: Any, nodes: Sequence[str], spent: float = 0.0) -> Update:
+    """Begin a loop with iteration 0; `nodes` are those of its body, `spent` is what the run had cost before."""
     record: dict[str, Any] = {
-        "index": 0, "input": original, "body": original, "previous": None, "last": {}, "history": [],
+        "index": 0, "nodes": nodes, "input": original, "body": original, "previous": None, "last": {}, "history": [],
         "given": [], "feedbacks": [], "had_result": False, "results": [], "watched": {}, "memory": {}, "left": False,
         "goes_on": True, "began": time.monotonic(), "spent": spent,
     }  # fmt: skip
@@ -159,7 +163,6 @@ def end_iteration(
     result: Any,
     feedback: Any,
     nodes: dict[str, Any],
-    body: Sequence[str],
     reason: str | None,
     verdict: dict[str, Any] | None = None,
     judged: dict[str, Any] | None = None,
@@ -179,7 +182,7 @@ def end_iteration(
         "branch": verdict["selected_branch"] if verdict else None,
         "reason": verdict["reason"] if verdict else (judged or {}).get("reason"),
         "score": (judged or {}).get("score") if score is None else score, "similarity": similar,
-        "cost_usd": None, "duration_s": None, "nodes": {**dict.fromkeys(body), **nodes},
+        "cost_usd": None, "duration_s": None, "nodes": {**dict.fromkeys(loop["nodes"]), **nodes},
     }  # fmt: skip
     history, given = [*loop["history"], record], [*loop["given"], nodes]
     if reason is not None:
@@ -227,10 +230,12 @@ def end_loop(
     return {**ended, "_loops": {names[0]: {"goes_on": False}}}
 
 
-def loop_history(loop: dict[str, Any]) -> list[Record]:
-    """The records of a loop's iterations, as texts read them."""
-    wholes = [dict(record) for record in loop["history"]]
-    return [Record(whole, nodes=whole.pop("nodes")) for whole in wholes]
+def loop_history(loop: dict[str, Any], most: int) -> Records:
+    """The records of a loop's iterations, as texts read them; `most` is how many there will be at the most."""
+    blank: dict[str, Any] = {**dict.fromkeys(RECORD_MEMBERS), "nodes": dict.fromkeys(loop["nodes"])}
+    wholes = [dict(record) for record in [*loop["history"], blank]]
+    *there, last = (Record(whole, nodes=whole.pop("nodes")) for whole in wholes)
+    return Records(there, last, most)
 
 
 def goes_on(loop: str) -> Callable[[State], bool]:

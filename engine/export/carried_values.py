@@ -125,6 +125,14 @@ class Record(dict[str, Any]):
         return self.by_name[name]
 
 
+class Records(list[Any]):
+    """A list that grows up to a known length; an element that is not there yet is the `blank` one."""
+
+    def __init__(self, there: Sequence[Any], blank: Any, most: int) -> None:
+        super().__init__(there)
+        self.blank, self.most = blank, most
+
+
 def member(value: Any, name: str) -> Any:
     """A member of an object."""
     try:
@@ -146,6 +154,8 @@ def element(value: Any, index: Any) -> Any:
     """An element of a list, or a member of an object."""
     if isinstance(value, dict):
         return member(value, index)
+    if isinstance(value, Records) and len(value) <= index < value.most:
+        return value.blank
     if not 0 <= index < len(value):
         raise IndexError(f"The list has {len(value)} elements, and none at {index}.")
     return cast("list[Any]", value)[int(index)]

@@ -77,8 +77,9 @@ class LoopFunctions:
             condition = written(expression_to_python(self._config.condition, reader(self._around)))
             lines += [f"if not ({condition}):", f"    return pass_by({names}, given['input'], 'condition')"]
         self._tell_what_is_left_out()
+        nodes = [node.id for node in self._loop.body.nodes]
         spent = ", spent_since(0)" if self.counts_costs else ""
-        return [*lines, f"return begin_loop({self._node.id!r}, given['input']{spent})"]
+        return [*lines, f"return begin_loop({self._node.id!r}, given['input'], {nodes!r}{spent})"]
 
     def _tell_what_is_left_out(self) -> None:
         config, name = self._config, f'The loop "{self._node.title}" ({self._node.id})'
@@ -228,7 +229,7 @@ class LoopFunctions:
     def _return(self, has_verdict: bool) -> list[str]:
         config = self._config
         arguments = ["result=result", "feedback=feedback", "nodes=nodes"]
-        arguments += [f"body={[node.id for node in self._loop.body.nodes]!r}", "reason=reason"]
+        arguments.append("reason=reason")
         arguments += ["verdict=verdict"] if has_verdict else []
         arguments += ["judged=judged"] if self._loop.judge is not None else []
         arguments += ["score=score"] if config.score.strip() else []

@@ -78,7 +78,7 @@ def _loop_path(loops: tuple[tuple[str, int], ...], path: tuple[str, ...]) -> ast
             given = ast.Call(ast.Attribute(_key(record, "last"), "get"), [ast.Constant(path[1])], [])
             return _inside(given, path[2:])
         case "history":
-            return _inside(ast.Call(ast.Name("loop_history"), [record], []), path[1:])
+            return _inside(ast.Call(ast.Name("loop_history"), [record, ast.Constant(at_most)], []), path[1:])
         case "index" | "input" | "previous":
             return _inside(_key(record, path[0]), path[1:])
         case _:

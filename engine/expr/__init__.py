@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from engine.expr.errors import ExpressionError, TemplateError
 from engine.expr.expression import Expression, compile_expression
-from engine.expr.scope import NAMESPACES, Namespace, Record, Scope
+from engine.expr.scope import NAMESPACES, Namespace, Record, Records, Scope
 from engine.expr.template import Template, compile_template, escape_template
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "ExpressionError",
     "Namespace",
     "Record",
+    "Records",
     "Scope",
     "Template",
     "TemplateError",

@@ -7,9 +7,11 @@ Knows syntax; what the pieces do is in `operators`, `functions`, `comprehensions
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from engine.errors import did_you_mean
 from engine.expr import scope
 from engine.expr.comprehensions import COMPREHENSIONS, Body, Step, decide
 from engine.expr.errors import ExpressionError, MissingError
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 Suffix: TypeAlias = "Callable[[Frame, Value], Value]"
 """What is done with a value because of what stands after it: `.name`, `[index]`, `.call(…)`."""
 
+Element: TypeAlias = "tuple[tuple[str, ...], tuple[str, ...]]"
+"""The path of a list, and the path of what is read of one of its elements."""
+
 _NAMES = frozenset({"ident", "dot_ident"})
 _CALLS = frozenset({"ident_arg", "dot_ident_arg"})
 _SUFFIXES = frozenset({"member_dot", "member_dot_arg", "member_index"})
@@ -39,12 +44,15 @@ class Compiler:
 
     Attributes:
         paths: The paths that were found so far.
+        elements: The members that are read of a list's elements, so far; see `Expression.elements`.
     """
 
     def __init__(self, literals: dict[int, str]) -> None:
         self.paths: set[tuple[str, ...]] = set()
+        self.elements: set[Element] = set()
         self._literals = literals
         self._bound: str | None = None
+        self._bound_list: tuple[str, ...] = ()
         self._depth = 0
         self._compiled = 0
         self._rules: dict[str, Callable[[Node], Step]] = {
@@ -173,8 +181,10 @@ class Compiler:
             while suffixes and suffixes[0].data == "member_dot":
                 path.append(str(suffixes.pop(0).children[1]))
             step = self._read(tuple(path), start(tree))
+            self._note_element(tuple(path), _without_filters(suffixes), is_list=True)
         elif tree.data in _NAMES:
             step = _variable
+            self._note_element(self._bound_list, suffixes, is_list=False)
         elif tree.data in _CALLS:
             step = self._call(tree)
         elif tree.data == "member_object":
@@ -201,6 +211,36 @@ class Compiler:
             return []
         name = str(tree.children[0])
         return [] if name == self._bound else [name]
+
+    def _note_element(self, path: tuple[str, ...], suffixes: list[Node], *, is_list: bool) -> None:
+        """Note what is read of an element of the list at a path; `is_list`: the suffixes stand after the list."""
+        if is_list:
+            if not suffixes or suffixes[0].data != "member_index":
+                return
+            suffixes = suffixes[1:]
+        members: list[str] = []
+        for suffix in suffixes:
+            name = str(suffix.children[1]) if suffix.data == "member_dot" else self._quoted_index(suffix)
+            if name is None:
+                break
+            members.append(name)
+        if path and members:
+            self.elements.add((path, tuple(members)))
+
+    def _quoted_index(self, suffix: Node) -> str | None:
+        """The name in `["name"]`."""
+        index = unwrap(trees(suffix)[1]) if suffix.data == "member_index" else suffix
+        value = literal_value(cast("Token", index.children[0]), self._literals) if index.data == "literal" else None
+        return value if isinstance(value, str) else None
+
+    def _list_path(self, tree: Node) -> tuple[str, ...]:
+        """The path of the list that a comprehension goes through, filtered or not; empty where it is no path."""
+        path: list[str] = []
+        while tree.data == "member_dot" or (tree.data == "member_dot_arg" and _is_filter(tree) and not path):
+            if tree.data == "member_dot":
+                path.insert(0, str(tree.children[1]))
+            tree = unwrap(trees(tree)[0])
+        return (*self._path_start(tree), *path) if tree.data in _NAMES else ()
 
     def _read(self, path: tuple[str, ...], position: int | None) -> Step:
         scope.check_path(path, position)
@@ -247,8 +287,9 @@ class Compiler:
         if function is not None or name in COMPREHENSIONS:
             usage = f"{name}(…)" if method else f"VALUE.{name}(…)"
             raise ExpressionError(f"`{name}` is not called like this.", f"Write {usage}.", position)
-        known = ", ".join(sorted([*FUNCTIONS, *COMPREHENSIONS, "has"]))
-        raise ExpressionError(f"There is no function `{name[:40]}`; there is: {known}.", "", position)
+        known = sorted([*FUNCTIONS, *COMPREHENSIONS, "has"])
+        message = f"There is no function `{name[:40]}`; there is: {', '.join(known)}."
+        raise ExpressionError(message, did_you_mean(name, known), position)
 
     def _arguments(self, tree: Node, index: int) -> list[Step]:
         """Compile the list of expressions that a tree has for its child at an index, or nothing when it has none."""
@@ -296,13 +337,22 @@ class Compiler:
                 position,
             )
         before = self._compiled
+        self._bound_list = self._list_path(unwrap(trees(tree)[0]))
         self._bound = str(variable.children[0])
         steps = [self.compile(argument) for argument in arguments[1:]]
-        self._bound = None
+        self._bound, self._bound_list = None, ()
         outcome = steps.pop() if name == "map" else None
         body = Body(name, steps[0] if steps else None, outcome, self._compiled - before, position)
         work = COMPREHENSIONS[name]
         return lambda frame, value: work(frame, value, body)
+
+
+def _is_filter(suffix: Node) -> bool:
+    return suffix.data == "member_dot_arg" and str(suffix.children[1]) == "filter"
+
+
+def _without_filters(suffixes: list[Node]) -> list[Node]:
+    return list(itertools.dropwhile(_is_filter, suffixes))
 
 
 def _variable(frame: Frame) -> Value:

@@ -22,10 +22,13 @@ class Expression:
         text: What the person wrote.
         paths: Every dotted path that an evaluation may read, each as far as it is known without evaluating:
             `loop.history[0].result` reads `("loop", "history")`. Variables of comprehensions are none.
+        elements: What is read of elements of lists: `loop.history[0].nodes.a` and `loop.history.map(x, x.nodes.a)` read
+            `("nodes", "a")` of an element of `("loop", "history")`.
     """
 
     text: str
     paths: frozenset[tuple[str, ...]]
+    elements: frozenset[tuple[tuple[str, ...], tuple[str, ...]]] = field(repr=False)
     _run: Callable[[Frame], Value] = field(repr=False, compare=False)
 
     @property
@@ -78,7 +81,7 @@ def compile_expression(text: str) -> Expression:
     if path is not None:
         start = len(text) - len(text.lstrip())
         check_path(path, start)
-        return Expression(text, frozenset({path}), lambda frame: read(path, frame.scope, start))
+        return Expression(text, frozenset({path}), frozenset(), lambda frame: read(path, frame.scope, start))
     from engine.expr.compiler import Compiler
     from engine.expr.syntax import parse
 
@@ -88,4 +91,4 @@ def compile_expression(text: str) -> Expression:
         run = compiler.compile(tree)
     except RecursionError:
         raise LimitError("The expression is nested too deeply.", "Make it simpler.") from None
-    return Expression(text, frozenset(compiler.paths), run)
+    return Expression(text, frozenset(compiler.paths), frozenset(compiler.elements), run)

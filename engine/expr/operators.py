@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from engine.expr.errors import ExpressionError
 from engine.expr.limits import CHARACTERS_READ, Frame
-from engine.expr.scope import describe, member_of
+from engine.expr.scope import Records, describe, member_of
 from engine.values import Value
 
 Operator: TypeAlias = "Callable[[Frame, int | None, Value, Value], Value]"
@@ -200,6 +200,8 @@ def element(position: int | None, container: Value, index: Value) -> Value:
         place = checked(index, position)
         if place == place // 1 and 0 <= place < len(container):
             return container[int(place)]
+        if isinstance(container, Records) and place == place // 1 and 0 <= place < container.most:
+            return container.blank
         raise ExpressionError(
             f"The list has {len(container)} elements, and none at {place}.", "Count from 0.", position
         )

@@ -43,6 +43,17 @@ class Record(dict[str, Value]):
         return self.by_name[name]
 
 
+class Records(list[Value]):
+    """A list that grows up to a known length; an element that is not there yet is the `blank` one."""
+
+    __slots__ = ("blank", "most")
+
+    def __init__(self, there: Iterable[Value], blank: Value, most: int) -> None:
+        super().__init__(there)
+        self.blank = blank
+        self.most = most
+
+
 Scope = Mapping[str, "Value | Namespace"]
 """Bare names and what they stand for."""
 

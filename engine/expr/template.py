@@ -55,11 +55,13 @@ class Template:
     Attributes:
         text: What the person wrote.
         paths: Every dotted path that a rendering may read; see `Expression.paths`.
+        elements: What a rendering may read of elements of lists; see `Expression.elements`.
         is_plain: Every hole is a plain path, so that rendering needs no expression language.
     """
 
     text: str
     paths: frozenset[tuple[str, ...]]
+    elements: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]
     is_plain: bool
     _start: str = field(repr=False, compare=False)
     _holes: tuple[_Hole, ...] = field(repr=False, compare=False)
@@ -109,12 +111,14 @@ def compile_template(text: str) -> Template:
     first, position = _literal(text, 0)
     holes: list[_Hole] = []
     paths: set[tuple[str, ...]] = set()
+    elements: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     expressions = 0
     while position < len(text):
         start = position + len(_OPEN)
         end = _hole_end(text, start)
-        content, found = _content(text[start:end], start)
-        paths.update(found)
+        content, expression = _content(text[start:end], start)
+        paths.update(expression.paths)
+        elements.update(expression.elements)
         expressions += isinstance(content, Expression)
         if expressions > MAX_EXPRESSION_HOLES:
             raise TemplateError(
@@ -124,7 +128,7 @@ def compile_template(text: str) -> Template:
             )
         literal, position = _literal(text, end + len(_CLOSE))
         holes.append(_Hole(content, start, literal))
-    return Template(text, frozenset(paths), not expressions, first, tuple(holes))
+    return Template(text, frozenset(paths), frozenset(elements), not expressions, first, tuple(holes))
 
 
 def escape_template(text: str) -> str:
@@ -157,15 +161,15 @@ def _hole_end(text: str, start: int) -> int:
     return end
 
 
-def _content(text: str, position: int) -> tuple[tuple[str, ...] | Expression, frozenset[tuple[str, ...]]]:
-    """Compile what a hole holds; give it and the paths that it reads."""
+def _content(text: str, position: int) -> tuple[tuple[str, ...] | Expression, Expression]:
+    """Compile what a hole holds, a plain path where it is one, and as an expression in any case."""
     if not text.strip():
         raise TemplateError("The {{ }} here is empty.", r"Name a value in it, or write \{{ for a literal {{.", position)
     try:
         expression = compile_expression(text)
     except ExpressionError as error:
         raise _placed(error, position) from error
-    return plain_path(text) or expression, expression.paths
+    return plain_path(text) or expression, expression
 
 
 def _written(value: Value, room: int, position: int) -> str:

@@ -126,4 +126,5 @@ SPEC = NodeSpec(
     check=_check,
     summary=lambda config: config.message,
     recorded=_recorded,
+    recorded_members=("choice", "value", "comment"),
 )

@@ -281,5 +281,6 @@ SPEC = NodeSpec(
     check=_check,
     summary=_summary,
     recorded=_recorded,
+    recorded_members=("selected_branch", "value", "reason"),
     model=_model,
 )

@@ -233,6 +233,7 @@ class NodeSpec(Generic[ConfigT]):
         check: Finds what the config model cannot.
         summary: One line for the canvas that says what the node will do.
         recorded: What it 'gave', for `loop.last.ID` and the history, out of its outputs.
+        recorded_members: The names in what it 'gave', where that is always the same object.
         model: Which model it calls with given settings; None where it calls none.
         goes_on: Whether an attempt goes on from where the one before failed, by `NodeContext.kept`.
     """
@@ -251,6 +252,7 @@ class NodeSpec(Generic[ConfigT]):
     check: Callable[[ConfigT], Iterable[FieldProblem]] = _nothing
     summary: Callable[[ConfigT], str] = lambda _config: ""
     recorded: Callable[[Outputs], Value] = primary_output
+    recorded_members: tuple[str, ...] = ()
     model: Callable[[ConfigT], ModelChoice | None] = lambda _config: None
     goes_on: bool = False
 

@@ -21,6 +21,16 @@ def paths_of(text: NamedText) -> frozenset[tuple[str, ...]]:
         return frozenset()
 
 
+def elements_of(text: NamedText) -> frozenset[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What a text reads of elements of lists (see `Expression.elements`); nothing where it does not compile."""
+    try:
+        if text.kind is TextKind.TEMPLATE:
+            return compile_template(text.text).elements
+        return compile_expression(text.text).elements
+    except (ExpressionError, TemplateError):
+        return frozenset()
+
+
 def named_ports(texts: Iterable[NamedText], *, beside: Iterable[str] = ()) -> tuple[Port, ...]:
     """An input port for each bare name in the texts, in alphabetical order, except for those named `beside`."""
     taken = RESERVED_NAMES.union(beside)

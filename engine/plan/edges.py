@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine.document.model import Edge, Workflow
 from engine.document.problems import Problem, Severity
 from engine.document.wording import shown
+from engine.errors import did_you_mean
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.spec import Port
 from engine.plan.resolve import Resolution, Resolved
@@ -130,10 +131,11 @@ def _open_ports(found: list[Link], resolution: Resolution) -> Iterator[Problem]:
         for port in resolved.inputs.values():
             if port.required and (resolved.id, port.name) not in connected:
                 or_else = ", or give it a value under 'Arguments'" if resolved.type == "tool" else ""
+                question = did_you_mean(port.name, (name for name in resolved.inputs if name != port.name))
                 yield Problem(
                     "unconnected-port",
                     f'Nothing is connected to the input port "{port.name}" of "{resolved.title}".',
-                    f"Draw an edge to it{or_else}.",
+                    f"{question} Draw an edge to it{or_else}.".lstrip(),
                     node=resolved.id,
                     port=port.name,
                 )

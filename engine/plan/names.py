@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from engine.document.problems import Problem
+from engine.document.wording import shown
+from engine.errors import did_you_mean
 from engine.nodes.pairs import ITERATOR, LOOP
-from engine.nodes.spec import NamedText
-from engine.nodes.texts import paths_of
+from engine.nodes.spec import NamedText, PortType
+from engine.nodes.texts import elements_of, paths_of
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure
 
@@ -17,7 +20,23 @@ LOOP_MEMBERS: Final = frozenset(
 )
 """What `loop.…` has in a body."""
 
-_NUMBERS: Final = frozenset({"index", "iteration", "max_iterations"})
+RECORD_MEMBERS: Final = (
+    "index",
+    "input",
+    "result",
+    "feedback",
+    "branch",
+    "reason",
+    "score",
+    "similarity",
+    "cost_usd",
+    "duration_s",
+    "nodes",
+)
+"""What the record of an iteration has, in its order."""
+
+_NUMBERS: Final = frozenset({"index", "iteration", "max_iterations", "score", "similarity", "cost_usd", "duration_s"})
+_TEXTS: Final = frozenset({"branch", "reason"})
 
 _OF_AN_ITEM: Final = {
     "item": "`item` has a value only between an Iterator and its Aggregator.",
@@ -25,21 +44,39 @@ _OF_AN_ITEM: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why a name can have no value.
+
+    Attributes:
+        sentence: The reason.
+        name: The part of the name that is wrong; empty where no other name would be right.
+        known: The names that would be right in its place.
+        prefix: What stands before it, to suggest the whole name.
+    """
+
+    sentence: str
+    name: str = ""
+    known: tuple[str, ...] = ()
+    prefix: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it, with a name that may have been meant."""
+        known = (f"{self.prefix}{name}" for name in self.known)
+        question = did_you_mean(f"{self.prefix}{self.name}", known) if self.name else ""
+        return f"{question} Correct the name.".lstrip()
+
+
 def name_problems(structure: Structure) -> Iterator[Problem]:
     """A problem for each name in a text that can have no value there."""
-    known = state_names(structure)
+    states = state_names(structure)
     for resolved in structure.resolution.nodes.values():
         for text in resolved.spec.texts(resolved.config):
-            for path in sorted(paths_of(text)):
-                fault = _fault(path, text, resolved, structure, known)
-                if fault:
-                    yield Problem(
-                        "unknown-name",
-                        f"`{'.'.join(path)}` cannot be filled in: {fault}",
-                        "Correct the name.",
-                        node=resolved.id,
-                        field=text.field,
-                    )
+            checker = _Checker(structure, resolved, text, states)
+            for name, fault in checker.faults():
+                message = f"`{shown(name, 120)}` cannot be filled in: {fault.sentence}"
+                yield Problem("unknown-name", message, fault.remedy, node=resolved.id, field=text.field)
 
 
 def state_names(structure: Structure) -> dict[str, list[str]]:
@@ -55,55 +92,111 @@ def state_names(structure: Structure) -> dict[str, list[str]]:
     return found
 
 
-def _fault(
-    path: tuple[str, ...], text: NamedText, resolved: Resolved, structure: Structure, known: Mapping[str, object]
-) -> str:
-    root = path[0]
-    own_loop = resolved.id if "nodes" in text.namespaces else structure.around(resolved.id, LOOP)
-    if root == "loop":
-        return _loop_fault(path[1:], own_loop, structure)
-    if root == "state":
-        return _state_fault(path[1:], known)
-    if root == "nodes" and root in text.namespaces:
-        return _node_fault(path[1:], resolved.id, structure)
-    if root in text.names or (text.ports and root in resolved.inputs):
-        return ""
-    if root in _OF_AN_ITEM:
-        return "" if structure.around(resolved.id, ITERATOR) is not None else _OF_AN_ITEM[root]
-    ports = resolved.inputs if text.ports else ()
-    names = sorted({*text.names, *ports, *text.namespaces})
-    return f"here there is {', '.join(names)}."
+class _Checker:
+    """Checks the names in one text of a node."""
 
+    def __init__(self, structure: Structure, resolved: Resolved, text: NamedText, states: Iterable[str]) -> None:
+        self._structure = structure
+        self._resolved = resolved
+        self._text = text
+        self._states = tuple(sorted(states))
+        self._loop = resolved.id if "nodes" in text.namespaces else structure.around(resolved.id, LOOP)
 
-def _state_fault(members: tuple[str, ...], known: Mapping[str, object]) -> str:
-    if members and members[0] in known:
-        return ""
-    if not known:
-        return "no node has a name in the state ('output_key')."
-    return f"`state` has {', '.join(sorted(known))}."
+    def faults(self) -> Iterator[tuple[str, _Fault]]:
+        """Each name that can have no value, and why."""
+        for path in sorted(paths_of(self._text)):
+            fault = self._fault(path)
+            if fault is not None:
+                yield ".".join(path), fault
+        for path, members in sorted(elements_of(self._text)):
+            fault = self._element_fault(path, members)
+            if fault is not None:
+                yield f"{'.'.join(path)}[…].{'.'.join(members)}", fault
 
+    def _fault(self, path: tuple[str, ...]) -> _Fault | None:
+        root, members, text = path[0], path[1:], self._text
+        if root == "loop":
+            return self._loop_fault(members, self._loop, "loop.")
+        if root == "state":
+            return self._state_fault(members)
+        if root == "nodes" and root in text.namespaces:
+            return self._node_fault(members, self._resolved.id, "nodes.")
+        if root in text.names or (text.ports and root in self._resolved.inputs):
+            return None
+        if root in _OF_AN_ITEM:
+            is_inside = self._structure.around(self._resolved.id, ITERATOR) is not None
+            return None if is_inside else _Fault(_OF_AN_ITEM[root])
+        ports = self._resolved.inputs if text.ports else ()
+        names = tuple(sorted({*text.names, *ports, *text.namespaces}))
+        known = (*names, *(f"loop.{name}" for name in sorted(LOOP_MEMBERS) if self._loop is not None))
+        sentence = f"here there is {', '.join(names)}."
+        in_loop = f"loop.{root}"
+        return _Fault(sentence, in_loop if in_loop in known else root, known)
 
-def _loop_fault(members: tuple[str, ...], loop: str | None, structure: Structure) -> str:
-    if loop is None:
-        return "`loop` has a value only between a Loop and its Exit."
-    name = members[0] if members else ""
-    if name not in LOOP_MEMBERS:
-        return f"`loop` has {', '.join(sorted(LOOP_MEMBERS))}."
-    if name in _NUMBERS and len(members) > 1:
-        return f"`loop.{name}` is a number and has nothing in it."
-    if name == "parent":
-        outer = structure.around(loop, LOOP)
-        if outer is None:
-            return f'the loop "{loop}" lies in no other.'
-        return _loop_fault(members[1:], outer, structure)
-    return _node_fault(members[1:], loop, structure) if name == "last" else ""
+    def _state_fault(self, members: tuple[str, ...]) -> _Fault | None:
+        if members and members[0] in self._states:
+            return None
+        if not self._states:
+            return _Fault("no node has a name in the state ('output_key').")
+        return _Fault(f"`state` has {', '.join(self._states)}.", members[0] if members else "", self._states, "state.")
 
+    def _loop_fault(self, members: tuple[str, ...], loop: str | None, prefix: str) -> _Fault | None:
+        if loop is None:
+            return _Fault("`loop` has a value only between a Loop and its Exit.")
+        name, deeper = members[0] if members else "", members[1:]
+        fault: _Fault | None = None
+        if name not in LOOP_MEMBERS:
+            known = tuple(sorted(LOOP_MEMBERS))
+            fault = _Fault(f"`loop` has {', '.join(known)}.", name, known, prefix)
+        elif name in _NUMBERS and deeper:
+            fault = _Fault(f"`{prefix}{name}` is a number and has nothing in it.")
+        elif name == "history" and deeper:
+            record = f"{prefix}history[0].{deeper[0]}"
+            fault = _Fault(f"`{prefix}history` is a list; take a record from it, as in `{record}`.")
+        elif name == "last":
+            fault = self._node_fault(deeper, loop, f"{prefix}last.")
+        elif name == "parent":
+            outer = self._structure.around(loop, LOOP)
+            if outer is None:
+                return _Fault(f'the loop "{loop}" lies in no other.')
+            fault = self._loop_fault(deeper, outer, f"{prefix}parent.")
+        return fault
 
-def _node_fault(members: tuple[str, ...], loop: str, structure: Structure) -> str:
-    there = structure.members.get(loop, [])
-    if members and members[0] in there:
-        return ""
-    if loop not in structure.bodies:
-        return ""  # the loop's own problem says why nothing is known of its body
-    name = f"`{members[0]}` is no node of it; " if members else ""
-    return f'{name}the loop "{loop}" has {", ".join(there) if there else "no nodes"}.'
+    def _element_fault(self, path: tuple[str, ...], members: tuple[str, ...]) -> _Fault | None:
+        """Why something that is read of an element of a list can have no value; only records are known."""
+        loop = self._loop
+        for name in path[1:-1]:
+            loop = self._structure.around(loop, LOOP) if name == "parent" and loop is not None else None
+        if path[0] != "loop" or path[-1] != "history" or loop is None:
+            return None
+        name, deeper = members[0], members[1:]
+        if name not in RECORD_MEMBERS:
+            return _Fault(f"the record of an iteration has {', '.join(RECORD_MEMBERS)}.", name, RECORD_MEMBERS)
+        if name == "nodes":
+            return self._node_fault(deeper, loop, "nodes.") if deeper else None
+        if deeper and name in _NUMBERS | _TEXTS:
+            return _Fault(f"`{name}` is a {'number' if name in _NUMBERS else 'text'} and has nothing in it.")
+        return None
+
+    def _node_fault(self, members: tuple[str, ...], loop: str, prefix: str) -> _Fault | None:
+        there = tuple(self._structure.members.get(loop, ()))
+        if members and members[0] in there:
+            return self._output_fault(members[0], members[1:], prefix)
+        if loop not in self._structure.bodies:
+            return None  # the loop's own problem says why nothing is known of its body
+        name = f"`{members[0]}` is no node of it; " if members else ""
+        sentence = f'{name}the loop "{loop}" has {", ".join(there) if there else "no nodes"}.'
+        return _Fault(sentence, members[0] if members else "", there, prefix)
+
+    def _output_fault(self, node: str, members: tuple[str, ...], prefix: str) -> _Fault | None:
+        """Why something that is read of a node's output can have no value, where its form is known."""
+        resolved = self._structure.resolution.nodes.get(node)
+        if not members or resolved is None or node in self._structure.off or resolved.config.on_error == "continue":
+            return None
+        known = resolved.spec.recorded_members
+        if known and members[0] not in known:
+            return _Fault(f"`{node}` gives {', '.join(known)}.", members[0], known, f"{prefix}{node}.")
+        output = resolved.outputs.get("output")
+        if not known and output is not None and output.type is PortType.TEXT:
+            return _Fault(f"`{node}` gives a text, which has nothing in it.")
+        return None

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.expr import Namespace, Record
+from engine.expr import Namespace, Record, Records
 from engine.nodes.spec import Outputs
 from engine.plan.graph import GraphPlan
+from engine.plan.names import RECORD_MEMBERS
 from engine.values import Value
 
 
@@ -83,7 +84,7 @@ class LoopFrame:
         if name == "last":
             return GivenByNodes(self.graph, self.last)
         if name == "history":
-            return list(self.records)
+            return Records(self.records, self._blank_record(), self.max_iterations)
         if name == "iteration":
             return self.index + 1
         if name in _PLAIN_MEMBERS:
@@ -91,3 +92,8 @@ class LoopFrame:
         if name == "parent" and self.parent is not None:
             return self.parent
         raise LookupError(name)
+
+    def _blank_record(self) -> Record:
+        """The record of an iteration that has not run yet: null in every place."""
+        nodes = GivenByNodes(self.graph, None).with_skipped()
+        return Record(dict.fromkeys(name for name in RECORD_MEMBERS if name != "nodes"), nodes=nodes)

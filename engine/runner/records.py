@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from engine.expr import Record
 from engine.models.base import Usage
+from engine.plan.names import RECORD_MEMBERS
+from engine.runner.events import LoopIterationCompleted
 from engine.runner.frame import GivenByNodes
 from engine.values import Value, to_text
 
@@ -55,24 +57,13 @@ def record_json(record: IterationRecord) -> dict[str, Value]:
     return {**_listed_fields(record), "nodes": record.nodes}
 
 
-def history_entry(record: IterationRecord) -> Record:
+def history_entry(record: IterationRecord | LoopIterationCompleted) -> Record:
     """The record in `loop.history`."""
     return Record(_listed_fields(record), nodes=record.nodes)
 
 
-def _listed_fields(record: IterationRecord) -> dict[str, Value]:
-    return {
-        "index": record.index,
-        "input": record.input,
-        "result": record.result,
-        "feedback": record.feedback,
-        "branch": record.branch,
-        "reason": record.reason,
-        "score": record.score,
-        "similarity": record.similarity,
-        "cost_usd": record.cost_usd,
-        "duration_s": record.duration_s,
-    }
+def _listed_fields(record: IterationRecord | LoopIterationCompleted) -> dict[str, Value]:
+    return {name: getattr(record, name) for name in RECORD_MEMBERS if name != "nodes"}
 
 
 def loop_output(

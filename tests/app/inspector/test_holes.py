@@ -42,6 +42,9 @@ def test_the_name_before_the_cursor_may_be_unfinished() -> None:
     assert name_before("size(loop.la") == "loop.la"
     assert name_before("a + ") == ""
     assert name_before("loop.") == "loop."
+    assert name_before("size(loop.history[0].no") == "loop.history[0].no"
+    assert name_before("loop.history[") == "loop.history["
+    assert name_before("[draft, cri") == "cri"
 
 
 @given(st.text(alphabet="{}\\ 'ab.\n", max_size=40))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.inspector.names import LOOP_HELP, Name, name_of, named_text, names_at
+from app.inspector.names import LOOP_HELP, RECORD_HELP, Name, name_of, named_text, names_at
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import TextKind
 from engine.plan.check import check_structure
-from engine.plan.names import LOOP_MEMBERS
+from engine.plan.names import LOOP_MEMBERS, RECORD_MEMBERS
 from engine.plan.structure import analyse
 from tests.app.inspector.conftest import refine
 
@@ -46,6 +46,7 @@ def nested() -> Workflow:
 
 def test_help_covers_everything_that_a_loop_has() -> None:
     assert {*LOOP_HELP, "last", "parent"} == LOOP_MEMBERS
+    assert (*RECORD_HELP, "nodes") == RECORD_MEMBERS
 
 
 def test_ports_come_first_with_the_titles_of_what_leads_to_them() -> None:
@@ -61,6 +62,14 @@ def test_a_port_that_nothing_leads_to_is_told_apart() -> None:
     found = names(flow, "merge", "template")
     assert not found["nobody"].connected
     assert found["draft"].connected, "its edge is there, though the text names it no more"
+
+
+def test_the_records_of_earlier_iterations_are_offered_with_the_output_of_each_node() -> None:
+    found = names(refine(), "merge", "template")
+    assert found["loop.history[0].nodes.critique"].help == "What Critique gave in the first iteration."
+    assert found["loop.history[0].result"].help == "The result of the first iteration."
+    assert "loop.parent.history[0].nodes.inner" in names(nested(), "work", "prompt")
+    assert "loop.history[0].nodes.draft" in names(refine(), "loop", "until", TextKind.EXPRESSION)
 
 
 def test_outside_of_a_loop_there_is_no_loop() -> None:

@@ -46,6 +46,11 @@ def test_each_name_has_its_value_of_the_chosen_iteration(ran: Bench, text: str, 
     assert preview(ran, text, loop=1) == filled
 
 
+def test_the_records_of_earlier_iterations_have_the_outputs_of_their_nodes(ran: Bench) -> None:
+    before = preview(ran, "{{loop.last.draft}}", loop=1)
+    assert preview(ran, "{{loop.history[0].nodes.draft}}", loop=1) == before != ""
+
+
 def test_in_the_first_iteration_there_is_nothing_before_it(ran: Bench) -> None:
     assert preview(ran, "[{{loop.previous}}][{{loop.last.draft}}]", loop=0) == "[][]"
 

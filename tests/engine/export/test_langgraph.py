@@ -87,6 +87,7 @@ def test_agentic_search_calls_the_tool_that_is_provided():
         {"until": "loop.index > 1 && loop.history[0].nodes.join.contains('critique') && loop.history[1].index == 1"},
         {"until": "loop.history.exists(one, has(one.nodes.draft) && one.nodes.critique != '')"},
         {"until": "string(loop.history).contains('nodes')"},
+        {"until": "loop.history[2].nodes.join != null || loop.history[3].index == 3"},
         {"until": "similarity != null && similarity > 0.99", "on_max_iterations": "return_with_flag"},
         {"condition": "input == 'seed'"},
         {"condition": "size(input) > 10"},

@@ -120,6 +120,177 @@ def test_each_wrong_name_of_a_text_is_told_with_its_field() -> None:
     assert places == [("a", "system", "`loop.x`"), ("a", "prompt", "`loop.x`"), ("a", "prompt", "`loop.y`")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{loop.history[0].nodes.a}}",
+        "{{loop.history[0].nodes}}",
+        "{{loop.history[loop.index - 1].result.title}}",
+        "{{loop.history.map(one, one.nodes.a)}}",
+        "{{loop.history.filter(one, one.score > 1.0)[0].nodes.a}}",
+        "{{loop.history[0]['nodes']['a']}}",
+        "{{has(loop.history[0].score)}}",
+        "{{input.history[0].foo}}",
+        "{{[1].map(one, one)}}",
+    ],
+)
+def test_what_a_record_has_can_be_named(text: str) -> None:
+    assert in_body(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "{{loop.history[0].critic}}",
+            "`loop.history[…].critic` cannot be filled in: the record of an iteration has index",
+        ),
+        ("{{loop.history[loop.index].nodes.b}}", '`b` is no node of it; the loop "loop" has a.'),
+        ("{{loop.history[0]['nodes']['b']}}", '`b` is no node of it; the loop "loop" has a.'),
+        ("{{loop.history.map(one, one.foo)}}", "`loop.history[…].foo`"),
+        ("{{loop.history.exists(one, one.nodes.b == '')}}", '`b` is no node of it; the loop "loop" has a.'),
+        ("{{loop.history.filter(one, one.foo)}}", "`loop.history[…].foo`"),
+        ("{{loop.history.filter(one, true).map(one, one.nodes.b)}}", '`b` is no node of it; the loop "loop" has a.'),
+        ("{{loop.history.filter(one, true)[0].foo}}", "`loop.history[…].foo`"),
+        ("{{has(loop.history[0].foo)}}", "`loop.history[…].foo`"),
+        ("{{loop.history[0].score.more}}", "`score` is a number and has nothing in it."),
+        ("{{loop.history[0].reason.more}}", "`reason` is a text and has nothing in it."),
+        ("{{loop.history.result}}", "take a record from it, as in `loop.history[0].result`."),
+        ("{{loop.history[0].nodes.a.title}}", "`a` gives a text, which has nothing in it."),
+        ("{{loop.last.a.title}}", "`a` gives a text, which has nothing in it."),
+    ],
+)
+def test_what_a_record_does_not_have_is_told(text: str, says: str) -> None:
+    (message,) = in_body(text)
+
+    assert says in message
+
+
+@pytest.mark.parametrize(
+    ("node", "known", "unknown"),
+    [
+        (("router", {"criteria": "Good?"}), "selected_branch", "branch"),
+        (("validator", {"mode": "expression", "expression": "true"}), "errors", "error"),
+        ("approval", "choice", "answer"),
+    ],
+)
+def test_the_parts_of_a_verdict_are_known(node: Any, known: str, unknown: str) -> None:
+    port = {"router": "done", "validator": "valid", "approval": "approved"}[
+        node[0] if isinstance(node, tuple) else node
+    ]
+    edges = ("text.value -> loop.input", "loop.body -> a.input", f"a.{port} -> exit.input", *CLOSE)
+
+    def about(member: str) -> list[str]:
+        return told(document({**looped({"until": f"nodes.a.{member} == null"}), "a": node}, *edges))
+
+    assert about(known) == []
+    assert about(f"{known}.more") == []
+    assert about(unknown)[0].startswith(f"`nodes.a.{unknown}` cannot be filled in: `a` gives ")
+
+
+def test_nothing_is_said_of_an_output_that_may_be_anything() -> None:
+    until = {"until": "nodes.a.title == ''"}
+    model = {"prompt": "{{input}}", "reply_schema": {"type": "object"}}
+    for node in (
+        ("llm", model),
+        ("transform", {"mode": "expression", "expression": "input"}),
+        ("transform", {"template": "{{input}}", "on_error": "continue", "error_value": {"title": ""}}),
+    ):
+        assert told(document({**looped(until), "a": node}, *LOOPED)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("{{loop.histroy}}", "loop.history"),
+        ("{{loop.Index}}", "loop.index"),
+        ("{{loop.last.aa}}", "loop.last.a"),
+        ("{{loop.history[0].socre}}", "score"),
+        ("{{loop.history[0].nodes.aa}}", "nodes.a"),
+        ("{{state.seem}}", "state.seen"),
+    ],
+)
+def test_a_name_that_may_have_been_meant_is_suggested(text: str, meant: str) -> None:
+    nodes = {**looped(), "a": ("transform", {"template": f"{{{{input}}}}{text}", "output_key": "seen"})}
+
+    (problem,) = (problem for problem in validate(document(nodes, *LOOPED)) if problem.code == "unknown-name")
+
+    assert problem.remedy == f'Did you mean "{meant}"? Correct the name.'
+
+
+@pytest.mark.parametrize(
+    ("field", "expression", "meant"),
+    [
+        ("until", "outptu == ''", "output"),
+        ("until", "iteration > 2", "loop.iteration"),
+        ("score", "similarty", "similarity"),
+        ("condition", "size(inptu) > 1", "input"),
+    ],
+)
+def test_a_bare_name_that_may_have_been_meant_is_suggested(field: str, expression: str, meant: str) -> None:
+    workflow = document(looped({field: expression}), *LOOPED)
+
+    (problem,) = (problem for problem in validate(workflow) if problem.code == "unknown-name")
+
+    assert problem.remedy.startswith(f'Did you mean "{meant}"?')
+
+
+def test_a_port_that_a_misspelled_name_makes_suggests_the_right_one() -> None:
+    workflow = in_a_row(("transform", {"template": "{{input}} {{inptu}}"}))
+
+    (problem,) = (problem for problem in validate(workflow) if problem.code == "unconnected-port")
+
+    assert problem.remedy.startswith('Did you mean "input"?')
+
+
+@pytest.mark.parametrize(("text", "meant"), [("sise(output)", "size"), ("output.startswith('a')", "startsWith")])
+def test_a_misspelled_function_suggests_the_right_one(text: str, meant: str) -> None:
+    problems = validate(document(looped({"until": text}), *LOOPED))
+
+    assert [(problem.code, problem.remedy) for problem in problems] == [("bad-expression", f'Did you mean "{meant}"?')]
+
+
+_UNKNOWN_EVERYWHERE = {
+    "prompt": ("llm", {"prompt": "{{input}} {{loop.foo}}"}),
+    "system": ("llm", {"prompt": "{{input}}", "system": "{{loop.foo}}"}),
+    "template": ("transform", {"template": "{{input}} {{loop.foo}}"}),
+    "expression": ("transform", {"mode": "expression", "expression": "input + loop.foo"}),
+    "criteria": ("router", {"criteria": "Is {{loop.foo}} good?"}),
+    "branches.0.when": (
+        "router",
+        {"mode": "rules", "branches": [{"name": "done", "when": "loop.foo"}, {"name": "continue", "when": "else"}]},
+    ),
+    "message": ("approval", {"message": "{{loop.foo}}?"}),
+    "agent prompt": ("agent", {"prompt": "{{input}} {{loop.foo}}"}),
+    "validator expression": ("validator", {"mode": "expression", "expression": "loop.foo"}),
+}
+
+
+@pytest.mark.parametrize("place", _UNKNOWN_EVERYWHERE)
+def test_a_name_that_cannot_exist_is_told_in_every_text_of_a_node(place: str) -> None:
+    workflow = document({**looped(), "a": _UNKNOWN_EVERYWHERE[place]}, *LOOPED)
+
+    (problem,) = name_problems(analyse(workflow))
+
+    assert (problem.node, problem.field) == ("a", place.rsplit(maxsplit=1)[-1])
+
+
+@pytest.mark.parametrize(
+    ("field", "config"),
+    [
+        ("until", {"until": "loop.foo"}),
+        ("score", {"score": "loop.foo"}),
+        ("condition", {"condition": "foo"}),
+        ("judge.criteria", {"exit_condition": "judge", "judge": {"criteria": "{{foo}}"}}),
+        ("exit_conditions.0.until", {"exit_conditions": [{"condition": "until", "until": "foo"}]}),
+    ],
+)
+def test_a_name_that_cannot_exist_is_told_in_every_text_of_a_loop(field: str, config: dict[str, Any]) -> None:
+    (problem,) = name_problems(analyse(document(looped(config), *LOOPED)))
+
+    assert (problem.node, problem.field) == ("loop", field)
+
+
 def test_a_loop_without_an_exit_blames_no_name() -> None:
     """Its own problem says why nothing is known of its body."""
     nodes = {"text": "input", "loop": ("loop", {"until": "nodes.a == ''"}), "a": "transform", "out": "output"}

@@ -94,7 +94,9 @@ _CRITIC_EDGES = "loop -> draft -> critic -> show.critic\ndraft -> show -> exit"
 @pytest.mark.parametrize(
     ("template", "shown"),
     [
-        ("{{loop.index == 0 ? '-' : loop.history[0].nodes.critic}}", ["-", "critic 0", "critic 0"]),
+        ("{{loop.history[0].nodes.critic}}", ["", "critic 0", "critic 0"]),
+        ("{{loop.history[1].result}}{{loop.history[1].nodes.draft}}", ["", "", "draft 1critic 1|draft 1"]),
+        ("{{size(loop.history)}}{{loop.history[2].index == null}}", ["0true", "1true", "2true"]),
         ("{{loop.index == 0 ? '-' : loop.history[loop.index - 1].nodes.draft}}", ["-", "draft 0", "draft 1"]),
         ("{{loop.history.map(each, each.nodes.critic)}}", ["[]", '["critic 0"]', '["critic 0","critic 1"]']),
         ("{{loop.history.filter(e, e.nodes.critic == 'critic 1').size()}}", ["0", "0", "1"]),
@@ -108,6 +110,15 @@ async def test_the_history_has_the_output_of_each_node(template: str, shown: lis
     played = await play(around(*body, edges=_CRITIC_EDGES, max_iterations=3), numbered)
 
     assert [str(value).split("|", 1)[1] for value in played.results] == shown
+
+
+@pytest.mark.parametrize("index", ["3", "-1", "0.5"])
+async def test_a_record_that_there_can_never_be_is_an_error(index: str) -> None:
+    workflow = _shown(f"{{{{loop.history[{index}].result}}}}")
+
+    played = await play(workflow, numbered, ends="failed")
+
+    assert played.result.node == "loop[0].show"
 
 
 async def test_expressions_about_an_iteration_read_the_outputs_of_earlier_ones() -> None:
