@@ -191,11 +191,12 @@ def test_the_parts_of_a_verdict_are_known(node: Any, known: str, unknown: str) -
 def test_nothing_is_said_of_an_output_that_may_be_anything() -> None:
     until = {"until": "nodes.a.title == ''"}
     model = {"prompt": "{{input}}", "reply_schema": {"type": "object"}}
-    for node in (
+    nodes: list[Any] = [
         ("llm", model),
         ("transform", {"mode": "expression", "expression": "input"}),
         ("transform", {"template": "{{input}}", "on_error": "continue", "error_value": {"title": ""}}),
-    ):
+    ]
+    for node in nodes:
         assert told(document({**looped(until), "a": node}, *LOOPED)) == []
 
 
