@@ -167,17 +167,14 @@ def test_what_a_record_does_not_have_is_told(text: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "known", "unknown"),
+    ("node", "port", "known", "unknown"),
     [
-        (("router", {"criteria": "Good?"}), "selected_branch", "branch"),
-        (("validator", {"mode": "expression", "expression": "true"}), "errors", "error"),
-        ("approval", "choice", "answer"),
+        (("router", {"criteria": "Good?"}), "done", "selected_branch", "branch"),
+        (("validator", {"mode": "expression", "expression": "true"}), "valid", "errors", "error"),
+        ("approval", "approved", "choice", "answer"),
     ],
 )
-def test_the_parts_of_a_verdict_are_known(node: Any, known: str, unknown: str) -> None:
-    port = {"router": "done", "validator": "valid", "approval": "approved"}[
-        node[0] if isinstance(node, tuple) else node
-    ]
+def test_the_parts_of_a_verdict_are_known(node: Any, port: str, known: str, unknown: str) -> None:
     edges = ("text.value -> loop.input", "loop.body -> a.input", f"a.{port} -> exit.input", *CLOSE)
 
     def about(member: str) -> list[str]:
