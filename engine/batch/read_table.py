@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from engine.batch.csv_table import read_csv
 from engine.batch.table import MAX_BYTES, TABLE_REMEDY, Table, TableError
@@ -12,7 +13,7 @@ from engine.document.wording import shown
 from engine.ordinary_file import read_ordinary_file
 from engine.values import MAX_NESTING, Value, nesting, value_of_json
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xlsm", ".xls", ".ods", ".jsonl", ".ndjson")
+TABLE_SUFFIXES: Final = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xlsm", ".xls", ".ods", ".jsonl", ".ndjson")
 """What the names of tables end with. Any other file is read as CSV."""
 
 
@@ -33,9 +34,21 @@ def read_table(path: Path, *, sheet: str | None = None, encoding: str | None = N
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
         raise TableError(f"{name}: The table cannot be opened: {reason}.", "Check the path.") from None
-    table = parse_table(content, path, sheet=sheet, encoding=encoding)
+    return _with_rows(parse_table(content, path, sheet=sheet, encoding=encoding))
+
+
+def read_pasted_table(text: str) -> Table:
+    """Read the cells that a spreadsheet puts on the clipboard, or CSV that was copied.
+
+    Raises:
+        TableError: It is no table.
+    """
+    return _with_rows(read_csv(text.encode("utf-8", "replace"), "Pasted table", "utf-8"))
+
+
+def _with_rows(table: Table) -> Table:
     if not table.rows:
-        raise TableError(f"{name}: The table has no rows.", TABLE_REMEDY)
+        raise TableError(f"{table.name}: The table has no rows.", TABLE_REMEDY)
     return table
 
 

@@ -103,6 +103,10 @@ _ALPHABET_OF: Final = {"cp1250": ("őű", "áéíóöőúüű"), "cp1254": ("ğ�
 """Letters of Hungarian and Turkish: those that Windows-1252 lacks, and all beyond ASCII."""
 
 
+class EncodingError(TableError):
+    """A text whose encoding was not found out, or is not the one that was given."""
+
+
 def decode_table(content: bytes, name: str, encoding: str | None = None) -> tuple[str, str]:
     """Decode the content of a table in a text format. Line ends stay as they are.
 
@@ -115,7 +119,8 @@ def decode_table(content: bytes, name: str, encoding: str | None = None) -> tupl
         The text, and the encoding's name for people; empty for UTF-8.
 
     Raises:
-        TableError: It is no text, or in an encoding that cannot be found out.
+        EncodingError: Its encoding cannot be found out, or is not the one that was given.
+        TableError: It is no text.
     """
     if encoding is not None:
         return _decode_as(content, name, encoding)
@@ -143,12 +148,12 @@ def _decode_as(content: bytes, name: str, encoding: str) -> tuple[str, str]:
         text = content.decode(codec)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise TableError(
+        raise EncodingError(
             f"{name}, line {line}: The text is not in the encoding {shown(encoding, 40)}.", "Choose another encoding."
         ) from None
     except (LookupError, ValueError):
         known = ", ".join(ENCODINGS)
-        raise TableError(f'There is no text encoding "{shown(encoding, 40)}".', f"Choose one of: {known}.") from None
+        raise EncodingError(f'There is no text encoding "{shown(encoding, 40)}".', f"Choose one of: {known}.") from None
     if codec == "utf-8-sig":
         return text, ""
     return text.removeprefix("\ufeff"), ENCODINGS.get(codec, codec)
@@ -175,9 +180,9 @@ def _decode_legacy(content: bytes, name: str) -> tuple[str, str]:
     codec = best[0] if len({readings[codec] for codec in best}) == 1 else _by_language(sample, best)
     if codec is None:
         candidates = f" It may be {' or '.join(ENCODINGS[codec] for codec in best[:3])}." if best else ""
-        raise TableError(
+        raise EncodingError(
             f"{name}: The text is not UTF-8, and its encoding cannot be found out.{candidates}",
-            "Say which encoding it is, or save the table as UTF-8 or as an Excel workbook.",
+            "Choose the encoding, or save the table as UTF-8 or as an Excel workbook.",
         )
     return content.decode(codec), ENCODINGS[codec]
 

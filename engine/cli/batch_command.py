@@ -104,6 +104,7 @@ def batch_command(
     Example: loopwright batch self-refine tasks.csv -o results.csv --concurrency 8
     """
     from engine import Batch, BatchOptions, RunOptions, inputs_of_table, read_table
+    from engine.batch.text_encoding import EncodingError
     from engine.cli.batch_view import BatchView
     from engine.cli.consent import ask_consent
     from engine.cli.history import models_with
@@ -124,7 +125,13 @@ def batch_command(
         source=str(source.path.absolute()),
     )
     refuse_broken(source.workflow, file, options)
-    content = read_table(table, sheet=sheet, encoding=encoding)
+    try:
+        content = read_table(table, sheet=sheet, encoding=encoding)
+    except EncodingError as error:
+        remedy = (
+            "Name the encoding with --encoding, such as cp1252, or save the table as UTF-8 or as an Excel workbook."
+        )
+        raise EngineError(error.message, remedy if encoding is None else error.remedy) from error
     inputs = inputs_of_table(source.workflow, content, _columns(columns or ()), extra_columns=not no_extra_columns)
     # A template is trusted, also when its run goes on some day.
     ask_consent(source.workflow, allow=allow or source.is_template)
