@@ -3,39 +3,133 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from engine.document.model import Node, Workflow
+from engine.document.settings import Settings
 from engine.export.exported import Exported
 from engine.export.literals import docstring, literal
 from engine.nodes.agent_tools import ASK_PERSON
 from engine.nodes.registry import Registry
 from engine.plan.build import build
+from engine.plan.graph import GraphPlan
+from engine.runner.beginning import limits_money
+from engine.runner.permissions import tools_in
+from engine.tools.http_get import HTTP_GET
+from engine.tools.registry import all_tools
 from engine.values import Value
 
-_END = '''workflow = flow.build()
+_MAIN = '''workflow = flow.build()
 
 
-def main() -> None:
-    """Run it; values for inputs come as a JSON object: python THIS_FILE '{"INPUT": "VALUE"}'."""
-    inputs = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+def json_object(text: str) -> dict[str, Any]:
+    """The values of inputs, as they stand on the command line."""
     try:
-        result = run_blocking(workflow, inputs)
+        values = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"this is not JSON ({error})") from error
+    if not isinstance(values, dict):
+        raise argparse.ArgumentTypeError("this is not a JSON object")
+    return values
+
+
+def main() -> int:
+    """Run the workflow as the command line says."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "inputs", nargs="?", type=json_object, default={}, help='values for inputs: {"INPUT": "VALUE"}'
+    )
+%ARGUMENTS%    given = parser.parse_args()
+%MISSING%    try:
+        result = run_blocking(workflow, given.inputs%OPTIONS%)
     except EngineError as error:
-        sys.exit(str(error))
+        print(error, file=sys.stderr)
+        return 1 if isinstance(error, RunError) else 2
     for name, value in result.outputs.items():
         print(f"{name}: {value}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
 '''
-_IMPORTS = """from __future__ import annotations
+_FOLDER = '''def existing_folder(text: str) -> Path:
+    """A folder, as it stands on the command line."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError("there is no such folder")
+    return Path(text)
 
-import json
-import sys
 
-from engine import Builder, EngineError, run_blocking
-"""
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class _Permission:
+    """Something that a run may be allowed, with the name that it has for `loopwright run`.
+
+    Attributes:
+        name: The field of `RunOptions`.
+        help: What the option allows.
+        needed_for: What the workflow cannot do without it; empty where it can do without.
+    """
+
+    name: str
+    help: str
+    needed_for: str = ""
+
+    @property
+    def option(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def argument(self) -> str:
+        how = 'type=existing_folder, metavar="PATH"' if self.name == "folder" else 'action="store_true"'
+        return f'    parser.add_argument("{self.option}", {how}, help="{self.help}")\n'
+
+
+def _permissions(graph: GraphPlan, settings: Settings) -> Iterator[_Permission]:
+    """What a run of the workflow can be allowed that makes a difference to it."""
+    known = all_tools()
+    tools = [known[name] for name in dict.fromkeys(name for _, name in tools_in(graph)) if name in known]
+    if any(tool.uses_folder for tool in tools):
+        is_needed = any(tool.uses_folder and not tool.runs_code for tool in tools)
+        why = "the files that its tools use" if is_needed else ""
+        yield _Permission("folder", "the one folder that tools may read and write", why)
+    if HTTP_GET in tools:
+        yield _Permission("allow_private_addresses", "let http_get reach this machine and private networks")
+    if any(tool.runs_code for tool in tools):
+        yield _Permission("allow_code", "let tools run code on this machine", "the code that its tools run")
+    if settings.budget_usd is not None or limits_money(graph):
+        yield _Permission("allow_unknown_price", "run although nobody knows what a model costs")
+
+
+def _main(permissions: list[_Permission]) -> str:
+    """The part of the script that runs the workflow."""
+    needed = [(one.name, one.option, one.needed_for) for one in permissions if one.needed_for]
+    missing = ""
+    if needed:
+        listed = "".join(f"        (given.{name}, {f'{option} for {why}'!r}),\n" for name, option, why in needed)
+        missing = (
+            f"    needed = (\n{listed}    )\n"
+            "    missing = [what for is_given, what in needed if not is_given]\n"
+            "    if missing:\n"
+            "        print(f\"If you trust this workflow, add {' and '.join(missing)}.\", file=sys.stderr)\n"
+            "        return 2\n"
+        )
+    options = ", ".join(f"{one.name}=given.{one.name}" for one in permissions)
+    filled = _MAIN.replace("%ARGUMENTS%", "".join(one.argument for one in permissions)).replace("%MISSING%", missing)
+    filled = filled.replace("%OPTIONS%", f", RunOptions({options})" if options else "")
+    has_folder = any(one.name == "folder" for one in permissions)
+    return filled.replace("def main()", f"{_FOLDER}def main()") if has_folder else filled
+
+
+def _imports(permissions: list[_Permission]) -> str:
+    names = ["Builder", "EngineError", "RunError", *(["RunOptions"] if permissions else []), "run_blocking"]
+    path = "from pathlib import Path\n" if any(one.name == "folder" for one in permissions) else ""
+    return (
+        "from __future__ import annotations\n\nimport argparse\nimport json\nimport sys\n"
+        f"{path}from typing import Any\n\nfrom engine import {', '.join(names)}\n"
+    )
 
 
 def export_python(workflow: Workflow, registry: Registry | None = None) -> Exported:
@@ -44,7 +138,8 @@ def export_python(workflow: Workflow, registry: Registry | None = None) -> Expor
     Raises:
         DocumentError: The document has errors.
     """
-    build(workflow, registry)
+    plan = build(workflow, registry)
+    permissions = list(_permissions(plan.graph, Settings.model_validate(workflow.settings)))
     left_out = tuple(_left_out(workflow))
     about = [workflow.name or "A workflow", workflow.description, "Written by Loopwright, for its library."]
     settings: Value = workflow.settings
@@ -58,7 +153,7 @@ def export_python(workflow: Workflow, registry: Registry | None = None) -> Expor
         parts += [f"config={literal(config)}"] if node.config else []
         lines.append(f"flow.add({', '.join(parts)})")
     lines += [f"flow.connect({edge.from_!r}, {edge.to!r})" for edge in workflow.edges]
-    text = f"{docstring(about)}\n\n{_IMPORTS}\n" + "\n".join(lines) + f"\n{_END}"
+    text = f"{docstring(about)}\n\n{_imports(permissions)}\n" + "\n".join(lines) + f"\n{_main(permissions)}"
     return Exported(text, left_out)
 
 

@@ -29,18 +29,19 @@ def refuse_code(graph: GraphPlan) -> None:
     Raises:
         CodeNotAllowedError: A node may call a tool that runs code.
     """
-    for node, tool in _code(graph):
-        raise CodeNotAllowedError(
-            f'"{node}" may call the tool "{tool}", which runs code on this machine, and this run may not do that.',
-            "If you trust the workflow, allow it: with --allow-code, or with the box where a run is started.",
-        )
-
-
-def _code(graph: GraphPlan) -> Iterator[tuple[str, str]]:
-    """Each node that may run code, with the tool."""
     known = all_tools()
+    for node, tool in tools_in(graph):
+        if tool in known and known[tool].runs_code:
+            raise CodeNotAllowedError(
+                f'"{node}" may call the tool "{tool}", which runs code on this machine, and this run may not do that.',
+                "If you trust the workflow, allow it: with --allow-code, or with the box where a run is started.",
+            )
+
+
+def tools_in(graph: GraphPlan) -> Iterator[tuple[str, str]]:
+    """Each enabled node that may call a tool, with the tool's name; those in loops and subflows included."""
     for node in graph.nodes:
         if node.enabled:
-            yield from ((node.id, name) for name in tools_of(node.config) if name in known and known[name].runs_code)
+            yield from ((node.id, name) for name in tools_of(node.config))
         if node.body is not None:
-            yield from _code(node.body)
+            yield from tools_in(node.body)

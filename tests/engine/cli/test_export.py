@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -69,6 +70,74 @@ def exported(file: Path, script: Any) -> subprocess.CompletedProcess[str]:
         timeout=120,
         check=False,
     )
+
+
+def uses(*tools: str, **top: Any) -> dict[str, Any]:
+    """A workflow that calls tools one after the other, with its input."""
+    nodes = [{"id": "task", "type": "input", "config": {"default": "x"}}, {"id": "answer", "type": "output"}]
+    calls = [{"id": f"call_{number}", "type": "tool", "config": {"tool": name}} for number, name in enumerate(tools)]
+    ports = {"python": "code", "shell": "command", "read_file": "path", "http_get": "url", "search_files": "query"}
+    places = [f"call_{number}.{ports[name]}" for number, name in enumerate(tools)]
+    sources = ["task.value", *(f"call_{number}.output" for number in range(len(tools)))]
+    edges = [f"{source} > {target}" for source, target in zip(sources, [*places, "answer.value"], strict=True)]
+    return document([*nodes, *calls], edges, **top)
+
+
+@pytest.mark.parametrize(
+    ("tools", "offered", "needed"),
+    [
+        ([], set(), set()),
+        (["python"], {"--folder", "--allow-code"}, {"--allow-code"}),
+        (["shell", "read_file"], {"--folder", "--allow-code"}, {"--folder", "--allow-code"}),
+        (["search_files"], {"--folder"}, {"--folder"}),
+        (["http_get"], {"--allow-private-addresses"}, set()),
+    ],
+    ids=str,
+)
+def test_a_script_takes_the_permissions_that_its_workflow_needs(
+    program: Program, tmp_path: Path, tools: list[str], offered: set[str], needed: set[str]
+):
+    out = tmp_path / "exported.py"
+    assert program("export", write(tmp_path, uses(*tools)), "--to", "python", "-o", out).code == 0
+    helped = subprocess.run([sys.executable, str(out), "--help"], capture_output=True, text=True, check=False)
+    options = {word.strip("[],") for word in helped.stdout.split() if word.strip("[]").startswith("--")}
+    assert (helped.returncode, options - {"--help"}) == (0, offered)
+    if not needed:
+        return
+    done = subprocess.run([sys.executable, str(out)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert {word for word in done.stderr.split() if word.startswith("--")} == needed
+
+
+def test_a_script_that_was_allowed_to_runs_code_in_its_folder(program: Program, tmp_path: Path):
+    out, folder = tmp_path / "exported.py", tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Rain.")
+    assert program("export", write(tmp_path, uses("python")), "--to", "python", "-o", out).code == 0
+    command = [sys.executable, str(out), json.dumps({"task": "print(open('a.txt').read())"}), "--allow-code"]
+    done = subprocess.run([*command, "--folder", str(folder)], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Rain." in done.stdout) == (0, True), done.stderr
+    done = subprocess.run([*command, "--folder", str(folder / "none")], capture_output=True, text=True, check=False)
+    assert (done.returncode, "no such folder" in done.stderr) == (2, True)
+    for inputs in ('{"nonsense": 1}', "[1]", "{"):
+        done = subprocess.run([sys.executable, str(out), inputs, "--allow-code"], capture_output=True, check=False)
+        assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
+
+
+def test_permissions_come_from_all_parts_that_are_on(program: Program, tmp_path: Path):
+    inner = write(tmp_path, uses("shell"), "inner.loop.json")
+    nodes = [
+        {"id": "task", "type": "input"},
+        {"id": "part", "type": "subflow", "config": {"file": inner.name}},
+        {"id": "off", "type": "tool", "enabled": False, "config": {"tool": "read_file"}},
+        {"id": "answer", "type": "output"},
+    ]
+    edges = ["task.value > part.task", "part.answer > answer.value", "task.value > off.path"]
+    whole = document(nodes, edges, settings={"budget_usd": 1.0})
+    text = program("export", write(tmp_path, whole), "--to", "python").out
+    needed = text[text.index("needed = (") : text.index("missing = [")]
+    assert ("--allow-code" in needed, "--folder" in needed) == (True, False)
+    assert "--allow-unknown-price" in text
 
 
 def test_a_workflow_that_asks_a_person_says_that_its_script_cannot(program: Program, tmp_path: Path):

@@ -77,6 +77,6 @@ async def test_a_template_as_a_langgraph_module_comes_to_the_same(file: Path, mo
 def test_a_template_as_a_script_of_ours_is_the_same_workflow(file: Path):
     workflow = load(file)
     exported = export_python(workflow)
-    assert imports_of(exported.text) == {"__future__", "json", "sys", "engine"}
+    assert imports_of(exported.text) - {"pathlib"} == {"__future__", "argparse", "json", "sys", "typing", "engine"}
     assert module_of(exported.text).workflow.to_json() == {**workflow.to_json(), "layout": {}}
     assert exported.left_out == ("Where the nodes stand on the canvas is left out.",)
