@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final, cast
 
+from engine.lenient_json import find_json, parse_lenient
 from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition
 from engine.values import TooDeepError, Value, compact_json
 
@@ -40,11 +41,15 @@ def read_arguments(text: str) -> dict[str, Value] | str:
 
 
 def _json_object(text: str) -> Any:
-    """What a text of JSON says, also where it says it in a string once more; None for a text of another kind."""
+    """What a text of JSON in any dialect says, also where it says it in a string once more; None for other texts."""
     try:
         value = json.loads(text)
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
+        pass
+    try:
+        return parse_lenient(text)
+    except ValueError:
         return None
 
 
@@ -107,20 +112,12 @@ def _written_calls(text: str, names: set[str]) -> Iterator[ToolCall]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects in a text."""
-    decoder = json.JSONDecoder()
-    place = text.find("{")
-    for _ in range(_MOST_CALLS):
-        if place < 0:
-            return
-        try:
-            value, end = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            end = place + 1
-        else:
-            if isinstance(value, dict) and _can_be_kept(value):
-                yield cast("dict[str, Any]", value)
-        place = text.find("{", end)
+    """The outermost JSON objects in a text, and those in its lists; in any dialect, but none that is cut off."""
+    values, _, _ = find_json(text)
+    listed = (cast("list[Any]", value) if isinstance(value, list) else [value] for value in values)
+    for value in itertools.islice(itertools.chain.from_iterable(listed), _MOST_CALLS):
+        if isinstance(value, dict) and _can_be_kept(value):
+            yield cast("dict[str, Any]", value)
 
 
 def _call_of(value: dict[str, Any], names: set[str]) -> ToolCall | None:
