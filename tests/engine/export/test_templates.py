@@ -52,10 +52,15 @@ def says(node: str, messages: list[tuple[str, str]]) -> str | Reply:
             return told(node, messages)
 
 
-PROVIDED = {
-    "python": lambda code, **_more: {"stdout": "1\n", "stderr": "", "exit_code": 0},
-    "search_files": lambda **_arguments: [{"file": "a.md", "text": "Rain."}],
-}
+def _printed(**_arguments: Any) -> Any:
+    return {"stdout": "1\n", "stderr": "", "exit_code": 0}
+
+
+def _found(**_arguments: Any) -> Any:
+    return [{"file": "a.md", "text": "Rain."}]
+
+
+PROVIDED = {"python": _printed, "search_files": _found}
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
