@@ -21,34 +21,34 @@ def calls_in(text: str) -> list[tuple[str, Any]]:
     return [(call.name, call.arguments) for call in read_in_words(Reply(text), ASKED).tool_calls]
 
 
-@pytest.mark.parametrize(
-    ("text", "calls"),
-    [
-        ('{"tool": "add", "arguments": {"a": 1}}', [("add", {"a": 1})]),
-        ('Sure!\n```json\n{"name": "add", "parameters": {"a": 1}}\n```', [("add", {"a": 1})]),
-        ('<tool_call>{"name": "add", "arguments": "{\\"a\\": 1}"}</tool_call>', [("add", {"a": 1})]),
-        ('{"function": {"name": "add", "arguments": {}}}', [("add", {})]),
-        ('{"tool": "add"} and then {"tool": "exit_loop"}', [("add", {}), ("exit_loop", {})]),
-        ('{"tool": "no such", "arguments": {}}', [("no such", {})]),
-        ('{"tool": "add", "arguments": [1]}', [("add", "[1]")]),
-        (" `exit_loop()`. ", [("exit_loop", {})]),
-        ("exit_loop", [("exit_loop", {})]),
-        ("```\nexit_loop ( )\n```", [("exit_loop", {})]),
-        ("I would call exit_loop now.", []),
-        ('{"name": "Bob", "age": 3}', []),
-        ('{"tool": 3}', []),
-        ("{'tool': 'add', 'arguments': {'a': True,}, } // so", [("add", {"a": True})]),
-        ("{“name”: “add”, “arguments”: “{'a': 1}”}", [("add", {"a": 1})]),
-        ('[{"tool": "add"}, {tool: "exit_loop"}]', [("add", {}), ("exit_loop", {})]),
-        ('{"tool": "add", "arguments": {"a": "x\ny"}}', [("add", {"a": "x\ny"})]),
-        ('{"tool": "add"} {"tool": "exit_loop", "arguments": {"a": "', [("add", {})]),
-        ('{"tool": "add", "arguments": {"nested": {"tool": "exit_loop"}, "a": "', []),
-        ('{"tool": "add", "arguments": {"a": }}', []),
-        ('{"tool": "add", "arguments": {"a": NaN}}', []),
-        ("{" * 5000, []),
-        ("", []),
-    ],
-)
+WRITTEN: list[tuple[str, list[tuple[str, Any]]]] = [
+    ('{"tool": "add", "arguments": {"a": 1}}', [("add", {"a": 1})]),
+    ('Sure!\n```json\n{"name": "add", "parameters": {"a": 1}}\n```', [("add", {"a": 1})]),
+    ('<tool_call>{"name": "add", "arguments": "{\\"a\\": 1}"}</tool_call>', [("add", {"a": 1})]),
+    ('{"function": {"name": "add", "arguments": {}}}', [("add", {})]),
+    ('{"tool": "add"} and then {"tool": "exit_loop"}', [("add", {}), ("exit_loop", {})]),
+    ('{"tool": "no such", "arguments": {}}', [("no such", {})]),
+    ('{"tool": "add", "arguments": [1]}', [("add", "[1]")]),
+    (" `exit_loop()`. ", [("exit_loop", {})]),
+    ("exit_loop", [("exit_loop", {})]),
+    ("```\nexit_loop ( )\n```", [("exit_loop", {})]),
+    ("I would call exit_loop now.", []),
+    ('{"name": "Bob", "age": 3}', []),
+    ('{"tool": 3}', []),
+    ("{'tool': 'add', 'arguments': {'a': True,}, } // so", [("add", {"a": True})]),
+    ("{“name”: “add”, “arguments”: “{'a': 1}”}", [("add", {"a": 1})]),
+    ('[{"tool": "add"}, {tool: "exit_loop"}]', [("add", {}), ("exit_loop", {})]),
+    ('{"tool": "add", "arguments": {"a": "x\ny"}}', [("add", {"a": "x\ny"})]),
+    ('{"tool": "add"} {"tool": "exit_loop", "arguments": {"a": "', [("add", {})]),
+    ('{"tool": "add", "arguments": {"nested": {"tool": "exit_loop"}, "a": "', []),
+    ('{"tool": "add", "arguments": {"a": }}', []),
+    ('{"tool": "add", "arguments": {"a": NaN}}', []),
+    ("{" * 5000, []),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("text", "calls"), WRITTEN)
 def test_calls_are_found_in_what_models_write(text: str, calls: list[tuple[str, Any]]) -> None:
     assert calls_in(text) == calls
 
