@@ -49,6 +49,7 @@ def run_row(task: str) -> str:
             folder=None if wanted["folder"] is None else Path(wanted["folder"]),
             allow_private_addresses=wanted["allow_private_addresses"],
             allow_code=wanted["allow_code"],
+            confirm_calls=wanted["confirm_calls"],
             store=store,
             source=wanted["source"],
             run_id=wanted["run_id"],
@@ -85,6 +86,7 @@ class ExecutorRows:
             "folder": None if options.folder is None else str(options.folder),
             "allow_private_addresses": options.allow_private_addresses,
             "allow_code": options.allow_code,
+            "confirm_calls": options.confirm_calls,
             "source": options.source,
         }
 

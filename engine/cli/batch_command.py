@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -134,14 +135,14 @@ def batch_command(
         raise EngineError(error.message, remedy if encoding is None else error.remedy) from error
     inputs = inputs_of_table(source.workflow, content, _columns(columns or ()), extra_columns=not no_extra_columns)
     # A template is trusted, also when its run goes on some day.
-    ask_consent(source.workflow, allow=allow or source.is_template)
+    confirms = ask_consent(source.workflow, allow=allow or source.is_template)
     kept = None if no_store else open_history(store)
     view = BatchView(len(inputs), is_quiet=as_json)
     view.note(f"{content.name}: {note}" for note in content.notes)
     try:
         with _executor(executor, concurrency) as where:
             how = BatchOptions(
-                run=options,
+                run=replace(options, confirm_calls=confirms),
                 concurrency=concurrency,
                 budget_usd=budget_usd,
                 out=out,

@@ -91,14 +91,14 @@ def run_command(
         refuse_broken(source.workflow, file, options)
         inputs = parse_inputs(source.workflow, given or ())
         # A template is trusted, also when its run goes on some day.
-        ask_consent(source.workflow, allow=allow or source.is_template)
+        confirms = ask_consent(source.workflow, allow=allow or source.is_template)
         kept = None if no_store else open_history(store)
         models = models_with(store, kept)
 
         def begin() -> Run:
             if model is not None:
                 models.get(model)
-            return start(source.workflow, inputs, replace(options, models=models, store=kept))
+            return start(source.workflow, inputs, replace(options, models=models, store=kept, confirm_calls=confirms))
 
         watched = run_with_tools(watch(begin, models, form))
     except EngineError as error:

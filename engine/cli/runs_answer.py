@@ -65,7 +65,7 @@ def runs_answer(
 
     with history(context, store) as kept:
         asked = question_at(kept, kept.find(run).run_id, node)
-        ask_consent(ran(kept, asked.run_id), allow=allow)
+        confirms = ask_consent(ran(kept, asked.run_id), allow=allow)
         answer = _given(asked, _choice(approve=approve, reject=reject, choice=choice), value, comment)
         if answer is None:
             if not can_ask():
@@ -80,6 +80,7 @@ def runs_answer(
             folder=folder,
             allow_private_addresses=allow_private_addresses,
             allow_code=allow_code,
+            confirm_calls=confirms,
         )
         going = Going(kept, options, model, events, as_json)
         return going.on(lambda given: resume(kept, asked.run_id, given))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -82,7 +82,7 @@ def runs_resume(
         )
 
         source, workflow = _opened(document) if document is not None else ("", ran(kept, run_id))
-        ask_consent(workflow, allow=allow)
+        options = replace(options, confirm_calls=ask_consent(workflow, allow=allow))
 
         def begin(given: RunOptions) -> Run:
             if document is None:
@@ -141,6 +141,7 @@ def runs_fork(
     from engine.cli.consent import ask_consent
     from engine.cli.inputs import text_or_file
     from engine.cli.settings_option import read_settings
+    from engine.store.consent import approve
     from engine.store.parts import value_like
     from engine.store.resume import Changes, fork, plan_fork
 
@@ -156,8 +157,11 @@ def runs_fork(
             document=other,
         )
         plan = plan_fork(kept, run_id, at, changes, max_iterations_cap=max_iterations_cap)
-        ask_consent(other or ran(kept, run_id), allow=allow)
-        ask_consent(plan.workflow, allow=True)  # the person has made the changes just now
+        confirms = ask_consent(other or ran(kept, run_id), allow=allow)
+        if confirms:  # the person has made the changes just now
+            approve(plan.workflow)
+        else:
+            ask_consent(plan.workflow, allow=True)
         _announce(plan)
         if not yes and can_ask():
             typer.confirm("Start it?", abort=True, err=True, default=True)
@@ -169,6 +173,7 @@ def runs_fork(
             folder=folder,
             allow_private_addresses=allow_private_addresses,
             allow_code=allow_code,
+            confirm_calls=confirms,
         )
         going = Going(kept, _with_source(options, source), model, events, as_json)
         return going.on(lambda given: fork(kept, plan, given))
@@ -190,8 +195,6 @@ class Going:
         Returns:
             The exit code.
         """
-        from dataclasses import replace
-
         from engine.cli.watch import Form, tell, watch
         from engine.runner.tool_threads import run_with_tools
 
@@ -223,8 +226,6 @@ def _opened(document: str) -> tuple[str, Workflow]:
 
 
 def _with_source(options: RunOptions, source: str) -> RunOptions:
-    from dataclasses import replace
-
     return replace(options, source=source)
 
 

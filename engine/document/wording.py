@@ -14,6 +14,9 @@ _HARMFUL = re.compile(
     "\u2028\u2029\ud800-\udfff]"  # line breaks of another kind; half characters, which no encoding can write
 )
 
+_INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+"""Printable by Unicode, and yet nothing is seen of them."""
+
 
 def shown(text: object, length: int = SHOWN_LENGTH) -> str:
     """Write a foreign text so that a sentence that quotes it stays one readable line.
@@ -43,6 +46,20 @@ def harmless(text: str) -> str:
         lambda found: found[0].encode("unicode_escape").decode("ascii"),
         text.replace("\r\n", "\n"),
     )
+
+
+def visible(text: str) -> str:
+    """A text to consent to: whole, line by line, with every character that cannot be seen as an escape."""
+    shown_text = text.replace("\r\n", "\n")
+    return "".join(
+        c if c in "\n\t" or (c.isprintable() and c not in _INVISIBLE) else c.encode("unicode_escape").decode("ascii")
+        for c in shown_text
+    )
+
+
+def indented(text: str, margin: str = "    ") -> str:
+    """A text as it stands under a heading: on the heading's line, or below it where it has several lines."""
+    return text if "\n" not in text else "".join(f"\n{margin}{line}" for line in text.split("\n"))
 
 
 def one_line(text: str, width: int) -> str:

@@ -9,30 +9,68 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langgraph.types import interrupt
 
-from engine.export.carried_asking import read_answer, read_reply
+from engine.export.carried_asking import faults_by, read_answer, read_reply
 from engine.export.carried_loops import leave, remembering
 from engine.export.carried_values import State, Update, gave, skipped, to_text
 
 
 def ask_at_terminal(question: dict[str, Any]) -> dict[str, Any]:
     """Ask a person on the command line. Put a function of your own in its place to ask in another way."""
-    about = f"\n{question['node']}: {question['message']}\n"
+    about = visible(f"\n{question.get('error', '')}\n{question['node']}: {question['message']}\n")
     if not question["choices"]:
         return {"value": input(f"{about}Answer: ")}
-    about += f"{json.dumps(question['value'], ensure_ascii=False, indent=2)}\n{' or '.join(question['choices'])}? "
+    shown = value if isinstance(value := question["value"], str) else json.dumps(value, ensure_ascii=False, indent=2)
+    about += f"{visible(shown)}\n{' or '.join(question['choices'])}? "
     choice = ""
     while choice not in question["choices"]:
         choice = input(about).strip()
     return {"choice": choice, "comment": input("Comment (may be empty): ")}
 
 
+def visible(text: str) -> str:
+    """A text with characters that could steer a terminal as escapes."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def approved(asked: dict[str, Any], schema: Any = None) -> dict[str, Any]:
+    """A person's answer to a question about a value; an answer that does not fit is asked for again."""
+    error = ""
+    while True:
+        answer = interrupt({**asked, "error": error} if error else asked)
+        error = answer_error(answer, asked, schema)
+        if not error:
+            return answer
+
+
+def kind_of(value: Any) -> str:
+    """The JSON kind of a value."""
+    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
+
+
+def answer_error(answer: Any, asked: Mapping[str, Any], schema: Any = None) -> str:
+    """What is wrong with an answer: its choice, or a value of another kind than the one that was shown."""
+    given = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    if given.get("choice") not in asked["choices"]:
+        return f"The answer must choose one of: {', '.join(asked['choices'])}."
+    before, value = asked["value"], given.get("value")
+    if value is None or (schema is not None and given["choice"] != "approve"):
+        return ""
+    if before is not None and kind_of(before) != kind_of(value):
+        return f"The value does not fit: it is of the type {kind_of(value)}, and {kind_of(before)} is needed."
+    if schema is None:
+        return ""
+    faults = faults_by(schema)
+    known = faults(before)
+    return next((f"The value does not fit: {fault[1]}" for fault in faults(value) if fault not in known), "")
+
+
 def decided(node: str, message: str, value: Any) -> Update:
     """Let a person approve a value or reject it; the run waits for the answer, and may be taken up elsewhere."""
-    answer = interrupt({"node": node, "message": message, "value": value, "choices": ["approve", "reject"]})
+    answer = approved({"node": node, "message": message, "value": value, "choices": ["approve", "reject"]})
     port = {"approve": "approved", "reject": "rejected"}[answer["choice"]]
     left = value if answer.get("value") is None else answer["value"]
     return gave(node, {port: left, "comment": answer.get("comment", "")})
@@ -113,7 +151,7 @@ def call_tool(
     functions: Mapping[str, Callable[..., Any]],
     *,
     names: Sequence[str],
-    ask_before: Sequence[str] = (),
+    ask_before: Mapping[str, Any] | None = None,
     schema: Any = None,
     key: str = "",
     loop: str = "",
@@ -130,14 +168,14 @@ def call_tool(
         error = f'There is no tool "{name}". The tools are: {", ".join(names)}.'
     elif name == "finish":
         result, error = final_answer(arguments, schema)
-    elif name in ask_before:
+    elif name in (ask_before or {}):
         question = f'May the tool "{name}" be called with these arguments?'
         asked = {"node": agent, "message": question, "value": arguments, "choices": ["approve", "reject"]}
-        answer = interrupt(asked)
+        answer = approved(asked, (ask_before or {})[name])
         if answer["choice"] != "approve":
             reason = " ".join(part for part in ("A person refused this call.", answer.get("comment")) if part)
             error = f"{reason} Do without it, or do it differently."
-        elif isinstance(answer.get("value"), dict):
+        elif answer.get("value") is not None:
             arguments = answer["value"]
     if not error and name == "ask_person":
         answer = interrupt({"node": agent, "message": arguments.get("question", ""), "value": None, "choices": []})

@@ -108,7 +108,9 @@ class AgentFunctions:
         config = self._config
         arguments = [f"names={[tool['name'] for tool in self._tools()]!r}", *self._common()]
         if config.require_approval:
-            arguments.append(f"ask_before={list(dict.fromkeys(config.require_approval))!r}")
+            tools = [tool for tool in self._tools() if tool["name"] in config.require_approval]
+            schemas: Value = {tool["name"]: tool["parameters"] for tool in tools}
+            arguments.append(f"ask_before={literal(schemas, '        ')}")
         if self._place.leaves:
             arguments.append(f"loop={self._place.leaves!r}")
         functions = "TOOLS" if self._functions.has_tools else "{}"

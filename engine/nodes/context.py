@@ -69,6 +69,16 @@ class Services(Protocol):
         """Call a tool by name; where the settings of a node given as `context` say so, use an earlier result again."""
         ...
 
+    async def confirm_call(
+        self, context: NodeContext[Any], tool: str, arguments: Mapping[str, Value]
+    ) -> Mapping[str, Value]:
+        """Have a person confirm a call that the document does not hold, where the run asks for that.
+
+        Returns:
+            The arguments as the person leaves them.
+        """
+        ...
+
     async def ask(
         self,
         context: NodeContext[Any],

@@ -6,6 +6,7 @@ from the settings, else from the tool's own default.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import Field
@@ -15,6 +16,7 @@ from engine.nodes.context import NodeContext
 from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType
 from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import find_tool
+from engine.values import Value
 
 
 class ToolConfig(NodeConfig):
@@ -106,8 +108,11 @@ def _check(config: ToolConfig) -> list[FieldProblem]:
 
 
 async def _run(context: NodeContext[ToolConfig]) -> Outputs:
-    config = context.config
-    return {"output": await context.services.call_tool(config.tool, {**config.arguments, **context.inputs}, context)}
+    config, services = context.config, context.services
+    arguments: Mapping[str, Value] = {**config.arguments, **context.inputs}
+    if context.inputs:
+        arguments = await services.confirm_call(context, config.tool, arguments)
+    return {"output": await services.call_tool(config.tool, arguments, context)}
 
 
 SPEC = NodeSpec(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.models.base import Model, Price
+from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.graph import GraphPlan, NodePlan
 from engine.runner.bus import EventBus
@@ -96,6 +97,8 @@ class Core:
         models: The run's models.
         parameters: The values of the workflow's inputs, by name.
         tools: What tools may do.
+        confirms_calls: Whether a person is asked before calls of tools that the document does not hold.
+        confirmed: What they answered, by what they were asked about.
         slots: The places for nodes at work.
         outputs: Named results so far.
         warnings: What a person should know at the end although the run went on.
@@ -127,6 +130,8 @@ class Core:
     stop_before_iteration: bool = False
     waiting: deque[asyncio.Future[bool]] = field(default_factory=deque[asyncio.Future[bool]])
     steps: int = 0
+    confirms_calls: bool = False
+    confirmed: dict[str, Answer] = field(default_factory=dict[str, Answer])
     replay: Replay | None = None
     cache: RunCache | None = None
     mailbox: Mailbox = field(default_factory=Mailbox)

@@ -17,6 +17,7 @@ from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
+from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments, confirmed_as
 from engine.plan.config_words import config_faults
 from engine.runner.account import Account, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
@@ -38,7 +39,7 @@ from engine.runner.notes import Note, check_note
 from engine.runner.questions import Question
 from engine.runner.state import StateView
 from engine.tools.base import AnyTool, ToolError
-from engine.tools.registry import find_tool
+from engine.tools.registry import all_tools, find_tool
 from engine.values import Value
 
 
@@ -286,6 +287,30 @@ class Level:
         result = await self._use_tool(tool, parameters)
         cache.keep_result(key, result)
         return result
+
+    async def confirm_call(
+        self, context: NodeContext[Any], tool: str, arguments: Mapping[str, Value]
+    ) -> Mapping[str, Value]:
+        """Have a person confirm a call that the document does not hold, where the run asks for that.
+
+        They are asked once a run for each distinct call; for a web page, for each host.
+
+        Raises:
+            ToolError: They refused it.
+        """
+        known = all_tools().get(tool)
+        if not self.core.confirms_calls or known is None:
+            return arguments
+        key = confirmed_as(known, arguments)
+        if not key:
+            return arguments
+        answer = self.core.confirmed.get(key)
+        if answer is None:
+            message = f"The workflow's file does not hold this call. {approval_question(tool)}"
+            schema = known.parameters.model_json_schema()
+            answer = await self.ask(context, "approval", message, dict(arguments), CHOICES, schema)
+            self.core.confirmed[key] = answer
+        return approved_arguments(answer, arguments)
 
     async def _use_tool(self, tool: AnyTool, parameters: Any) -> Value:
         await self.core.bus.flush()  # what a tool does outside cannot be taken back

@@ -44,6 +44,8 @@ class RunOptions:
         folder: The one folder that file tools may read and write; None allows none.
         allow_private_addresses: Whether `http_get` may reach loopback and private networks.
         allow_code: Whether the tools `python` and `shell` may run code on this machine.
+        confirm_calls: Whether a person is asked before calls that the document does not hold: commands, code and calls
+            of servers' tools that an edge or a model brings, hosts that an edge brings. Once for each distinct value.
         models: Where models come from, left open at the end; None: a catalogue of the run's own.
         registry: The node types.
         store: Where the run is kept while it goes; None: nowhere.
@@ -60,6 +62,7 @@ class RunOptions:
     folder: Path | None = None
     allow_private_addresses: bool = False
     allow_code: bool = False
+    confirm_calls: bool = False
     models: Catalogue | None = None
     registry: Registry = field(default_factory=builtin_registry)
     store: RunKeeper | None = None
@@ -70,8 +73,8 @@ class RunOptions:
 def options_to_json(options: RunOptions, default_model: str | None = None) -> dict[str, Value]:
     """What the history keeps of the options, so that the run can go on another day.
 
-    What a run may touch (`folder`, `allow_private_addresses`, `allow_code`) is not among it: that is allowed anew each
-    time.
+    What a run may touch (`folder`, `allow_private_addresses`, `allow_code`, `confirm_calls`) is not part of it: that is
+    allowed again each time.
 
     Args:
         options: The options.

@@ -8,32 +8,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from engine.document.model import Workflow
-from engine.document.wording import one_line
+from engine.document.wording import indented, visible
+from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.nodes.agent_config import AgentConfig
 from engine.nodes.registry import Registry
 from engine.nodes.subflow import SubflowConfig
 from engine.nodes.tool import ToolConfig
 from engine.plan.structure import Structure, analyse
 from engine.runner.permissions import tools_of
+from engine.tools.base import Consent
 from engine.tools.registry import all_tools
+from engine.values import compact_json
 
 _OURS: Final = "engine."
-_LONGEST: Final = 200
+_READING_MODELS: Final = (RECORDED_PREFIX, SCRIPTED_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a workflow would use; each thing once, in words that are plain text.
+    """What a workflow would use; each thing once and whole, in plain text without hidden characters.
 
     Attributes:
         tools: Tools, with what they do.
         hosts: Machines that it names, other than the usual ones of model providers.
-        commands: Commands and code that stand in the document.
+        commands: Commands and code in the document, line by line.
+        calls: Arguments in the document for tools of servers.
+        unknown: What is known only during the run, because an edge or a model brings it; a person is asked then.
+        models: Models that read this machine's history or files.
         workflows: Files of other workflows in it.
         plugins: Node types that plugins have added.
     """
@@ -41,6 +48,9 @@ class Reach:
     tools: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     workflows: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
 
@@ -48,15 +58,21 @@ class Reach:
         return any(getattr(self, field.name) for field in fields(self))
 
     def lines(self) -> list[str]:
-        """What there is, a line for each kind and thing: `Tool: read_file (reads a text file)`."""
+        """What there is, an entry for each kind and thing: `Tool: read_file (reads a text file)`.
+
+        What has several lines stands below its kind, farther in.
+        """
         kinds = (
             ("Tool", self.tools),
             ("Host", self.hosts),
             ("Command", self.commands),
+            ("Call", self.calls),
+            ("Known only during the run, and asked for then", self.unknown),
+            ("Reads from this machine's history or files", self.models),
             ("Workflow", self.workflows),
             ("Node type of a plugin", self.plugins),
         )
-        return [f"{kind}: {thing}" for kind, things in kinds for thing in things]
+        return [f"{kind}: {indented(thing)}" for kind, things in kinds for thing in things]
 
 
 def reach_of(workflow: Workflow, registry: Registry | None = None) -> Reach:
@@ -68,7 +84,7 @@ def reach_in(structure: Structure) -> Reach:
     """The same, for a document that was taken apart already."""
     found: dict[str, dict[str, None]] = {field.name: {} for field in fields(Reach)}
     for kind, thing in _things(structure):
-        found[kind][one_line(thing, _LONGEST)] = None
+        found[kind][visible(thing)] = None
     return Reach(**{kind: tuple(things) for kind, things in found.items()})
 
 
@@ -81,6 +97,9 @@ def fingerprint(workflow: Workflow) -> str:
 
 def _things(structure: Structure) -> Iterator[tuple[str, str]]:
     known = all_tools()
+    fed = {edge.target for edge in structure.workflow.edges}
+    usual = structure.workflow.settings.get("model")
+    yield from _models((usual,))
     for node in structure.resolution.nodes.values():
         config: Any = node.config
         if not node.spec.config.__module__.startswith(_OURS):
@@ -89,25 +108,47 @@ def _things(structure: Structure) -> Iterator[tuple[str, str]]:
             if name in known:
                 yield "tools", f"{name} ({known[name].help.rstrip('.')})"
         if isinstance(config, ToolConfig):
-            yield from _given(config)
+            yield from _literal(config)
+            yield from _fed(node.id, config, [port for port in node.inputs if (node.id, port) in fed])
+        if isinstance(config, AgentConfig):
+            asked = (name for name in config.tools if name in known and known[name].consents_to_calls)
+            yield from (("unknown", f"the calls of {name} that the model of “{node.id}” makes") for name in asked)
         if isinstance(config, SubflowConfig):
             yield "workflows", config.file
         for settings in (config, getattr(config, "judge", None)):
             host = _host(getattr(settings, "api_base", None))
             if host:
                 yield "hosts", host
+            yield from _models((getattr(settings, "model", None), *getattr(settings, "fallback_models", ())))
     for inner in structure.parts.values():
         yield from _things(inner)
 
 
-def _given(config: ToolConfig) -> Iterator[tuple[str, str]]:
-    """The addresses and commands that stand in the settings of a tool."""
+def _models(names: Iterable[object]) -> Iterator[tuple[str, str]]:
+    yield from (("models", name) for name in names if isinstance(name, str) and name.startswith(_READING_MODELS))
+
+
+def _literal(config: ToolConfig) -> Iterator[tuple[str, str]]:
+    """The addresses, commands and arguments in the settings of a tool."""
     known = all_tools().get(config.tool)
+    if known is not None and known.consent is Consent.CALL and config.arguments:
+        yield "calls", f"{config.tool} {compact_json(config.arguments)}"
     for value in config.arguments.values():
         if isinstance(value, str) and known is not None and known.runs_code:
             yield "commands", value
         elif isinstance(value, str) and (host := _host(value)):
             yield "hosts", host
+
+
+def _fed(node_id: str, config: ToolConfig, ports: list[str]) -> Iterator[tuple[str, str]]:
+    """What an edge brings to a tool that a person is asked about."""
+    known = all_tools().get(config.tool)
+    if known is None:
+        return
+    if known.consents_to_calls:
+        yield from (("unknown", f"the {port} of “{node_id}” ({config.tool})") for port in ports)
+    elif known.consent is Consent.HOST and "url" in ports:
+        yield "unknown", f"the host that “{node_id}” ({config.tool}) reaches"
 
 
 def _host(address: object) -> str:

@@ -92,6 +92,7 @@ class Run:
             models=ready.models,
             parameters=ready.parameters,
             tools=ToolContext(options.folder, options.allow_private_addresses, options.allow_code),
+            confirms_calls=options.confirm_calls,
             slots=Slots(settings.max_concurrency),
             execute=execute,
             replay=replay,

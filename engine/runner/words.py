@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from engine.document.wording import indented
 from engine.models.base import Usage
 from engine.values import Value
 
@@ -55,6 +56,16 @@ def seconds(duration_s: float) -> str:
 def written(value: Value) -> str:
     """A value for people: a text as it is, anything else as indented JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def laid_out(value: Value) -> str:
+    """A value for people who approve it: JSON, but with each text of several lines below its name, line by line."""
+    if not isinstance(value, dict) or not any(isinstance(one, str) and "\n" in one for one in value.values()):
+        return written(value)
+    return "\n".join(
+        f"{name}:{indented(one)}" if isinstance(one, str) and "\n" in one else f"{name}: {written(one)}"
+        for name, one in value.items()
+    )
 
 
 def exit_reason_words(exit_reason: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -77,6 +78,16 @@ class ToolContext:
     sessions: ToolSessions = field(default_factory=ToolSessions)
 
 
+class Consent(StrEnum):
+    """What a person is asked about before a call whose arguments a document does not hold."""
+
+    NONE = "none"
+    HOST = "host"
+    """The host in the argument `url`, once a run."""
+    CALL = "call"
+    """All arguments, once for each distinct call."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[ParametersT]):
     """A declared tool.
@@ -90,6 +101,7 @@ class Tool(Generic[ParametersT]):
         run: Does it. Cancelling the awaiting task stops the work.
         runs_code: Whether it runs code or commands on this machine, which a person must have allowed.
         uses_folder: Whether it uses the folder that the run was given, so that a person is asked about it.
+        consent: What a person is asked about where a call of a workflow from elsewhere is known only during the run.
     """
 
     name: str
@@ -100,6 +112,12 @@ class Tool(Generic[ParametersT]):
     run: Callable[[ParametersT, ToolContext], Awaitable[Value]]
     runs_code: bool = False
     uses_folder: bool = False
+    consent: Consent = Consent.NONE
+
+    @property
+    def consents_to_calls(self) -> bool:
+        """Whether a person is asked about each distinct call."""
+        return self.runs_code or self.consent is Consent.CALL
 
 
 AnyTool = Tool[Any]

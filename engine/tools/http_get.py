@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from engine.tools.addresses import is_public
-from engine.tools.base import Tool, ToolContext, ToolError
+from engine.tools.base import Consent, Tool, ToolContext, ToolError
 from engine.tools.parameters import Parameters, Text
 from engine.tools.sandbox import shown
 from engine.tools.web_connection import Network, answer, named, parse_url, resolve
@@ -172,4 +172,5 @@ HTTP_GET = Tool(
     parameters=HttpGetParameters,
     output_type="json",
     run=http_get,
+    consent=Consent.HOST,
 )

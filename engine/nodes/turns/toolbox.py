@@ -23,10 +23,12 @@ from engine.nodes.agent_tools import (
     tool_definition,
     unknown_tool,
 )
-from engine.nodes.context import APPROVE, REJECT, NodeContext, ToolOutcome
+from engine.nodes.context import NodeContext, ToolOutcome
 from engine.nodes.structured import UnreadableReplyError, faults_by
+from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments
 from engine.nodes.verdicts import read_given
 from engine.tools.base import ToolError
+from engine.tools.registry import all_tools
 from engine.values import Value, to_text
 
 _LONGEST_RESULT: Final = 50_000
@@ -70,6 +72,8 @@ class Toolbox:
             return self._answer(arguments)
         if call.name in self._config.require_approval:
             arguments = await self._approved(call.name, arguments)
+        elif call.name in all_tools() and all_tools()[call.name].consents_to_calls:
+            arguments = dict(await self._context.services.confirm_call(self._context, call.name, arguments))
         if call.name == EXIT_LOOP:
             return None
         if call.name == ASK_PERSON:
@@ -96,18 +100,11 @@ class Toolbox:
 
     async def _approved(self, name: str, arguments: dict[str, Value]) -> dict[str, Value]:
         """The arguments as a person leaves them who lets the call be made."""
-        question = f'May the tool "{name}" be called with these arguments?'
         schema = next(tool.parameters for tool in self.definitions if tool.name == name)
-        choices = (APPROVE, REJECT)
-        answer = await self._context.ask("approval", question, value=arguments, choices=choices, value_schema=schema)
-        if answer.choice != APPROVE:
-            reason = f" {answer.comment}" if answer.comment else ""
-            raise ToolError(f"A person refused this call.{reason}", "Do without it, or do it differently.")
-        if answer.value is None:
-            return arguments
-        if not isinstance(answer.value, dict):
-            raise ToolError("The arguments that a person gave instead are no JSON object.", "Call it again.")
-        return answer.value
+        answer = await self._context.ask(
+            "approval", approval_question(name), value=arguments, choices=CHOICES, value_schema=schema
+        )
+        return dict(approved_arguments(answer, arguments))
 
     async def _ask(self, question: str) -> Value:
         answer = await self._context.ask("question", question)

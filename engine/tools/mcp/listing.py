@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.ordinary_file import read_text_file, replace_file
-from engine.tools.base import AnyTool, Tool, ToolContext
+from engine.tools.base import AnyTool, Consent, Tool, ToolContext
 from engine.tools.mcp.connection import McpConnection
 from engine.tools.mcp.parameters import ServedParameters, UnusableSchemaError, parameters_of
 from engine.tools.mcp.settings import McpServer
@@ -129,4 +129,5 @@ def _tool(name: str, server: McpServer, listed: ListedTool, parameters: type[Ser
         parameters=parameters,
         output_type="any",
         run=run,
+        consent=Consent.CALL,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.models.base import Finish, Message, Reply, Request, Usage
-from engine.nodes.context import NodeContext
+from engine.nodes.context import Answer, NodeContext, Services, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import ModelChoice, Outputs
@@ -15,14 +15,14 @@ from engine.values import Value
 
 
 @dataclass
-class FakeServices:
+class FakeServices(Services):
     """What a run offers: parameters, a model that answers from a list, and tools that are noted."""
 
-    replies: list[str | Reply] = field(default_factory=list)
-    parameters: dict[str, Value] = field(default_factory=dict)
-    requests: list[Request] = field(default_factory=list)
-    choices: list[ModelChoice] = field(default_factory=list)
-    tool_calls: list[tuple[str, dict[str, Value]]] = field(default_factory=list)
+    replies: list[str | Reply] = field(default_factory=list[str | Reply])
+    parameters: dict[str, Value] = field(default_factory=dict[str, Value])
+    requests: list[Request] = field(default_factory=list[Request])
+    choices: list[ModelChoice] = field(default_factory=list[ModelChoice])
+    tool_calls: list[tuple[str, dict[str, Value]]] = field(default_factory=list[tuple[str, dict[str, Value]]])
 
     def parameter(self, name: str) -> Value:
         return self.parameters[name]
@@ -34,12 +34,29 @@ class FakeServices:
         context.usage = Usage(3, 2) if context.usage is None else context.usage + Usage(3, 2)
         return reply if isinstance(reply, Reply) else Reply(reply, Finish.STOP)
 
+    async def confirm_call(
+        self, context: NodeContext[Any], tool: str, arguments: Mapping[str, Value]
+    ) -> Mapping[str, Value]:
+        return arguments
+
     async def call_tool(self, name: str, arguments: Mapping[str, Value], context: Any = None) -> Value:
         self.tool_calls.append((name, dict(arguments)))
         return "what the tool gave"
 
     def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
         return ()
+
+    async def ask(self, context: NodeContext[Any], *asked: Any, **more: Any) -> Answer:
+        raise NotImplementedError
+
+    async def act(self, context: NodeContext[Any], *wanted: Any, **more: Any) -> ToolOutcome:
+        raise NotImplementedError
+
+    def post_note(self, context: NodeContext[Any], to: str, text: str) -> None:
+        raise NotImplementedError
+
+    def exit_loop(self, context: NodeContext[Any]) -> None:
+        raise NotImplementedError
 
 
 @dataclass

@@ -1,0 +1,168 @@
+"""Commands and hosts that a workflow from elsewhere makes up during a run: shown, and asked for by value."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.cli.kit import Program, document, write
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are for a POSIX shell")
+
+
+@pytest.fixture(autouse=True)
+def nothing_approved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
+    monkeypatch.setenv("LOOPWRIGHT_APPROVED", str(tmp_path / "approved.json"))
+
+
+def running(command: str = "echo one", **config: Any) -> dict[str, Any]:
+    """A shell whose command comes through an edge."""
+    return document(
+        [
+            {"id": "task", "type": "input", "config": {"default": command}},
+            {"id": "run_it", "type": "tool", "config": {"tool": "shell", **config}},
+            {"id": "answer", "type": "output"},
+        ],
+        ["task.value > run_it.command", "run_it.output > answer.value"],
+    )
+
+
+def approved(program: Program, file: Path, folder: Path) -> None:
+    """Approve what a document says, but not what it makes up."""
+    from engine.document.files import load
+    from engine.store.consent import approve
+
+    assert approve(load(file), folder / "approved.json")
+
+
+def test_what_an_edge_brings_is_said_to_be_unknown_until_the_run(program: Program, tmp_path: Path):
+    ended = program("run", write(tmp_path, running()), "--allow-code")
+
+    assert ended.code == 2
+    assert "  Known only during the run, and asked for then: the command of “run_it” (shell)" in ended.err.splitlines()
+
+
+def test_the_command_is_shown_and_asked_for_when_it_is_known(program: Program, tmp_path: Path):
+    command = "echo one\necho two"
+    file = write(tmp_path, running(command))
+    approved(program, file, tmp_path)
+
+    waiting = program("run", file, "--allow-code", "--json")
+
+    assert (waiting.code, waiting.json["status"]) == (3, "waiting")
+    assert "command:\n    echo one\n    echo two\n" in waiting.err
+    run_id = waiting.json["run_id"]
+    ended = program("runs", "answer", run_id, "--approve", "--allow-code", "--json")
+    assert ended.json["outputs"]["answer"]["stdout"] == "one\ntwo\n"
+
+
+def test_a_command_that_is_refused_is_not_run(program: Program, tmp_path: Path):
+    file = write(tmp_path, running(f"touch {tmp_path / 'made'}"))
+    approved(program, file, tmp_path)
+    run_id = program("run", file, "--allow-code", "--json").json["run_id"]
+
+    ended = program("runs", "answer", run_id, "--reject", "--comment", "No.", "--allow-code", "--json")
+
+    assert ended.code == 1
+    assert "A person refused this call. No." in ended.err
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("options", [("--allow",), ()])
+def test_who_allows_it_all_is_not_asked_again_then_or_later(program: Program, tmp_path: Path, options: tuple[str, ...]):
+    file = write(tmp_path, running())
+    if not options:
+        program("run", file, "--allow-code", "--allow")
+
+    ended = program("run", file, "--allow-code", *options, "--json")
+
+    assert ended.json["outputs"]["answer"]["stdout"] == "one\n"
+
+
+def test_a_command_in_the_document_is_asked_for_before_the_run_alone(program: Program, tmp_path: Path):
+    nodes = [
+        {"id": "run_it", "type": "tool", "config": {"tool": "shell", "arguments": {"command": "echo one"}}},
+        {"id": "answer", "type": "output"},
+    ]
+    file = write(tmp_path, document(nodes, ["run_it.output > answer.value"]))
+    approved(program, file, tmp_path)
+
+    assert program("run", file, "--allow-code", "--json").json["outputs"]["answer"]["stdout"] == "one\n"
+
+
+def test_what_a_command_reads_through_an_edge_is_asked_for_too(program: Program, tmp_path: Path):
+    source = running("echo from input")
+    source["nodes"][1]["config"]["arguments"] = {"command": "sh"}
+    source["edges"][0]["to"] = "run_it.input"
+    file = write(tmp_path, source)
+    approved(program, file, tmp_path)
+
+    waiting = program("run", file, "--allow-code", "--json")
+
+    assert waiting.json["status"] == "waiting"
+    assert waiting.json["waiting"]["run_it"]["value"] == {"command": "sh", "input": "echo from input"}
+
+
+def test_an_agent_s_command_is_asked_for(program: Program, tmp_path: Path):
+    nodes = [
+        {"id": "task", "type": "input", "config": {"default": "Go."}},
+        {"id": "worker", "type": "agent", "config": {"prompt": "{{input}}", "tools": ["shell"]}},
+        {"id": "answer", "type": "output"},
+    ]
+    file = write(tmp_path, document(nodes, ["task.value > worker.input", "worker.output > answer.value"]))
+    call = {"tool_calls": [{"name": "shell", "arguments": {"command": "echo one"}}]}
+    script = write(tmp_path, {"rules": [{"replies": [call, {"text": "Done."}]}]}, "script.json")
+    asked = program("run", file, "--allow-code", "-m", f"scripted:{script}")
+    assert "the calls of shell that the model of “worker” makes" in asked.err
+    approved(program, file, tmp_path)
+
+    waiting = program("run", file, "--allow-code", "-m", f"scripted:{script}", "--json").json
+
+    assert waiting["waiting"]["worker"]["value"] == {"command": "echo one"}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"id": "ask", "type": "llm", "config": {"prompt": "x", "model": "recorded:ab12"}},
+        {"id": "ask", "type": "llm", "config": {"prompt": "x", "fallback_models": ["recorded:ab12"]}},
+        {"id": "ask", "type": "agent", "config": {"prompt": "x", "model": "recorded:ab12"}},
+        {"id": "ask", "type": "llm", "config": {"prompt": "x", "fallback_models": ["openai/x", "scripted:x.json"]}},
+        {"id": "ask", "type": "llm", "config": {"prompt": "x", "model": "scripted:../diary.json"}},
+        {"id": "ask", "type": "llm", "config": {"prompt": "x"}},
+    ],
+)
+def test_a_model_that_reads_the_person_s_history_or_files_is_asked_for(
+    program: Program, tmp_path: Path, node: dict[str, Any]
+):
+    task = {"id": "task", "type": "input", "config": {"default": "x"}}
+    nodes = [task, node, {"id": "answer", "type": "output"}]
+    source = document(nodes, ["task.value > ask.input", "task.value > answer.value"])
+    if not {"model", "fallback_models", "judge"} & set(node["config"]):
+        source["settings"] = {"model": "recorded:ab12"}
+
+    ended = program("run", write(tmp_path, source), "-m", "embedded:smollm2-135m")
+
+    assert "  Reads from this machine's history or files: " in ended.err
+    assert program("runs", "--json").json["count"] == 0
+
+
+@pytest.mark.parametrize("hidden", ["\x1b[2K", "\u202e", "\u200b", "\r", "\x9b", "\u2028"])
+def test_a_command_is_shown_whole_with_hidden_characters_as_escapes(program: Program, tmp_path: Path, hidden: str):
+    lines = ["echo " + "x" * 500, f"rm{hidden} -rf y", "Tool: nothing else"]
+    nodes = [
+        {"id": "run_it", "type": "tool", "config": {"tool": "shell", "arguments": {"command": "\n".join(lines)}}},
+        {"id": "answer", "type": "output"},
+    ]
+    ended = program("run", write(tmp_path, document(nodes, ["run_it.output > answer.value"])), "--allow-code")
+
+    told = ended.err.split("\n")
+    start = told.index("  Command: ")
+    escaped = hidden.encode("unicode_escape").decode("ascii")
+    expected = [lines[0], f"rm{escaped[:4]}", lines[2]]
+    assert [line.startswith(f"    {one}") for line, one in zip(told[start + 1 :], expected, strict=False)] == [True] * 3
+    assert hidden not in ended.err
