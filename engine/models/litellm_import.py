@@ -48,6 +48,8 @@ def _load() -> ModuleType:
                 "drop_params": False,
                 # httpx alone: aiohttp would read a netrc file and send what it finds there.
                 "disable_aiohttp_transport": True,
+                # litellm would use one client on all event loops; it works on the first of them alone.
+                "module_level_aclient": _LoopClient(),
             }
             for name, value in settings.items():
                 setattr(litellm, name, value)
@@ -56,6 +58,14 @@ def _load() -> ModuleType:
             warnings.filterwarnings("ignore", message=_NEVER_STARTED, category=RuntimeWarning)
             _loaded.append(litellm)
         return _loaded[0]
+
+
+class _LoopClient:
+    """Stands for the running event loop's HTTP client, which is closed with the others of that loop."""
+
+    def __getattr__(self, name: str) -> Any:
+        handlers: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
+        return getattr(handlers.get_async_httpx_client(llm_provider="anthropic"), name)
 
 
 def use_litellm(user: object) -> None:

@@ -179,27 +179,17 @@ async def _on_response(response: httpx.Response) -> None:
     for name in ("content-encoding", "content-length", "transfer-encoding"):
         response.headers.pop(name, None)
     bodies = _Bodies(sent)
-    first = None
-    try:
-        first = await bodies.next()
-    except ReplyUnreadableError as unreadable:
-        parser.failure = unreadable
-    error = None if first is None else _error_in(first)
-    content: Any = known.whole
-    if error is not None:
-        response.status_code = error.status
-        content = {"error": {"message": error.message, "type": error.type, "code": error.code}}
-    elif _asked(response.request).get("stream") is True:
+    asked = _asked(response.request)
+    fed = _feed(known, parser, bodies)
+    if asked.get("stream") is True:
         response.headers["content-type"] = known.content_type
-        pieces = _pieces(known, _asked(response.request).get("model"), _feed(known, parser, first, bodies))
-        response.stream = _StandInStream(pieces, bodies)
+        response.stream = _StandInStream(_pieces(known, asked.get("model"), fed), bodies)
         return
-    else:
-        async for _ in _feed(known, parser, first, bodies):
-            pass
+    async for _ in fed:
+        pass
     await bodies.close()
     response.headers["content-type"] = "application/json"
-    response.stream = httpx.ByteStream(_of_model(json.dumps(content).encode(), _asked(response.request).get("model")))
+    response.stream = httpx.ByteStream(_of_model(json.dumps(known.whole).encode(), asked.get("model")))
 
 
 def _asked(request: httpx.Request) -> dict[str, Any]:
@@ -216,23 +206,18 @@ def _of_model(stand_in: bytes, model: Any) -> bytes:
     return stand_in.replace(json.dumps(_MODEL).encode(), json.dumps(model if isinstance(model, str) else "").encode())
 
 
-async def _feed(
-    known: _Format, parser: ReplyParser, first: dict[str, Any] | None, bodies: _Bodies
-) -> AsyncGenerator[None]:
+async def _feed(known: _Format, parser: ReplyParser, bodies: _Bodies) -> AsyncGenerator[None]:
     """Feed everything that the server sends to the parser; yields after each piece."""
-    body = first
-    while body is not None:
-        error = _error_in(body)
-        if error is not None:
-            parser.failure = error.exception(bodies.sent)
-            return
-        known.feed(parser, body)
-        yield
-        try:
-            body = await bodies.next()
-        except ReplyUnreadableError as unreadable:
-            parser.failure = unreadable
-            return
+    try:
+        while (body := await bodies.next()) is not None:
+            error = _error_in(body)
+            if error is not None:
+                parser.failure = error.exception(bodies.sent)
+                return
+            known.feed(parser, body)
+            yield
+    except ReplyUnreadableError as unreadable:
+        parser.failure = unreadable
 
 
 class _StandInStream(httpx.AsyncByteStream):

@@ -168,8 +168,8 @@ class ReplyParser:
             self._take_finish(message.get("stop_reason"))
             if message.get("content") is not None:
                 self._any_message = True
-                for block in _dicts(message["content"]):
-                    self._take_block(block, None)
+                for place, block in enumerate(_dicts(message["content"])):
+                    self._take_block(block, place)
                 if isinstance(message["content"], str):
                     self._take_content(message["content"])
         index = body.get("index")
