@@ -120,7 +120,9 @@ class Models:
             return self._make_recorded(name.removeprefix(RECORDED_PREFIX))
         added = split_added(name)
         if added is not None:
-            return _make_added(*added)
+            from engine.models.checked import PluginModel
+
+            return PluginModel(_make_added(*added), name, self.keys)
         from engine.models.litellm_adapter import LiteLLMModel
 
         return LiteLLMModel(name, api_base=api_base, keys=self.keys)

@@ -22,6 +22,7 @@ from engine.models.base import (
     Reply,
     Request,
 )
+from engine.models.checked import clean_request
 from engine.models.destination import Destination, find_destination
 from engine.models.keys import Keys
 from engine.models.litellm_errors import Refusal, refusal, translate
@@ -107,6 +108,7 @@ class LiteLLMModel:
         Raises:
             ModelError: The call gave no usable reply.
         """
+        request = clean_request(request)
         place = await asyncio.to_thread(find_destination, self._name, self._api_base, self._keys, self._environment)
         litellm = await load_litellm()
         use_litellm(self)

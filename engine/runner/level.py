@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from engine.errors import EngineError
 from engine.expr import Namespace
 from engine.models.base import Message, Model, ModelError, Price, Reply, Request, Usage
+from engine.models.checked import clean_reply, clean_request
 from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import failure_of
@@ -40,7 +41,7 @@ from engine.runner.questions import Question
 from engine.runner.state import StateView
 from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import all_tools, find_tool
-from engine.values import Value
+from engine.values import Value, clean_text
 
 
 class LoopExit:
@@ -115,6 +116,7 @@ class Level:
             ModelError: It gave no usable reply.
             BudgetError: It does not fit; no call was made.
         """
+        request = clean_request(request)  # the history has what is sent
         context.model_choice = choice
         chain = self._chain(choice)
         if self.core.replay is not None:
@@ -224,7 +226,7 @@ class Level:
         received: list[str] = []
         try:
             sent = request if max_tokens is None else replace(request, max_tokens=max_tokens)
-            reply = await model.complete(sent, partial(self._stream, context.path, received))
+            reply = clean_reply(await model.complete(sent, partial(self._stream, context.path, received)))
         except BaseException:
             if received:
                 # What a provider had sent before the call broke off was most likely billed.
@@ -257,6 +259,7 @@ class Level:
         return cost
 
     def _stream(self, path: str, received: list[str], text: str) -> None:
+        text = clean_text(text)
         received.append(text)
         self.core.bus.emit(NodeStreaming, path, text, len(received))
 

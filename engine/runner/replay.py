@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from engine.models.base import Request, Usage
+from engine.models.checked import clean_request
 from engine.nodes.context import Answer
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall, Outputs
@@ -119,7 +120,7 @@ class Replay:
     def call(self, path: str, number: int, model: str, request: Request) -> ModelCall | None:
         """The finished model call of that number, where it is the very call that is about to be made."""
         calls = self._calls.get(path, ())
-        if number >= len(calls) or calls[number].model != model or calls[number].request != request:
+        if number >= len(calls) or calls[number].model != model or clean_request(calls[number].request) != request:
             return None
         return calls[number]
 

@@ -138,7 +138,7 @@ def streamed(*content: dict[str, Any], **more: Any) -> str:
 
 @both_ways
 async def test_anthropics_reply_is_read_with_its_thinking_and_calls(server: Server, stream: bool) -> None:
-    blocks = (
+    blocks: tuple[dict[str, Any], ...] = (
         {"type": "thinking", "thinking": "Hm.", "signature": "x"},
         {"type": "redacted_thinking", "data": "x"},
         {"type": "text", "text": "Hel"},
@@ -157,7 +157,7 @@ async def test_anthropics_reply_is_read_with_its_thinking_and_calls(server: Serv
 
 @both_ways
 async def test_a_structured_reply_that_comes_as_a_call_is_the_text(server: Server, stream: bool) -> None:
-    block = {"type": "tool_use", "id": "a", "name": "json_tool_call", "input": {"a": 1}}
+    block: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "json_tool_call", "input": {"a": 1}}
     said = streamed(block, stop_reason="tool_use") if stream else json.dumps(message(block, stop_reason="tool_use"))
     reply = await server.ask("anthropic", said, stream=stream, request=STRUCTURED)
 
@@ -166,7 +166,7 @@ async def test_a_structured_reply_that_comes_as_a_call_is_the_text(server: Serve
 
 @both_ways
 async def test_anthropics_refusal_is_filtered_content(server: Server, stream: bool) -> None:
-    blocks = ({"type": "text", "text": "I"},)
+    blocks: tuple[dict[str, Any], ...] = ({"type": "text", "text": "I"},)
     said = streamed(*blocks, stop_reason="refusal") if stream else json.dumps(message(*blocks, stop_reason="refusal"))
 
     assert (await server.ask("anthropic", said, stream=stream)).finish is Finish.CONTENT_FILTER

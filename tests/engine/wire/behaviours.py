@@ -279,6 +279,30 @@ def verbatim(exchange: Exchange) -> None:
     exchange.send(200, exchange.reply(exchange.body).encode("utf-8", "surrogateescape"), content_type)
 
 
+def echo_key(exchange: Exchange) -> None:
+    """Repeats the key that it was sent wherever a reply can hold a text, one character at a time."""
+    key = exchange.handler.headers.get("Authorization", "")
+    call = {"id": key, "type": "function", "function": {"name": key, "arguments": json.dumps({key: key})}}
+    said = [{"reasoning_content": key}, {"tool_calls": [{"index": 0, **call}]}, *({"content": sign} for sign in key)]
+    _send_in_pieces(exchange, said, model=key)
+
+
+def unclean(exchange: Exchange) -> None:
+    """Sends halves of surrogate pairs and NUL wherever a reply can hold a text."""
+    text = "a \ud83d b \0 c"
+    call = {"id": text, "type": "function", "function": {"name": text, "arguments": json.dumps({text: text})}}
+    said = [{"reasoning_content": text}, {"tool_calls": [{"index": 0, **call}]}, *({"content": sign} for sign in text)]
+    _send_in_pieces(exchange, said, model=text)
+
+
+def _send_in_pieces(exchange: Exchange, deltas: list[Body], *, model: str) -> None:
+    exchange.start_stream()
+    for delta in deltas:
+        exchange.send_event({**exchange.chunk([{"index": 0, "delta": delta}]), "model": model})
+    exchange.send_event(exchange.chunk([{"index": 0, "delta": {}, "finish_reason": "stop"}]))
+    exchange.end_stream()
+
+
 def error_in_stream(exchange: Exchange) -> None:
     exchange.start_stream()
     exchange.send_piece(PARTIAL_REPLY)
@@ -373,6 +397,8 @@ BEHAVIOURS: dict[str, Callable[[Exchange], None]] = {
     "stalled": stalled,
     "drip": drip,
     "verbatim": verbatim,
+    "echo-key": echo_key,
+    "unclean": unclean,
     "no-usage": no_usage,
     "truncated": truncated,
     "huge": huge,

@@ -47,6 +47,7 @@ def key_for_the_server(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> Wir
     [
         "plain",
         "structured",
+        "echo-key",
         "unauthorized",
         "bad-request",
         "briefly-limited",

@@ -68,7 +68,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("behaviour", ["plain", "unauthorized", "bad-request"])
+@pytest.mark.parametrize("behaviour", ["plain", "echo-key", "unauthorized", "bad-request"])
 async def test_a_key_that_is_sent_is_kept_nowhere(
     server: WireServer, behaviour: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
