@@ -122,7 +122,7 @@ def streamed(*content: dict[str, Any], **more: Any) -> str:
     bodies: list[dict[str, Any]] = [{"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}]
     for index, block in enumerate(content):
         kind = block.get("type")
-        empty = {**block, "text": "", "thinking": "", "input": {}}
+        empty: dict[str, Any] = {**block, "text": "", "thinking": "", "input": {}}
         delta = {
             "text": {"type": "text_delta", "text": block.get("text")},
             "thinking": {"type": "thinking_delta", "thinking": block.get("thinking")},

@@ -132,28 +132,28 @@ async def test_content_without_any_text_is_no_reply(talk: Talk, content: Any, st
     assert (await talk.failure(body, stream=stream)).kind is ModelErrorKind.BAD_REPLY
 
 
+NO_MESSAGE: list[Any] = [
+    {},
+    {"choices": None},
+    {"choices": []},
+    {"choices": {}},
+    {"choices": "none"},
+    {"choices": 7},
+    {"choices": [None, 7, "x", []]},
+    {"choices": [{}]},
+    {"choices": [{"message": None}]},
+    {"choices": [{"message": 7, "delta": []}]},
+    {"choices": [{"delta": None, "finish_reason": "stop"}]},
+    [],
+    [1, 2],
+    7,
+    "text",
+    None,
+]
+
+
 @both_ways
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"choices": None},
-        {"choices": []},
-        {"choices": {}},
-        {"choices": "none"},
-        {"choices": 7},
-        {"choices": [None, 7, "x", []]},
-        {"choices": [{}]},
-        {"choices": [{"message": None}]},
-        {"choices": [{"message": 7, "delta": []}]},
-        {"choices": [{"delta": None, "finish_reason": "stop"}]},
-        [],
-        [1, 2],
-        7,
-        "text",
-        None,
-    ],
-)
+@pytest.mark.parametrize("body", NO_MESSAGE)
 async def test_what_holds_no_message_is_no_reply(talk: Talk, body: Any, stream: bool) -> None:
     text = as_events(body) + "data: [DONE]\n\n" if stream else json.dumps(body)
     error = await talk.failure(text, stream=stream)
@@ -278,31 +278,31 @@ def call(call_id: Any = "a", name: Any = "look", arguments: Any = "{}", **more: 
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
 
 
+CALLS: list[Any] = [
+    ([call()], [("a", "look", {})]),
+    (call(), [("a", "look", {})]),
+    ([call(arguments={"x": 1})], [("a", "look", {"x": 1})]),
+    ([call(arguments='"{\\"x\\": 1}"')], [("a", "look", {"x": 1})]),
+    ([call(arguments=None)], [("a", "look", {})]),
+    ([call(arguments=[1])], [("a", "look", "[1]")]),
+    ([call(arguments=7)], [("a", "look", "7")]),
+    ([call(arguments='{"x": NaN}')], [("a", "look", '{"x": NaN}')]),
+    ([call(name=None)], [("a", "", {})]),
+    ([call(name=["look"])], [("a", "", {})]),
+    ([call(7)], [("7", "look", {})]),
+    ([call(""), call(None), call([])], [("call_1", "look", {}), ("call_2", "look", {}), ("call_3", "look", {})]),
+    ([call(), call(name="add")], [("a", "look", {}), ("a_2", "add", {})]),
+    ([call("call_2"), call("")], [("call_2", "look", {}), ("call_3", "look", {})]),
+    ([{"id": "a", "name": "look", "arguments": {}}], [("a", "look", {})]),
+    ([{"id": "a", "function": "look", "arguments": "{}"}], [("a", "look", {})]),
+    ([None, 7, "look", [], {}, {"function": None}, call()], [("a", "look", {})]),
+    ([call(index=True), call("b", index=10**400)], [("a", "look", {}), ("b", "look", {})]),
+    ([call(index="0"), call("b", index=None)], [("a", "look", {}), ("b", "look", {})]),
+]
+
+
 @both_ways
-@pytest.mark.parametrize(
-    ("calls", "expected"),
-    [
-        ([call()], [("a", "look", {})]),
-        (call(), [("a", "look", {})]),
-        ([call(arguments={"x": 1})], [("a", "look", {"x": 1})]),
-        ([call(arguments='"{\\"x\\": 1}"')], [("a", "look", {"x": 1})]),
-        ([call(arguments=None)], [("a", "look", {})]),
-        ([call(arguments=[1])], [("a", "look", "[1]")]),
-        ([call(arguments=7)], [("a", "look", "7")]),
-        ([call(arguments='{"x": NaN}')], [("a", "look", '{"x": NaN}')]),
-        ([call(name=None)], [("a", "", {})]),
-        ([call(name=["look"])], [("a", "", {})]),
-        ([call(7)], [("7", "look", {})]),
-        ([call(""), call(None), call([])], [("call_1", "look", {}), ("call_2", "look", {}), ("call_3", "look", {})]),
-        ([call(), call(name="add")], [("a", "look", {}), ("a_2", "add", {})]),
-        ([call("call_2"), call("")], [("call_2", "look", {}), ("call_3", "look", {})]),
-        ([{"id": "a", "name": "look", "arguments": {}}], [("a", "look", {})]),
-        ([{"id": "a", "function": "look", "arguments": "{}"}], [("a", "look", {})]),
-        ([None, 7, "look", [], {}, {"function": None}, call()], [("a", "look", {})]),
-        ([call(index=True), call("b", index=10**400)], [("a", "look", {}), ("b", "look", {})]),
-        ([call(index="0"), call("b", index=None)], [("a", "look", {}), ("b", "look", {})]),
-    ],
-)
+@pytest.mark.parametrize(("calls", "expected"), CALLS)
 async def test_tool_calls_of_any_shape_get_ids_of_their_own(
     talk: Talk, calls: Any, expected: list[Any], stream: bool
 ) -> None:

@@ -42,7 +42,8 @@ class Exchange:
 
     @property
     def wants_usage(self) -> bool:
-        return bool((self.body.get("stream_options") or {}).get("include_usage"))
+        options: Body = self.body.get("stream_options") or {}
+        return bool(options.get("include_usage"))
 
     def send(self, status: int, content: bytes, content_type: str = "application/json", **headers: str) -> None:
         self.handler.send_response(status)
@@ -137,8 +138,8 @@ def structured(exchange: Exchange) -> None:
 
 def no_schema(exchange: Exchange) -> None:
     """Knows `json_object` only, as some servers do."""
-    wanted = (exchange.body.get("response_format") or {}).get("type")
-    if wanted == "json_schema":
+    wanted: Body = exchange.body.get("response_format") or {}
+    if wanted.get("type") == "json_schema":
         exchange.refuse(400, "'response_format.type' must be 'json_object' or 'text'", "invalid_request_error")
     else:
         exchange.answer(STRUCTURED_REPLY)

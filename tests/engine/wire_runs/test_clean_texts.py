@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -78,7 +78,7 @@ async def test_no_unclean_text_passes_in_either_direction(
 ) -> None:
     plugin = EchoModel()
     make: Callable[[str], Model] = lambda _name: plugin  # noqa: E731
-    monkeypatch.setitem(added._MAKERS, "echo", make)
+    monkeypatch.setitem(cast("Any", added)._MAKERS, "echo", make)
     name = {"server": "openai/unclean", "scripted": _script(tmp_path), "plugin": "echo:x"}[kind]
     models = Models()
     with closing(open_store(tmp_path / "history.db")) as store:
