@@ -25,7 +25,7 @@ from engine.runner.events import (
     RunNotKept,
     RunStarted,
 )
-from engine.runner.words import money, seconds, stop_sentence, tokens
+from engine.runner.words import budget_warning, money, not_kept, seconds, stop_sentence, tokens
 from engine.store.stopping import loop_config, why_stopped
 
 PREVIEW_CHARACTERS = 100
@@ -116,21 +116,24 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
         case RunStarted():
             lines = [_start_line(event, note_of)]
         case LoopIterationCompleted():
-            lines = [_iteration_line(event, progress), *_told(event.path, event.warnings)]
+            place = f"{event.path}[{event.index}]"
+            own = (text.removeprefix(f"{place}: ") for text in event.warnings if not text.startswith(f"{place}."))
+            lines = [_iteration_line(event, progress), *_told(place, own)]
         case LoopCompleted():
             lines = _told(event.path, (_why_stopped(event, progress), *event.warnings))
         case NodeCompleted():
             lines = _told(event.path, (event.error, *event.warnings))
         case NodeFailed() if event.node_type not in PAIR_BY_START:  # a loop fails because a node in it has
-            lines = _told(event.path, (f"failed: {event.error}",))
+            lines = _told(event.path, (f"failed: {event.error}", *event.warnings))
         case NodeRetrying():
             lines = _told(event.path, (f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}",))
         case NodeWaiting():
             lines = _told(event.path, (f"waits for an answer: {one_line(event.message, PREVIEW_CHARACTERS)}",))
         case RunNotKept():
-            lines = [f"The run is not kept from here on: {event.error} {event.remedy}".rstrip()]
+            lines = [f"{not_kept(event.error)} {event.remedy}".rstrip()]
         case BudgetWarning():
-            lines = [f"{event.path or 'The run'}: most of the budget is spent ({_spent(event)})."]
+            said = budget_warning(event.spent, event.limit, event.unit)
+            lines = [f"{event.path or 'The run'}: {said[0].lower()}{said[1:]}"]
         case _:
             pass
     return "\n".join(lines)
@@ -146,12 +149,6 @@ def _why_stopped(event: LoopCompleted, progress: Progress) -> str:
 
 def _told(path: str, sentences: Iterable[str]) -> list[str]:
     return [f"{path}: {sentence}" for sentence in sentences if sentence]
-
-
-def _spent(event: BudgetWarning) -> str:
-    if event.unit == "tokens":
-        return f"{event.spent:,.0f} of {event.limit:,.0f} tokens"
-    return f"{money(event.spent)} of {money(event.limit)}"
 
 
 def model_line(models: tuple[str, ...], note_of: NoteOf) -> str:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.cli.exit_codes import ExitCode
 from engine.errors import EngineError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from engine.cli.views import NoteOf, View
     from engine.models.catalogue import Models
     from engine.runner.events import NodeWaiting
+
+
+_MOST_WARNINGS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +122,19 @@ def tell(watched: Watched, form: Form, *, is_kept: bool = True) -> int:
         write_report(screen, result)
         if is_kept:
             screen.line(f"Kept as {result.run_id}: see 'loopwright runs show {result.run_id}'.")
-        for warning in result.warnings:
-            err().line(f"Warning: {warning}", style="yellow")
+        _write_warnings(err(), result.warnings)
     if result.status == "failed":
         write_failure(err(), result)
     if result.status == "cancelled":
         err().line("The run was cancelled.")
     return {"completed": ExitCode.DONE, "cancelled": ExitCode.INTERRUPTED}.get(result.status, ExitCode.FAILED)
+
+
+def _write_warnings(screen: Screen, warnings: tuple[str, ...]) -> None:
+    for warning in warnings[:_MOST_WARNINGS]:
+        screen.line(f"Warning: {warning}", style="yellow")
+    if len(warnings) > _MOST_WARNINGS:
+        screen.line(f"… and {len(warnings) - _MOST_WARNINGS} more warnings.", style="yellow")
 
 
 def _tell_waiting(watched: Watched, form: Form, *, is_kept: bool) -> int:

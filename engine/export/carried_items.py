@@ -109,7 +109,7 @@ def item_record(
     """What is kept of an item."""
     return {
         "index": index, "input": item, "result": result, "feedback": None, "branch": branch, "reason": reason,
-        "score": None, "similarity": None, "cost_usd": None, "duration_s": None, "nodes": nodes or {},
+        "score": None, "similarity": None, "cost_usd": None, "duration_s": None, "warnings": [], "nodes": nodes or {},
     }  # fmt: skip
 
 

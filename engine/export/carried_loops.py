@@ -16,6 +16,7 @@ from engine.export.carried_values import NOTHING, Record, Records, State, Step, 
 
 RECORD_MEMBERS = (
     "index", "input", "result", "feedback", "branch", "reason", "score", "similarity", "cost_usd", "duration_s",
+    "warnings",
 )  # fmt: skip
 
 
@@ -182,7 +183,7 @@ def end_iteration(
         "branch": verdict["selected_branch"] if verdict else None,
         "reason": verdict["reason"] if verdict else (judged or {}).get("reason"),
         "score": (judged or {}).get("score") if score is None else score, "similarity": similar,
-        "cost_usd": None, "duration_s": None, "nodes": {**dict.fromkeys(loop["nodes"]), **nodes},
+        "cost_usd": None, "duration_s": None, "warnings": [], "nodes": {**dict.fromkeys(loop["nodes"]), **nodes},
     }  # fmt: skip
     history, given = [*loop["history"], record], [*loop["given"], nodes]
     if reason is not None:

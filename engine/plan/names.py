@@ -31,6 +31,7 @@ RECORD_MEMBERS: Final = (
     "similarity",
     "cost_usd",
     "duration_s",
+    "warnings",
     "nodes",
 )
 """What the record of an iteration has, in its order."""

@@ -19,6 +19,7 @@ from engine.runner.mailbox import Mailbox
 from engine.runner.notes import Note
 from engine.runner.replay import Replay
 from engine.runner.state import State
+from engine.runner.warning_log import WarningLog
 from engine.tools.base import ToolContext
 from engine.values import Value
 
@@ -101,7 +102,7 @@ class Core:
         confirmed: What they answered, by what they were asked about.
         slots: The places for nodes at work.
         outputs: Named results so far.
-        warnings: What a person should know at the end although the run went on.
+        warnings: The run's warnings so far.
         execute: Runs one node of a graph; handed in, because running a loop means running graphs again.
         is_stopping: Whether the run is being stopped: nothing starts any more, whatever a node makes of that.
         paused: Whether no further node is to start.
@@ -124,7 +125,7 @@ class Core:
     slots: Slots
     execute: Callable[[Any, NodePlan], Awaitable[Outputs | None]]
     outputs: dict[str, Value] = field(default_factory=dict[str, Value])
-    warnings: list[str] = field(default_factory=list[str])
+    warnings: WarningLog = field(default_factory=WarningLog)
     is_stopping: bool = False
     paused: bool = False
     stop_before_iteration: bool = False
@@ -140,9 +141,8 @@ class Core:
     model_warnings: set[str] = field(default_factory=set[str])
 
     def take_back(self, inside: str) -> None:
-        """Forget what nodes whose paths begin like this gave and warned of: what they lie in is attempted anew."""
+        """Forget what nodes whose paths begin like this gave: what they lie in is attempted anew."""
         self.state.take_back(inside)
-        self.warnings[:] = [warning for warning in self.warnings if not warning.startswith(inside)]
 
     def pause(self) -> None:
         """Start no more nodes."""

@@ -83,7 +83,7 @@ class LoopIterationCompleted(Event):
         usage: Tokens used in it.
         cost_usd: US dollars spent in it; None where a price is unknown.
         duration_s: Seconds.
-        warnings: What a person should know although it went on.
+        warnings: Its warnings and those of everything in it, each with its place (`loop[2].draft: …`).
         tested: What the exit conditions looked at, by condition (`stable_output`: the similarity).
         nodes: The output of each node of the body, by id; null for a node that was skipped.
     """
@@ -157,7 +157,7 @@ class RunResumed(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunCompleted(Event):
-    """The run has come to its end with these named results."""
+    """The run has come to its end with these named results; `warnings` are those of the whole run, with places."""
 
     type: ClassVar[str] = "run.completed"
     outputs: dict[str, Value]
@@ -169,7 +169,10 @@ class RunCompleted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunFailed(Event):
-    """The run ended because a node failed; `node` is that node's path, `outputs` what had come out before."""
+    """The run ended because a node failed; `node` is that node's path, `outputs` what had come out before.
+
+    `warnings` are those of the whole run, each with its place.
+    """
 
     type: ClassVar[str] = "run.failed"
     error: str
@@ -179,17 +182,19 @@ class RunFailed(Event):
     usage: Usage
     cost_usd: float | None
     duration_s: float
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled(Event):
-    """The run was stopped; `outputs` are what had come out before."""
+    """The run was stopped; `outputs` are what had come out before, `warnings` those of the whole run."""
 
     type: ClassVar[str] = "run.cancelled"
     outputs: dict[str, Value]
     usage: Usage
     cost_usd: float | None
     duration_s: float
+    warnings: tuple[str, ...] = ()
 
 
 AnyEvent: TypeAlias = (

@@ -11,7 +11,7 @@ from engine.plan.graph import NodePlan
 from engine.runner.account import Account
 from engine.runner.iterator_run import IteratorRun, outputs_of, passed_through
 from engine.runner.node import outputs_on_error, run_leaf, skip
-from engine.runner.repeated import run_told, warnings_of
+from engine.runner.repeated import run_told
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
@@ -33,7 +33,6 @@ async def run_iterator(around: GraphRun, node: NodePlan, inputs: dict[str, Value
         replay.charge(path, level.account)
         if level.exit is not None and replay.exited_loop(path):
             level.exit.is_wanted = True
-        level.core.warnings += warnings_of(replay.loop_ends(path))
         return _given(around, node, known)
     account = Account(path, level.account)
     exited = False

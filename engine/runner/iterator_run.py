@@ -28,7 +28,7 @@ from engine.runner.level import Level, LoopExit
 from engine.runner.loop_iteration import PREVIEW_LENGTH
 from engine.runner.node import converted
 from engine.runner.records import IterationRecord, record_json
-from engine.runner.repeated import ALL_ITEMS, warnings_of
+from engine.runner.repeated import ALL_ITEMS
 from engine.runner.scheduler import DEAD, GraphRun, stop_all
 from engine.values import Value, to_text
 
@@ -93,9 +93,7 @@ class IteratorRun:
             return passed_through(raw if isinstance(raw, list) else [])
         await self._work_on(self._items(given))
         outputs = outputs_of([record_json(self._records[index]) for index in sorted(self._records)])
-        warnings = _warnings(outputs)
-        self._level.core.warnings += [f"{self._path}: {warning}" for warning in warnings]
-        self._tell_completed(ALL_ITEMS, warnings)
+        self._tell_completed(ALL_ITEMS, _warnings(outputs))
         return outputs
 
     def _reason_to_pass(self, given: Value) -> str | None:
@@ -149,8 +147,6 @@ class IteratorRun:
         ended = {index: event for index, event in told.items() if event is not None}
         replay.charge_iterations(self._path, {index: Account(self._path, self._account) for index in ended})
         self._records = {index: _record(event) for index, event in ended.items()}
-        for index in ended:
-            self._level.core.warnings += warnings_of(replay.loop_ends(f"{self._path}[{index}]"))
         if self.exit is not None and replay.iterations_left() & {f"{self._path}[{index}]" for index in ended}:
             self.exit.is_wanted = True
 
@@ -169,6 +165,7 @@ class IteratorRun:
         figures = (None, None, account.usage, account.cost_usd, duration)
         record = self._records[index] = IterationRecord(index, item, result, None, branch, reason, *figures)
         record.nodes = GivenByNodes(self._plan.body, run.given).with_skipped()
+        record.warnings = core.warnings.inside(f"{self._path}[{index}]")
         core.bus.emit(LoopIterationCompleted, self._path, *record.fields())
 
     async def _may_begin(self, index: int) -> None:

@@ -8,7 +8,7 @@ from engine.plan.graph import NodePlan
 from engine.runner.account import Account
 from engine.runner.loop_run import LoopRun
 from engine.runner.node import outputs_on_error
-from engine.runner.repeated import run_told, warnings_of
+from engine.runner.repeated import run_told
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
@@ -28,7 +28,6 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
     known = replay.outputs(path) if replay is not None else None
     if replay is not None and known is not None:
         replay.charge(path, level.account)
-        level.core.warnings += warnings_of(replay.loop_ends(path))
         return _given(around, node, known)
     account = Account(path, level.account, node.config.budget_usd)
 

@@ -70,6 +70,7 @@ async def run_iteration(loop: LoopState, index: int, body_input: Value, *, is_to
         failure = error
     ended.record.usage, ended.record.cost_usd = run.level.account.usage, run.level.account.cost_usd
     ended.record.duration_s = time.perf_counter() - started
+    ended.record.warnings = (*core.warnings.inside(f"{loop.path}[{index}]"), *ended.record.warnings)
     core.bus.emit(LoopIterationCompleted, loop.path, *ended.record.fields())
     loop.ended.append(ended)
     if failure is not None:
@@ -114,7 +115,7 @@ def _taken_up(loop: LoopState, run: GraphRun, frame: LoopFrame, body_input: Valu
         usage=account.usage,
         cost_usd=account.cost_usd,
         duration_s=0.0,
-        warnings=outcome.warnings,
+        warnings=tuple(f"{loop.path}[{frame.index}]: {warning}" for warning in outcome.warnings),
         nodes=GivenByNodes(loop.plan.body, run.given).with_skipped(),
     )
     return Ended(record, run.given, frame, outcome.has_result)

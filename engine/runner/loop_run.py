@@ -146,7 +146,6 @@ class LoopRun:
             raise _CountCameFirstError(count_came_first(count), "Raise 'At most', or ease the condition.")
         if action == "return_with_flag" and asks_for_more_than_the_count(self.config):
             self.warnings.append(count_came_first(count))
-            self.state.level.core.warnings.append(f"{self.state.path}: {count_came_first(count)}")
         return self._returned(reason, last)
 
     def _cut_off(self, reason: str, action: str) -> Outputs:

@@ -151,6 +151,7 @@ def _tell_failed(level: Level, node: NodePlan, context: NodeContext[Any], error:
         context.usage,
         context.cost_usd,
         context.calls,
+        context.warnings,
     )
 
 

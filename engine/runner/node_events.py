@@ -199,3 +199,4 @@ class NodeFailed(Event):
     usage: Usage | None = None
     cost_usd: float | None = 0.0
     calls: tuple[ModelCall, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -63,7 +63,8 @@ def history_entry(record: IterationRecord | LoopIterationCompleted) -> Record:
 
 
 def _listed_fields(record: IterationRecord | LoopIterationCompleted) -> dict[str, Value]:
-    return {name: getattr(record, name) for name in RECORD_MEMBERS if name != "nodes"}
+    fields: dict[str, Value] = {name: getattr(record, name) for name in RECORD_MEMBERS if name != "nodes"}
+    return {**fields, "warnings": list(record.warnings)}
 
 
 def loop_output(

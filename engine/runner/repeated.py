@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from engine.errors import EngineError
@@ -11,24 +11,13 @@ from engine.nodes.spec import Outputs
 from engine.plan.graph import NodePlan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import make_attempts
-from engine.runner.events import LoopCompleted, NodeCompleted, NodeFailed, NodeStarted
+from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
-from engine.runner.words import count_came_first
 from engine.values import Value
 
 ALL_ITEMS: Final = "all_items"
 """The exit reason of an iterator that has worked on all its items."""
-
-
-def warnings_of(ends: Iterable[LoopCompleted]) -> list[str]:
-    """What a person should know at the end of the run of loops and iterators that had ended before it broke off."""
-    return [
-        f"{end.path}: {warning}"
-        for end in ends
-        for warning in end.warnings
-        if end.exit_reason == ALL_ITEMS or warning == count_came_first(end.iterations_run)
-    ]
 
 
 async def run_told(

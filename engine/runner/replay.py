@@ -22,7 +22,6 @@ from engine.nodes.spec import ModelCall, Outputs
 from engine.runner.account import Account
 from engine.runner.events import (
     AnyEvent,
-    LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
     NodeAnswered,
@@ -74,7 +73,6 @@ class Replay:
         self._iterations: dict[str, dict[int, LoopIterationCompleted]] = {}
         self._begun: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
-        self._ends: dict[str, LoopCompleted] = {}
         self._edits: dict[str, Value] = {}
         handlers: dict[type[AnyEvent], Callable[[Any], None]] = {
             RunStarted: self._run_started,
@@ -91,7 +89,6 @@ class Replay:
             NodeSkipped: self._node_skipped,
             LoopIterationStarted: self._iteration_started,
             LoopIterationCompleted: self._iteration_completed,
-            LoopCompleted: self._loop_completed,
         }
         for event in past:
             handler = handlers.get(type(event))
@@ -175,10 +172,6 @@ class Replay:
         """The iterations (`each[2]`) in which a node, one in no loop inside them, had ended the loop around."""
         return {path.rpartition(".")[0] for path in self._exited}
 
-    def loop_ends(self, place: str) -> list[LoopCompleted]:
-        """How a loop and those in it, or those in an iteration, had ended, in the order in which they had."""
-        return [end for path, end in self._ends.items() if path == place or path.startswith((f"{place}[", f"{place}."))]
-
     def edited_start(self, loop: str, index: int, value: Value) -> Value:
         """What that iteration starts from: what a person gave for it, else the value."""
         return self._edits.get(f"{loop}[{index}]", value)
@@ -202,7 +195,7 @@ class Replay:
 
     def _take_back_inside(self, owner: str, inside: str) -> None:
         nodes = (self._finished, self._finished_calls, self._calls, self._progress, self.unknown_calls)
-        loops = (self._iterations, self._begun, self._ends, self._loops_spent)
+        loops = (self._iterations, self._begun, self._loops_spent)
         kept: tuple[dict[str, Any], ...] = (*nodes, *loops)
         self.state.take_back(inside)
         for path in self._owing(inside):
@@ -326,6 +319,3 @@ class Replay:
 
     def _iteration_completed(self, event: LoopIterationCompleted) -> None:
         self._iterations.setdefault(event.path, {})[event.index] = event
-
-    def _loop_completed(self, event: LoopCompleted) -> None:
-        self._ends[event.path] = event

@@ -13,6 +13,7 @@ from engine.errors import EngineError
 from engine.models.base import Usage
 from engine.runner.events import (
     AnyEvent,
+    BudgetWarning,
     LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
@@ -20,8 +21,10 @@ from engine.runner.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunNotKept,
     RunResumed,
 )
+from engine.runner.warning_log import WARNING_KINDS, WarningLog
 from engine.values import Value
 
 
@@ -82,7 +85,7 @@ class RunResult:
         remedy: What to do about it.
         node: Path of the node that failed.
         duration_s: Seconds.
-        warnings: What a person should know although the run came to its end.
+        warning_log: Collects the warnings.
     """
 
     run_id: str
@@ -95,12 +98,25 @@ class RunResult:
     remedy: str = ""
     node: str = ""
     duration_s: float = 0.0
-    warnings: tuple[str, ...] = ()
+    warning_log: WarningLog = field(default_factory=WarningLog, repr=False, compare=False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of the whole run, each with its place (`loop[2].draft: The reply was cut off.`)."""
+        return self.warning_log.all
 
     @property
     def fold(self) -> dict[type[AnyEvent], Callable[[Any], None]]:
-        """By event type, how this result takes up an event; events come in order."""
+        """By event type, how this result takes up an event; events come in order.
+
+        Of a run that has not ended, the warnings of nodes outside of finished iterations are missing.
+        """
         return {event_type: partial(handler, self) for event_type, handler in _HANDLERS.items()}
+
+    @property
+    def full_fold(self) -> dict[type[AnyEvent], Callable[[Any], None]]:
+        """The same with the events of nodes, whose warnings then count at once."""
+        return {**dict.fromkeys(WARNING_KINDS, self.warning_log.take), **self.fold}
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
@@ -132,6 +148,7 @@ class RunError(EngineError):
 
 
 def _iteration_started(result: RunResult, event: LoopIterationStarted) -> None:
+    result.warning_log.take(event)
     if event.index == 0:  # a loop that is attempted anew starts its history anew
         if event.path in result.loops:
             _take_back(result, f"{event.path}[")
@@ -139,6 +156,7 @@ def _iteration_started(result: RunResult, event: LoopIterationStarted) -> None:
 
 
 def _node_retrying(result: RunResult, event: NodeRetrying) -> None:
+    result.warning_log.take(event)
     if not event.goes_on:
         _take_back(result, f"{event.path}.")  # a subflow that is attempted anew
 
@@ -149,10 +167,12 @@ def _take_back(result: RunResult, inside: str) -> None:
 
 
 def _iteration_completed(result: RunResult, event: LoopIterationCompleted) -> None:
+    result.warning_log.take(event)
     insort(result.loops.setdefault(event.path, LoopResult()).iterations, event, key=attrgetter("index"))
 
 
 def _loop_completed(result: RunResult, event: LoopCompleted) -> None:
+    result.warning_log.take(event)
     loop = result.loops.setdefault(event.path, LoopResult())
     loop.iterations_run = event.iterations_run
     loop.exit_reason = event.exit_reason
@@ -162,14 +182,18 @@ def _loop_completed(result: RunResult, event: LoopCompleted) -> None:
     loop.warnings = event.warnings
 
 
+def _warned(result: RunResult, event: BudgetWarning | RunNotKept) -> None:
+    result.warning_log.take(event)
+
+
 def _ended(result: RunResult, event: RunCompleted | RunFailed | RunCancelled) -> None:
+    result.warning_log.take(event)
     result.outputs = event.outputs
     result.usage = event.usage
     result.cost_usd = event.cost_usd
     result.duration_s = event.duration_s
     if isinstance(event, RunCompleted):
         result.status = "completed"
-        result.warnings = event.warnings
     elif isinstance(event, RunCancelled):
         result.status = "cancelled"
     else:
@@ -187,6 +211,8 @@ _HANDLERS: dict[type[AnyEvent], Callable[[RunResult, Any], None]] = {
     LoopIterationStarted: _iteration_started,
     LoopIterationCompleted: _iteration_completed,
     LoopCompleted: _loop_completed,
+    BudgetWarning: _warned,
+    RunNotKept: _warned,
     RunCompleted: _ended,
     RunFailed: _ended,
     RunCancelled: _ended,

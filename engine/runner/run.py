@@ -78,7 +78,7 @@ class Run:
         self._own_catalogue = ready.own_catalogue
         self._allow_unknown_price = options.allow_unknown_price or settings.allow_unknown_price
         self._result = RunResult(self.run_id)
-        self._bus = EventBus(self.run_id, self._result.fold, beginning.journal, past, keep_past=beginning.is_fork)
+        self._bus = EventBus(self.run_id, self._result.full_fold, beginning.journal, past, keep_past=beginning.is_fork)
         if on_event is not None:
             self._bus.add_callback(on_event)
         self._account = Account(
@@ -97,6 +97,7 @@ class Run:
             execute=execute,
             replay=replay,
             cache=RunCache(options.store, self.run_id) if options.store is not None else None,
+            warnings=self._result.warning_log,
             mailbox=Mailbox(options.store, self.run_id),
         )
         if replay is not None:
@@ -210,17 +211,19 @@ class Run:
             fault = unexpected(error)
             self._fail(fault.message, fault.remedy, "")
         except asyncio.CancelledError:
-            self._bus.emit(RunCancelled, "", self._core.outputs, *self._spent())
+            self._bus.emit(RunCancelled, "", self._core.outputs, *self._figures())
         else:
-            self._bus.emit(RunCompleted, "", self._core.outputs, *self._spent(), tuple(self._core.warnings))
+            self._bus.emit(RunCompleted, "", self._core.outputs, *self._figures())
         finally:
             await self._close()
 
     def _fail(self, error: str, remedy: str, node: str) -> None:
-        self._bus.emit(RunFailed, "", error, remedy, node, self._core.outputs, *self._spent())
+        self._bus.emit(RunFailed, "", error, remedy, node, self._core.outputs, *self._figures())
 
-    def _spent(self) -> tuple[object, object, float]:
-        return self._account.usage, self._account.cost_usd, time.perf_counter() - self._started
+    def _figures(self) -> tuple[object, ...]:
+        """Usage, cost, duration and warnings of the run, as the events of its end have them."""
+        duration_s = time.perf_counter() - self._started
+        return self._account.usage, self._account.cost_usd, duration_s, self._core.warnings.all
 
     async def _ask_prices(self) -> None:
         """Ask what the models cost, which also readies them before any node's time limit begins to count.

@@ -73,6 +73,17 @@ def exit_reason_words(exit_reason: str) -> str:
     return " and ".join(_REASONS.get(one, one) for one in exit_reason.split("+"))
 
 
+def budget_warning(spent: float, limit: float, unit: str) -> str:
+    """What is said when most of a budget is spent; `unit`: `usd` or `tokens`."""
+    amounts = f"{spent:,.0f} of {limit:,.0f} tokens" if unit == "tokens" else f"{money(spent)} of {money(limit)}"
+    return f"Most of the budget is spent ({amounts})."
+
+
+def not_kept(error: str) -> str:
+    """What is said of a run that the history no longer stores."""
+    return f"The run is no longer stored in the history: {error}"
+
+
 def count_came_first(iterations: int) -> str:
     """What is said of a loop that ended by its count although another condition was asked for."""
     return f"It did not stop by itself within {iterations} iterations."

@@ -112,7 +112,7 @@ class RunOutline:
         self.paused = False
         self.nodes: dict[str, NodeOutline] = {}
         self.totals: dict[str, int] = {}
-        self._fold = self.result.fold
+        self._fold = self.result.full_fold
         for event in events:
             self.take(event)
 
@@ -200,7 +200,7 @@ def _node_completed(outline: RunOutline, event: NodeCompleted) -> None:
 def _node_failed(outline: RunOutline, event: NodeFailed) -> None:
     node = outline.node(event.path)
     node.node_type, node.state, node.calls = event.node_type, "failed", event.calls
-    node.error, node.remedy = event.error, event.remedy
+    node.error, node.remedy, node.warnings = event.error, event.remedy, event.warnings
     node.usage, node.cost_usd, node.duration_s = event.usage, event.cost_usd, event.duration_s
 
 

@@ -271,7 +271,8 @@ async def test_a_subflow_in_a_loop_and_a_subflow_in_a_subflow():
 async def test_an_agent_calls_tools_until_it_is_done(tools: Any):
     said = (wants(("add", {"a": 1, "b": 2}), ("none", {}), text="First."), wants(("break", {"a": 1})), "", "Three.")
     workflow = flow(
-        entry(), agent("agent", tools=["add", "break"], system="Work."), result(), result("steps"), result("status"),
+        entry(), agent("agent", tools=["add", "break"], system="Work.", retries=1, retry_delay_s=0),
+        result(), result("steps"), result("status"),
         edges="text -> agent -> out\nagent.steps -> steps\nagent.status -> status",
     )  # fmt: skip
     both = Both(workflow, replies(*said))
