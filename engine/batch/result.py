@@ -35,6 +35,7 @@ class RowResult:
         cost_usd: US dollars; None where a price is unknown.
         duration_s: Seconds at work.
         error: What failed, and what to do about it.
+        warnings: The warnings of its run, each with its place.
         is_reused: Whether it was done before and not run again.
         extra: The cells of the table's columns that are no input's, by column.
     """
@@ -52,8 +53,14 @@ class RowResult:
     cost_usd: float | None = 0.0
     duration_s: float = 0.0
     error: str = ""
+    warnings: tuple[str, ...] = ()
     is_reused: bool = False
     extra: dict[str, Value] = field(default_factory=dict[str, Value])
+
+    @property
+    def warning_count(self) -> int:
+        """How many warnings its run has."""
+        return len(self.warnings)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
@@ -77,6 +84,7 @@ def row_result(row: BatchRow, result: RunResult, *, is_reused: bool = False) -> 
         cost_usd=result.cost_usd,
         duration_s=result.duration_s,
         error=f"{result.error} {result.remedy}".strip(),
+        warnings=result.warnings,
         is_reused=is_reused,
     )
 
@@ -136,6 +144,8 @@ class BatchSummary:
         mean_score: Of the completed rows that have a score; None where none has.
         by_iterations: The completed rows by their number of iterations, the fewest first.
         is_budget_spent: Whether rows were not begun because the batch's budget was spent.
+        rows_with_warnings: Rows whose runs have warnings.
+        warnings: The warnings of all rows.
     """
 
     rows: int
@@ -150,6 +160,8 @@ class BatchSummary:
     mean_score: float | None
     by_iterations: tuple[IterationsGroup, ...]
     is_budget_spent: bool = False
+    rows_with_warnings: int = 0
+    warnings: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
@@ -184,6 +196,8 @@ def summarize(results: Iterable[RowResult], rows: int, *, is_budget_spent: bool 
             _group(count, [result for result in completed if result.iterations == count]) for count in counts
         ),
         is_budget_spent=is_budget_spent,
+        rows_with_warnings=sum(bool(result.warnings) for result in ended),
+        warnings=sum(len(result.warnings) for result in ended),
     )
 
 

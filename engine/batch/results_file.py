@@ -28,8 +28,19 @@ from engine.ordinary_file import replace_file
 from engine.store.export_csv import BYTE_ORDER_MARK, RESULT_MARKS, csv_line
 from engine.values import Value, to_text
 
-_FIGURES: Final = ("score", "iterations", "exit_reason", "tokens", "cost_usd", "duration_s", "error", "run_id")
-_NUMBERS: Final = frozenset({"row", "score", "iterations", "tokens", "cost_usd", "duration_s"})
+_FIGURES: Final = (
+    "score",
+    "iterations",
+    "exit_reason",
+    "tokens",
+    "cost_usd",
+    "duration_s",
+    "error",
+    "run_id",
+    "warning_count",
+    "warnings",
+)
+_NUMBERS: Final = frozenset({"row", "score", "iterations", "tokens", "cost_usd", "duration_s", "warning_count"})
 _INPUT, _OUTPUT, _EXTRA = "input.", "output.", "table."
 
 _Record = dict[str, Any]
@@ -213,6 +224,7 @@ class ResultsFile:
         cells = {**record}
         for part, prefix in (("inputs", _INPUT), ("outputs", _OUTPUT)):
             cells |= {f"{prefix}{name}": value for name, value in _object(record.get(part)).items()}
+        cells["warnings"] = "\n".join(_texts(record.get("warnings")))
         extra = _object(record.get("extra"))
         cells |= {column: extra.get(name) for name, column in self._extra.items()}
         return [cells.get(column) for column in self._columns]
@@ -263,6 +275,7 @@ def _result(record: _Record) -> RowResult:
         tokens=int(_number(record.get("tokens")) or 0),
         cost_usd=_number(record.get("cost_usd")),
         duration_s=_number(record.get("duration_s")) or 0.0,
+        warnings=_texts(record.get("warnings")),
         is_reused=True,
         extra=_object(record.get("extra")),
     )
@@ -270,6 +283,13 @@ def _result(record: _Record) -> RowResult:
 
 def _object(value: Any) -> dict[str, Value]:
     return cast("dict[str, Value]", value) if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """A list of texts, or the lines of a cell."""
+    if isinstance(value, str):
+        return tuple(value.splitlines())
+    return tuple(map(str, cast("list[Any]", value))) if isinstance(value, (list, tuple)) else ()
 
 
 def _number(cell: Any) -> float | None:

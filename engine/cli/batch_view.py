@@ -10,7 +10,7 @@ from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_json
 from engine.document.wording import harmless
 from engine.models.base import Usage
-from engine.runner.words import money, seconds, tokens
+from engine.runner.words import counted_warnings, money, seconds, tokens
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -119,6 +119,8 @@ def _row_line(result: RowResult) -> str:
     if result.iterations:
         parts.append(f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}")
     parts += [seconds(result.duration_s), money(result.cost_usd)]
+    if result.warnings:
+        parts.append(counted_warnings(len(result.warnings)))
     return ", ".join(parts)
 
 
@@ -136,6 +138,9 @@ def write_summary(screen: Screen, summary: BatchSummary) -> None:
     used = tokens(Usage(summary.tokens, 0))
     score = f", mean score {summary.mean_score:.2f}" if summary.mean_score is not None else ""
     screen.line(f"{used}, {price}, {seconds(summary.duration_s)} at work{score}.")
+    if summary.warnings:
+        rows = "1 row" if summary.rows_with_warnings == 1 else f"{summary.rows_with_warnings} rows"
+        screen.line(f"{counted_warnings(summary.warnings)} in {rows}.", style="yellow")
     if any(group.iterations for group in summary.by_iterations):
         heads = ("iterations", "rows", "mean score", "mean cost", "stopped by")
         screen.table(heads, [_group_cells(summary, place) for place in range(len(summary.by_iterations))])

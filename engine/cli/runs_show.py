@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from engine.values import Value
 
 _PREVIEW = 100
+_REASONING = 600
+"""The most characters of a model's reasoning that are shown unless it is asked for in full."""
 
 
 def runs_show(
@@ -33,6 +35,7 @@ def runs_show(
         typer.Option(metavar="PLACE", help="An iteration, such as loop[2], or a node: loop[2].draft. Counted from 0."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write it as one JSON object.")] = False,
+    in_full: Annotated[bool, typer.Option("--full", help="Show the reasoning of models in full.")] = False,
     store: StorePath = None,
 ) -> int:
     """Show a run: what its loops did and why they stopped; with --iteration everything that one iteration or node did.
@@ -52,9 +55,9 @@ def runs_show(
         if as_json:
             write_json(_node_json(node) if node is not None else _iteration_json(shown, place))
         elif node is not None:
-            _write_node(out(), node, in_full=True)
+            _write_node(out(), node, is_alone=True, in_full=in_full)
         else:
-            _write_iteration(out(), shown, place)
+            _write_iteration(out(), shown, place, in_full=in_full)
     return ExitCode.DONE
 
 
@@ -138,6 +141,10 @@ def _write_run(screen: Screen, shown: _Shown) -> None:
         screen.line()
         screen.line(f"{name}:", style="bold")
         screen.line(written(value))
+    if outline.result.warnings:
+        screen.line()
+    for warning in outline.result.warnings:
+        screen.line(f"Warning: {warning}", style="yellow")
     if run.error:
         screen.line()
         where = f" at {outline.result.node}" if outline.result.node else ""
@@ -150,10 +157,8 @@ def _write_loop(screen: Screen, shown: _Shown, outline: RunOutline, path: str, w
     why = shown.why(outline, path, workflow)
     ended = f"{len(loop.iterations)} of {outline.totals.get(path, '?')} iterations have ended."
     screen.line(f"{path}: {why or ended}", style="bold")
-    for warning in loop.warnings:
-        screen.line(f"Warning: {warning}", style="yellow")
     if loop.iterations:
-        heads = ("At", "Verdict", "Score", "Similar", "Tokens", "Cost", "Time", "Result")
+        heads = ("At", "Verdict", "Score", "Similar", "Tokens", "Cost", "Time", "Warnings", "Result")
         screen.table(heads, [_row(path, iteration, loop) for iteration in loop.iterations])
 
 
@@ -172,6 +177,7 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopResult) -> tupl
         f"{iteration.usage.total_tokens:,}",
         money(iteration.cost_usd),
         seconds(iteration.duration_s),
+        str(len(iteration.warnings) or ""),
         one_line(to_text(iteration.result), _PREVIEW),
     )
 
@@ -193,7 +199,7 @@ def _tested(shown: _Shown, place: Place) -> tuple[RunOutline, LoopIterationCompl
     return around, ended, what_was_tested(config, around.loops[path].iterations, index, given=given)
 
 
-def _write_iteration(screen: Screen, shown: _Shown, place: Place) -> None:
+def _write_iteration(screen: Screen, shown: _Shown, place: Place, *, in_full: bool) -> None:
     around, ended, tested = _tested(shown, place)
     inside, workflow = shown.outline(str(place)), shown.workflow()
     path, index = list(place.iterations())[-1]
@@ -206,9 +212,11 @@ def _write_iteration(screen: Screen, shown: _Shown, place: Place) -> None:
         if tested:
             screen.line(f"Tested: {'; '.join(tested)}.")
         screen.line(why or "It went on.")
+        for warning in ended.warnings:
+            screen.line(f"Warning: {warning}", style="yellow")
         _write_text(screen, "started from", ended.input)
     for node in inside.on_level(str(place)):
-        _write_node(screen, node, in_full=False)
+        _write_node(screen, node, is_alone=False, in_full=in_full)
     for nested in inside.loops:
         _write_loop(screen, shown, inside, nested, workflow)
     if ended is not None:
@@ -225,8 +233,8 @@ def _write_text(screen: Screen, name: str, value: Value) -> None:
     screen.line(written(value))
 
 
-def _write_node(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
-    """What a node did; in full with what reached it and what its model was asked."""
+def _write_node(screen: Screen, node: NodeOutline, *, is_alone: bool, in_full: bool) -> None:
+    """Write what a node did; alone with its inputs and what its model was asked. `in_full`: with all its reasoning."""
     from engine.nodes.pairs import PAIR_BY_START
     from engine.runner.words import money, seconds, tokens
     from engine.store.parts import asked, given_by
@@ -240,18 +248,42 @@ def _write_node(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
     for sentence in (*node.warnings, node.error):
         if sentence:
             screen.line(sentence)
-    if in_full:
+    if is_alone:
         for name, value in node.inputs.items():
             _write_text(screen, f"input {name}", value)
         if node.calls:
             _write_text(screen, "asked", asked(node.calls))
             _write_text(screen, "answered by", ", ".join(dict.fromkeys(call.model for call in node.calls)))
+            _write_replies(screen, node, in_full=in_full)
         for call in node.tool_calls:
             _write_text(screen, f"called {call.tool}", {"arguments": call.arguments, "gave": call.error or call.result})
         for name, value in node.outputs.items():
             _write_text(screen, f"output {name}", value)
-    elif node.outputs and node.node_type not in PAIR_BY_START:
+        return
+    _write_reasoning(screen, node, in_full=in_full)
+    if node.outputs and node.node_type not in PAIR_BY_START:
         _write_text(screen, "gave", given_by(node))
+
+
+def _write_replies(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
+    """Write what a node's models said that is not its output: reasoning, refusals, replies that failed it."""
+    _write_reasoning(screen, node, in_full=in_full)
+    for call in node.calls:
+        if call.reply.refusal:
+            _write_text(screen, "refused", call.reply.refusal)
+        elif node.state == "failed" and call.reply.text.strip():
+            _write_text(screen, "replied", call.reply.text)
+
+
+def _write_reasoning(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
+    for call in node.calls:
+        text = call.reply.reasoning
+        if not text:
+            continue
+        left = 0 if in_full else len(text) - _REASONING
+        _write_text(
+            screen, "Reasoning", f"{text[:_REASONING]}\n… {left:,} more characters: --full" if left > 0 else text
+        )
 
 
 def _run_json(shown: _Shown) -> dict[str, Any]:
@@ -264,6 +296,7 @@ def _run_json(shown: _Shown) -> dict[str, Any]:
         **summary_json(shown.run),
         "inputs": dict(outline.inputs),
         "outputs": outline.result.outputs,
+        "warnings": list(outline.result.warnings),
         "loops": loops,
         "nodes": [_node_json(node) for node in outline.on_level("")],
         "remedy": outline.result.remedy,
@@ -302,6 +335,10 @@ def _node_json(node: NodeOutline) -> dict[str, Any]:
                 "model": call.model,
                 "messages": [{"role": message.role, "text": message.text} for message in call.request.messages],
                 "reply": call.reply.text,
+                "reasoning": call.reply.reasoning,
+                "refusal": call.reply.refusal,
+                "finish": call.reply.finish.value,
+                "warnings": list(call.reply.warnings),
                 "cost_usd": call.cost_usd,
                 "duration_s": call.duration_s,
             }

@@ -118,7 +118,7 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
         case LoopIterationCompleted():
             place = f"{event.path}[{event.index}]"
             own = (text.removeprefix(f"{place}: ") for text in event.warnings if not text.startswith(f"{place}."))
-            lines = [_iteration_line(event, progress), *_told(place, own)]
+            lines = [_iteration_line(event, progress), *_told(event.path, own)]
         case LoopCompleted():
             lines = _told(event.path, (_why_stopped(event, progress), *event.warnings))
         case NodeCompleted():

@@ -73,6 +73,11 @@ def exit_reason_words(exit_reason: str) -> str:
     return " and ".join(_REASONS.get(one, one) for one in exit_reason.split("+"))
 
 
+def counted_warnings(count: int) -> str:
+    """A number of warnings."""
+    return f"{count:,} warning{'' if count == 1 else 's'}"
+
+
 def budget_warning(spent: float, limit: float, unit: str) -> str:
     """What is said when most of a budget is spent; `unit`: `usd` or `tokens`."""
     amounts = f"{spent:,.0f} of {limit:,.0f} tokens" if unit == "tokens" else f"{money(spent)} of {money(limit)}"

@@ -16,7 +16,7 @@ from engine.plan.parts import node_at
 from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds, tokens
 from engine.store.base import RunSummary
-from engine.store.outline import RunOutline
+from engine.store.outline import NodeOutline, RunOutline
 from engine.store.parts import readable, workflow_of
 from engine.store.stopping import loop_config, percent, what_was_tested, why_stopped
 from engine.values import Value, short_number
@@ -43,10 +43,15 @@ def run_to_markdown(summary: RunSummary, document: str, outline: RunOutline) -> 
         yield from _named(name, value)
     for path in _loops_on(outline, ""):
         yield from _loop(outline, workflow, path, 2)
+    for node in outline.on_level(""):
+        yield from _reasoning(node)
     if outline.result.outputs:
         yield "\n## Results\n"
     for name, value in outline.result.outputs.items():
         yield from _named(name, value)
+    if outline.result.warnings:
+        yield "\n## Warnings\n\n"
+    yield from (f"- {_inline(warning)}\n" for warning in outline.result.warnings)
     if outline.result.error:
         where = f" at {outline.result.node}" if outline.result.node else ""
         yield f"\n## It failed\n\n{_inline(f'It failed{where}: {outline.result.error} {outline.result.remedy}')}\n"
@@ -83,13 +88,23 @@ def _loop(outline: RunOutline, workflow: Workflow, path: str, depth: int) -> Ite
         yield f"\n{_inline(_figures(iteration))}\n"
         tested = "; ".join(what_was_tested(config, loop.iterations, number))
         yield f"\nTested: {_inline(tested)}.\n"
+        yield from (f"\nWarning: {_inline(warning)}\n" for warning in iteration.warnings)
         yield from _block("Result", iteration.result)
+        for node in outline.on_level(f"{path}[{iteration.index}]"):
+            yield from _reasoning(node)
         if iteration.feedback is not None and iteration.feedback != iteration.result:
             yield from _block("Feedback", iteration.feedback)
         if iteration.reason:
             yield from _block(f"Verdict: {_inline(iteration.branch or '')}", iteration.reason)
         for nested in _loops_on(outline, f"{path}[{iteration.index}]"):
             yield from _loop(outline, workflow, nested, depth + 2)
+
+
+def _reasoning(node: NodeOutline) -> Iterator[str]:
+    """What the models of a node thought before they answered."""
+    for call in node.calls:
+        if call.reply.reasoning:
+            yield from _block(f"Reasoning of {_inline(node.path)}", call.reply.reasoning)
 
 
 def _figures(iteration: LoopIterationCompleted) -> str:
