@@ -178,7 +178,7 @@ def end_iteration(
     """Record an iteration; then go on with the next one, or end the loop."""
     has_result = result is not NOTHING
     feedback = (result if has_result else None) if feedback is NOTHING else feedback
-    record = {
+    record: dict[str, Any] = {
         "index": loop["index"], "input": loop["body"], "result": result if has_result else None, "feedback": feedback,
         "branch": verdict["selected_branch"] if verdict else None,
         "reason": verdict["reason"] if verdict else (judged or {}).get("reason"),
