@@ -29,6 +29,8 @@ from engine.store.export_csv import BYTE_ORDER_MARK, RESULT_MARKS, csv_line
 from engine.values import Value, to_text
 
 _FIGURES: Final = (
+    "warning_count",
+    "warnings",
     "score",
     "iterations",
     "exit_reason",
@@ -37,8 +39,6 @@ _FIGURES: Final = (
     "duration_s",
     "error",
     "run_id",
-    "warning_count",
-    "warnings",
 )
 _NUMBERS: Final = frozenset({"row", "score", "iterations", "tokens", "cost_usd", "duration_s", "warning_count"})
 _INPUT, _OUTPUT, _EXTRA = "input.", "output.", "table."

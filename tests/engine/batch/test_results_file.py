@@ -180,7 +180,7 @@ def test_other_columns_come_along_under_names_of_their_own(tmp_path: Path, name:
         ]
         assert [*list(row.values())[2:8], row["score"], row["key"]] == [
             *cells.values(),
-            *list(row.values())[-12:-11],
+            *list(row.values())[-10:-9],
             "key1",
         ]
     assert extra(tmp_path / name, list(cells))["key1"].extra == cells
@@ -304,18 +304,3 @@ def test_a_disk_that_is_full_is_told_of_the_results_and_what_was_kept_stays(tmp_
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert set(done(path)) == {"key1"}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_warnings_stand_in_a_column_of_their_own_and_come_back(tmp_path: Path, name: str):
-    warnings = ("loop[0].draft: The reply was cut off.", "loop: It did not stop by itself.")
-    extra(tmp_path / name, [], made(1, warnings=warnings), made(2))
-
-    rows = read_table(tmp_path / name).rows
-    assert [str(row["warning_count"]) for row in rows] == ["2", "0"]
-    if name == "out.jsonl":
-        assert [row["warnings"] for row in rows] == [list(warnings), []]
-    else:
-        assert [row.get("warnings") or "" for row in rows] == ["\n".join(warnings), ""]
-    found = extra(tmp_path / name, [])
-    assert [found[key].warnings for key in ("key1", "key2")] == [warnings, ()]

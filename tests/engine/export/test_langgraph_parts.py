@@ -1,5 +1,7 @@
 """Agents, people, iterators, subflows and further exits as LangGraph modules: the same outcome by the same calls."""
 
+# pyright: basic, reportOptionalIterable=false, reportGeneralTypeIssues=false, reportArgumentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import json

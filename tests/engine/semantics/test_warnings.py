@@ -37,7 +37,15 @@ CUT = Reply("half", Finish.LENGTH, Usage(10, 5))
 
 def cut_in(*iterations: int) -> Any:
     """A model whose replies are cut off in these iterations of the innermost loop."""
-    return lambda call: CUT if call.iteration in iterations else Reply(f"draft {call.iteration}")
+
+    def answer(call: Call) -> Reply:
+        return CUT if call.iteration in iterations else Reply(f"draft {call.iteration}")
+
+    return answer
+
+
+def unread_judge(call: Call) -> str:
+    return "hm" if call.node == "judge" else "x"
 
 
 def places(warnings: Any) -> list[str]:
@@ -106,26 +114,25 @@ async def test_items_have_their_warnings() -> None:
 FAILING = ModelError(ModelErrorKind.SERVER, "down")
 
 
-@pytest.mark.parametrize(
-    ("workflow", "answer", "expected"),
-    [
-        (_draft(max_iterations=2, until="false", on_max_iterations="return_with_flag"), "x", ["loop"]),
-        (_draft(max_iterations=99), by_node(draft=["x"]), ["loop"]),
-        (flow(entry(), llm("a"), result(), edges="text -> a -> out"), CUT, ["a"]),
-        (flow(entry(), llm("a"), result(), edges="text -> a -> out"), Reply("x", Finish.CONTENT_FILTER), ["a"]),
-        (flow(entry(), llm("a"), result(), edges="text -> a -> out"), Reply("x", warnings=("No seed.",)), ["a"]),
-        (asking("llm", on_error="continue", error_value="y"), FAILING, ["ask"]),
-        (asking("router"), by_node(ask=["hm", "done"]), ["ask"]),
-        (asking("judge"), lambda call: "hm" if call.node == "judge" else "x", ["loop[0].judge"] * 2),
-        (
-            flow(entry(), agent("a", max_turns=1, on_max_turns="flag"), result(), edges="text -> a -> out"),
-            wants(("none", {}), text="thinking"),
-            ["a"],
-        ),
-        (for_each(llm("ask"), edges="each -> ask -> gather", on_item_error="skip"), FAILING, ["each"]),
-    ],
-    ids=lambda value: "" if isinstance(value, Workflow) or callable(value) else str(value)[:40],
-)
+SOURCES: list[tuple[Workflow, Any, list[str]]] = [
+    (_draft(max_iterations=2, until="false", on_max_iterations="return_with_flag"), "x", ["loop"]),
+    (_draft(max_iterations=99), by_node(draft=["x"]), ["loop"]),
+    (flow(entry(), llm("a"), result(), edges="text -> a -> out"), CUT, ["a"]),
+    (flow(entry(), llm("a"), result(), edges="text -> a -> out"), Reply("x", Finish.CONTENT_FILTER), ["a"]),
+    (flow(entry(), llm("a"), result(), edges="text -> a -> out"), Reply("x", warnings=("No seed.",)), ["a"]),
+    (asking("llm", on_error="continue", error_value="y"), FAILING, ["ask"]),
+    (asking("router"), by_node(ask=["hm", "done"]), ["ask"]),
+    (asking("judge"), unread_judge, ["loop[0].judge"] * 2),
+    (
+        flow(entry(), agent("a", max_turns=1, on_max_turns="flag"), result(), edges="text -> a -> out"),
+        wants(("none", {}), text="thinking"),
+        ["a"],
+    ),
+    (for_each(llm("ask"), edges="each -> ask -> gather", on_item_error="skip"), FAILING, ["each"]),
+]
+
+
+@pytest.mark.parametrize(("workflow", "answer", "expected"), SOURCES)
 async def test_every_source_of_warnings_reaches_the_result(
     workflow: Workflow, answer: Any, expected: list[str]
 ) -> None:
