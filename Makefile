@@ -55,7 +55,7 @@ screenshots: $(STAMP)
 	$(BIN)/python -m benchmarks.screenshots
 
 docs: $(STAMP)
-	$(BIN)/python -m engine.cli.reference docs/reference
+	$(BIN)/python -m engine.cli.reference docs/reference docs/providers.md
 
 # The lock holds every platform and every Python from 3.11; it is made from pyproject.toml alone.
 lock: $(UV)

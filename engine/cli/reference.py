@@ -1,4 +1,4 @@
-"""The reference pages, made from the declarations: `python -m engine.cli.reference FOLDER`.
+"""The reference pages, made from the declarations: `python -m engine.cli.reference FOLDER [PROVIDERS_PAGE]`.
 
 A page for each node type (ports, settings, defaults, limits), one for each command (from Typer's own parameters), and a
 list of both. Nothing stands in them that is not declared in one place already.
@@ -18,10 +18,12 @@ from pydantic import BaseModel
 from engine.cli.exit_codes import ExitCode
 from engine.cli.node_facts import fields, port_notes, usual_ports
 from engine.cli.output import err, out, prepare_streams
+from engine.models.quirks import QUIRKS
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import AnySpec, Port
 from engine.tools.registry import builtin_tools
 
+_MOST_ARGUMENTS = 2
 _MARK = "<!-- Made by `make docs` from the program's own declarations; edit those instead. -->"
 
 
@@ -69,6 +71,21 @@ def write_pages(folder: Path) -> int:
         if file.relative_to(folder).as_posix() not in made and file.read_text(encoding="utf-8").startswith(_MARK):
             file.unlink()
     return len(made)
+
+
+def providers_page() -> str:
+    """The page about what model servers do differently, from the table of it."""
+    lines = [
+        "# Model servers and their differences",
+        "",
+        "Servers that speak like OpenAI's, and those that do not, each have their own ways. This page lists them, and "
+        "what the program does about each. A server that refuses something is asked once more without it; what worked "
+        "is remembered for the run, and the node that asked has a warning.",
+    ]
+    for side, title in (("request", "Requests"), ("error", "Errors"), ("reply", "Replies")):
+        rows = [(quirk.what, quirk.servers, quirk.handling) for quirk in QUIRKS if quirk.side == side]
+        lines += ["", f"## {title}", "", *_table(("What a server does", "Seen at", "What the program does"), rows)]
+    return _page(lines)
 
 
 def _page(lines: Iterable[str]) -> str:
@@ -173,13 +190,15 @@ def _paragraphs(help_text: str | None) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages into the folder that is named."""
+    """Write the pages into the folder that is named, and the one about model servers into a file if one is named."""
     prepare_streams()
-    if len(arguments) != 1:
-        err().line("Name the folder: python -m engine.cli.reference FOLDER")
+    if not 1 <= len(arguments) <= _MOST_ARGUMENTS:
+        err().line("Name the folder: python -m engine.cli.reference FOLDER [PROVIDERS_PAGE]")
         return ExitCode.REFUSED
     try:
         count = write_pages(Path(arguments[0]))
+        for file in arguments[1:]:
+            Path(file).write_text(providers_page(), encoding="utf-8", newline="\n")
     except (OSError, ValueError) as error:
         err().line(f"The pages cannot be written to {arguments[0]}: {error}.")
         return ExitCode.FAILED

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.reference import main, pages, write_pages
+from engine.cli.reference import main, pages, providers_page, write_pages
+from engine.models.quirks import QUIRKS
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
 
@@ -14,6 +15,14 @@ COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
 def test_the_committed_reference_is_what_the_declarations_give():
     found = {file.relative_to(COMMITTED).as_posix(): file.read_text("utf-8") for file in COMMITTED.rglob("*.md")}
     assert found == pages(), "run `make docs`"
+
+
+def test_the_committed_page_about_model_servers_is_what_the_table_gives(tmp_path: Path):
+    assert (COMMITTED.parent / "providers.md").read_text("utf-8") == providers_page(), "run `make docs`"
+    assert main([str(tmp_path / "reference"), str(tmp_path / "providers.md")]) == 0
+    lines = (tmp_path / "providers.md").read_text("utf-8").splitlines()
+    heads_and_rules = 2 * len({quirk.side for quirk in QUIRKS})
+    assert sum(line.startswith("|") for line in lines) == len(QUIRKS) + heads_and_rules
 
 
 def test_there_is_a_page_for_each_node_type_and_each_command():
