@@ -24,6 +24,11 @@ from engine.nodes.spec import AnySpec, Port
 from engine.tools.registry import builtin_tools
 
 _MOST_ARGUMENTS = 2
+_ABOUT_PROVIDERS = (
+    "Servers that speak like OpenAI's, and those that do not, each have their own ways. This page lists them, and what "
+    "the program does about each. A server that refuses something is asked once more without it; what worked is "
+    "remembered for the run, and the node that asked has a warning."
+)
 _MARK = "<!-- Made by `make docs` from the program's own declarations; edit those instead. -->"
 
 
@@ -78,9 +83,7 @@ def providers_page() -> str:
     lines = [
         "# Model servers and their differences",
         "",
-        "Servers that speak like OpenAI's, and those that do not, each have their own ways. This page lists them, and "
-        "what the program does about each. A server that refuses something is asked once more without it; what worked "
-        "is remembered for the run, and the node that asked has a warning.",
+        _ABOUT_PROVIDERS,
     ]
     for side, title in (("request", "Requests"), ("error", "Errors"), ("reply", "Replies")):
         rows = [(quirk.what, quirk.servers, quirk.handling) for quirk in QUIRKS if quirk.side == side]

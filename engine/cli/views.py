@@ -25,7 +25,7 @@ from engine.runner.events import (
     RunNotKept,
     RunStarted,
 )
-from engine.runner.words import budget_warning, money, not_kept, seconds, stop_sentence, tokens
+from engine.runner.words import budget_warning, money, not_kept, retry_words, seconds, stop_sentence, tokens
 from engine.store.stopping import loop_config, why_stopped
 
 PREVIEW_CHARACTERS = 100
@@ -126,7 +126,7 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
         case NodeFailed() if event.node_type not in PAIR_BY_START:  # a loop fails because a node in it has
             lines = _told(event.path, (f"failed: {event.error}", *event.warnings))
         case NodeRetrying():
-            lines = _told(event.path, (f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}",))
+            lines = _told(event.path, (retry_words(event),))
         case NodeWaiting():
             lines = _told(event.path, (f"waits for an answer: {one_line(event.message, PREVIEW_CHARACTERS)}",))
         case RunNotKept():

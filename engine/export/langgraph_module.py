@@ -44,12 +44,18 @@ PROVIDERS = {
 }
 
 
-def chat_model(model: str, **settings: Any) -> Any:
-    """A model of LangChain, by its provider and name: openai/gpt-4o-mini."""
+def chat_model(model: str, tools: Sequence[Any] = (), fallbacks: Sequence[str] = (), **settings: Any) -> Any:
+    """A model of LangChain, by its provider and name (openai/gpt-4o-mini), with those to use where it fails."""
     from langchain.chat_models import init_chat_model
 
-    provider, _, name = (model or DEFAULT_MODEL).partition("/")
-    return init_chat_model(name, model_provider=PROVIDERS.get(provider, provider), **settings)
+    def made(model: str, **settings: Any) -> Any:
+        provider, _, name = (model or DEFAULT_MODEL).partition("/")
+        chat = init_chat_model(name, model_provider=PROVIDERS.get(provider, provider), **settings)
+        return chat.bind_tools(tools) if tools else chat
+
+    first = made(model, **settings)
+    settings.pop("base_url", None)  # the address is that of the first one
+    return first.with_fallbacks([made(name, **settings) for name in fallbacks]) if fallbacks else first
 '''
 _ASK: Final = '''\
 def ask(messages: list[Any], *, node: str, model: str = "", schema: Any = None, **settings: Any) -> str:
@@ -69,7 +75,7 @@ def act(
     """Ask a model that may want tools called: its text, and the calls by `id`, `name` and `args`."""
     # before
     offered = [{"type": "function", "function": tool} for tool in tools]
-    reply = chat_model(model, **settings).bind_tools(offered).invoke(messages)
+    reply = chat_model(model, offered, **settings).invoke(messages)
     # after
     return str(reply.text), [{key: call[key] for key in ("id", "name", "args")} for call in reply.tool_calls]
 '''

@@ -147,7 +147,12 @@ def ask_settings(node: str, config: ModelFields, schema: Value = None) -> str:
         "temperature": config.temperature,
         "max_tokens": config.max_tokens,
         "seed": config.seed,
+        "top_p": config.top_p,
+        "stop": [*config.stop] or None,
+        "reasoning_effort": config.reasoning_effort,
+        "extra_body": config.extra_parameters or None,
         "base_url": config.api_base,
+        "fallbacks": [*config.fallback_models] or None,
     }
     given = {name: value for name, value in settings.items() if value is not None}
     text = ", ".join(f"{name}={literal(value)}" for name, value in given.items())

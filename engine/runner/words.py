@@ -7,6 +7,7 @@ from typing import Final
 
 from engine.document.wording import indented
 from engine.models.base import Usage
+from engine.runner.node_events import NodeRetrying
 from engine.values import Value
 
 _REASONS: Final = {
@@ -51,6 +52,13 @@ def seconds(duration_s: float) -> str:
         return f"{duration_s:.1f} s"
     minutes, rest = divmod(round(duration_s), 60)
     return f"{minutes} min {rest:02d} s"
+
+
+def retry_words(retry: NodeRetrying) -> str:
+    """What follows a failed attempt: another one, or one with another model."""
+    if retry.fallback:
+        return f"{retry.error} It continues with the fallback {retry.fallback}."
+    return f"attempt {retry.attempt} in {seconds(retry.delay_s)}: {retry.error}"
 
 
 def written(value: Value) -> str:

@@ -113,6 +113,7 @@ def asks(card: Card, report: Report, config: Config) -> None:
     model(card, report, config)
     number(card, report, config, ("temperature",), "temperature", whole=False)
     number(card, report, config, ("maxTokens", "max_tokens"), "max_tokens", whole=True)
+    number(card, report, config, ("topP", "top_p"), "top_p", whole=False)
     seconds(card, report, config)
 
 

@@ -80,6 +80,13 @@ def _model(agent: Agent, fields: Fields, place: str, report: Report) -> None:
     if temperature is not None and 0 <= temperature <= 2:
         agent.config["temperature"] = temperature
         report.carried(f"{place}, temperature", f"{temperature:g}.")
+    top_p, stop = as_number(fields.take("topP", "top_p")), as_list(fields.take("stop", "stopSequences"))
+    if top_p is not None and 0 < top_p <= 1:
+        agent.config["top_p"] = top_p
+        report.carried(f"{place}, topP", f"top_p: {top_p:g}.")
+    if texts := [text for text in stop if isinstance(text, str) and text]:
+        agent.config["stop"] = texts[:16]
+        report.carried(f"{place}, stop", "stop.")
     if tokens is not None and tokens >= 1:
         agent.config["max_tokens"] = tokens
         report.carried(f"{place}, maxTokens", f"max_tokens: {tokens}.")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
 
 from engine import DocumentError, load
 from engine.export.langgraph_module import export_langgraph
@@ -397,3 +400,44 @@ def test_the_module_runs_as_a_program(tmp_path: Path):
         subprocess.run([*command[:-1], '{"nonsense": 1}'], capture_output=True, timeout=120, check=False).returncode
         == 1
     )
+
+
+def test_every_setting_of_a_model_and_its_fallbacks_reach_langchain(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, str, dict[str, Any]]] = []
+
+    def init_chat_model(name: str, *, model_provider: str, **settings: Any) -> Any:
+        made.append((model_provider, name, settings))
+
+        def reply(_messages: Any) -> AIMessage:
+            if name == "first":
+                raise ValueError("It is gone.")
+            return AIMessage(f"from {name}")
+
+        return RunnableLambda(reply)
+
+    chat_models = types.ModuleType("langchain.chat_models")
+    chat_models.__dict__["init_chat_model"] = init_chat_model
+    monkeypatch.setitem(sys.modules, "langchain", types.ModuleType("langchain"))
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", chat_models)
+    settings: dict[str, Any] = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "stop": ["END"],
+        "reasoning_effort": "low",
+        "max_tokens": 7,
+    }
+    more: dict[str, Any] = {
+        "extra_parameters": {"top_k": 4},
+        "fallback_models": ["mistral/second"],
+        "api_base": "http://localhost:1/v1",
+    }
+    workflow = flow(entry(), llm("ask", model="openai/first", **settings, **more), result(), edges="text -> ask -> out")
+
+    module = module_of(export_langgraph(workflow).text)
+
+    assert module.run({"text": "Hi"}) == {"out": "from second"}
+    wanted = {**settings, "extra_body": {"top_k": 4}}
+    assert made == [
+        ("openai", "first", {**wanted, "base_url": "http://localhost:1/v1"}),
+        ("mistralai", "second", wanted),
+    ]

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from engine import Run
 from engine.models.base import ModelError, ModelErrorKind, Price, Reply, ToolCall, Usage
+from engine.runner.beginning import Beginning, prepare
 from engine.runner.events import NodeCalled, NodeCompleted, NodeFailed, NodeRetrying, RunFailed
 from engine.store.memory import MemoryStore
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, llm, result
-from tests.engine.semantics.kit import play
+from tests.engine.semantics.kept import ListJournal
+from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel
 from tests.engine.semantics.test_fields import ASKING, asking, of_the_asker, says
 
@@ -177,6 +180,28 @@ async def test_a_kept_reply_of_a_fallback_is_used_again() -> None:
     again = await play(workflow, catalogue(first, second), store=store)
 
     assert (len(first.calls), len(second.calls), again.out) == (2, 1, "an answer")
+
+
+async def test_a_call_of_a_fallback_is_not_made_again_on_resume() -> None:
+    first = failing()
+    replies = iter([Reply("", tool_calls=(ToolCall("1", "read_file", {"path": "a.txt"}),)), "done", "done again"])
+    second = FunctionModel(lambda _call: next(replies), name="second/model")
+    node = agent("ask", tools=["read_file"], model="first/model", fallback_models=["second/model"])
+    workflow = flow(entry(), node, result(), edges="text -> ask -> out")
+    events = (await play(workflow, catalogue(first, second), store=MemoryStore())).events
+    called = next(place for place, event in enumerate(events) if isinstance(event, NodeCalled))
+    past = events[: called + 1]
+
+    models = catalogue(first, second)
+    ready = prepare(workflow, {"text": "seed"}, options(models))
+    resumed = Run(ready, Beginning(past[0].run_id, ListJournal(), past))
+    outcome = await resumed.result()
+
+    assert outcome.outputs == {"out": "done again"}
+    assert (len(first.calls), len(second.calls)) == (1, 3)
+    events = resumed.events_since(0, 1000)
+    completed = next(event for event in events if isinstance(event, NodeCompleted) and event.path == "ask")
+    assert any("second/model is used instead" in warning for warning in completed.warnings)
 
 
 @pytest.mark.parametrize("kind", ASKING)

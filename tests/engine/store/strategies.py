@@ -49,8 +49,25 @@ _REQUESTS = st.builds(
     st.none() | _COUNTS,
     TEXTS,
     st.just(()) | _TOOLS.map(tuple),
+    _MAYBE_FLOATS,
+    st.just(()) | st.lists(TEXTS, max_size=2).map(tuple),
+    st.none() | TEXTS,
+    st.none() | st.dictionaries(TEXTS, VALUES, min_size=1, max_size=2),
 )
-REPLIES = st.builds(Reply, TEXTS, st.sampled_from(Finish), USAGES, TEXTS, _MAYBE_FLOATS, st.just(()) | _TOOL_CALLS)
+_NO_TEXT = st.just("") | TEXTS
+_SOME_TEXTS = st.lists(TEXTS, max_size=2).map(tuple)
+REPLIES = st.builds(
+    Reply,
+    TEXTS,
+    st.sampled_from(Finish),
+    USAGES,
+    TEXTS,
+    _MAYBE_FLOATS,
+    st.just(()) | _TOOL_CALLS,
+    _NO_TEXT,
+    _NO_TEXT,
+    st.just(()) | _SOME_TEXTS,
+)
 CALLS = st.builds(ModelCall, TEXTS, _REQUESTS, REPLIES, _MAYBE_FLOATS, _FLOATS)
 _PORTS = st.dictionaries(TEXTS, VALUES, max_size=3)
 _PATHS = st.sampled_from(
@@ -86,7 +103,8 @@ def logs(run_id: str = "r") -> st.SearchStrategy[list[AnyEvent]]:
     """Any events in a row, numbered with gaps."""
 
     def numbered(told: list[tuple[AnyEvent, int]]) -> list[AnyEvent]:
-        seq, numbered = -1, []
+        seq = -1
+        numbered: list[AnyEvent] = []
         for event, gap in told:
             seq += 1 + gap
             numbered.append(dataclasses.replace(event, seq=seq))
