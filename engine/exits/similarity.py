@@ -1,26 +1,33 @@
-"""How alike two results are, from 0 to 1.
+"""Similarity of two results, from 0 to 1.
 
 1 − edit distance / length of the longer, with the Levenshtein distance of unit costs (V. I. Levenshtein, 1966),
-computed by python-Levenshtein's bit-parallel algorithm (Hyyrö, 2003). It is bounded so that a comparison stays a
-matter of milliseconds.
+computed by python-Levenshtein's bit-parallel algorithm (Hyyrö, 2003). The work of a comparison is bounded, whatever the texts:
+see `bounded_distance` for what that means for the figure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from engine.values import Value, compact_json
 
-COMPARED_LENGTH = 10_000
-"""The most characters of each text that are compared once what they share at both ends is set aside."""
+MAX_CELLS: Final = 500_000_000
+"""The most cells of the edit distance table that a comparison works out at a time; it takes tens of milliseconds."""
+
+MIN_BLOCK: Final = 500
+"""The shortest blocks, in characters, that long texts are divided into."""
+
+ANCHOR_LENGTH: Final = 24
+ANCHOR_TRIES: Final = 8
 
 
 def similarity(first: Value, second: Value) -> float:
-    """How alike two results are: 1.0 for equal ones, 0.0 for texts that share nothing.
+    """How similar two results are: 1.0 for equal ones, 0.0 for texts that share nothing.
 
-    A value that is no text is compared as compact JSON with sorted keys. What both texts share at their start and
-    end is set aside, which changes no distance. Of what is left, 10,000 characters each are compared; what is cut
-    off beyond them is taken to differ as much as what was compared, and what one text has more counts whole. So
-    neither long texts that have little in common nor texts that differ only in a long tail are called alike. Up to
-    10,000 characters the figure is exact. Two empty texts are equal.
+    A value that is not text is compared as compact JSON with sorted keys. Two empty texts are equal. The figure is
+    never more than the true similarity; where it is not exact, the true one is less than 1 − `exact_reach` / length of
+    the longer.
     """
     alike = similarity_from(0.0, as_text(first), as_text(second))
     assert alike is not None, "no similarity is less than 0"
@@ -28,21 +35,21 @@ def similarity(first: Value, second: Value) -> float:
 
 
 def similarity_from(least: float, one: str, other: str) -> float | None:
-    """The same of two texts, where it is at least so much; None where it is less, which is told much sooner."""
+    """The similarity of two texts, where it is at least `least`; None where it is less, which takes much less time."""
     if one == other:
         return 1.0
     from rapidfuzz.distance import Postfix, Prefix
 
     longer = max(len(one), len(other))
-    most = longer * (1.0 - least) + 1.0  # one more than can be, so that no rounding decides
+    most = int(longer * (1.0 - least)) + 1  # one more than can be, so that no rounding decides
     if abs(len(one) - len(other)) > most:
         return None
     start = Prefix.similarity(one, other)
     one, other = one[start:], other[start:]
     end = Postfix.similarity(one, other)
-    distance = _distance(one[: len(one) - end], other[: len(other) - end], most)
+    distance = bounded_distance(one[: len(one) - end], other[: len(other) - end], most, _distance)
     # One division, so that 93 characters of 100 are just what the threshold 0.93 says; 1.0 - 7 / 100 is a little less.
-    alike = max(longer - distance, 0.0) / longer
+    alike = max(longer - distance, 0) / longer
     return alike if alike >= least else None
 
 
@@ -51,12 +58,61 @@ def as_text(value: Value) -> str:
     return value if isinstance(value, str) else compact_json(value)
 
 
-def _distance(one: str, other: str, most: float) -> float:
-    """How far they are apart; where it is more than so much, anything that is more too."""
+def exact_reach(longer: int) -> int:
+    """Up to how many edits are counted exactly where the longer of two texts has so many characters."""
+    return MAX_CELLS // max(longer, 1)
+
+
+def bounded_distance(one: str, other: str, most: int, distance: Callable[[str, str, int], int]) -> int:
+    """The edit distance of two texts, by a bounded amount of work; more than `most` where it is more than that.
+
+    Up to `exact_reach` edits it is exact, which is any distance for texts of up to 22,360 characters. Beyond that the
+    texts are divided into blocks, each compared with its counterpart, and the distances are added. Editing block by
+    block is one way to edit the whole, so the sum is never less than the true distance: a text is never called more
+    similar than it is.
+
+    Args:
+        one: The one text.
+        other: The other.
+        most: The largest distance that is of interest.
+        distance: Works out a distance exactly, or a number over its last argument where it is more than that.
+    """
+    longer = max(len(one), len(other))
+    reach = exact_reach(longer)
+    if min(reach, most) >= longer:
+        return distance(one, other, longer)
+    found = distance(one, other, min(reach, most))
+    if found <= reach or most <= reach:
+        return found
+    block = max(reach, MIN_BLOCK)
+    total, pairs = 0, [(one, other) if (len(one), one) >= (len(other), other) else (other, one)]
+    while pairs and total <= most:
+        long, short = pairs.pop()
+        if not short or len(long) <= block:
+            total += distance(long, short, len(long)) if short else len(long)
+            continue
+        cut, place = split_at(long, short)
+        parts = ((long[:cut], short[:place]), (long[cut:], short[place:]))
+        pairs += [(a, b) if (len(a), a) >= (len(b), b) else (b, a) for a, b in parts]
+    return total
+
+
+def split_at(long: str, short: str) -> tuple[int, int]:
+    """Where to divide two texts: near the middle of the longer one, at words that both have, as near as can be."""
+    middle = len(long) // 2
+    for attempt in range(ANCHOR_TRIES):
+        cut = middle + (-1) ** attempt * (attempt + 1) // 2 * (len(long) // 32)
+        anchor, near = long[cut : cut + ANCHOR_LENGTH], cut * len(short) // len(long)
+        after, before = short.find(anchor, near), short.rfind(anchor, 0, near + ANCHOR_LENGTH)
+        places = [place for place in (after, before) if place >= 0]
+        if places:
+            return cut, min(places, key=lambda place: abs(place - near))
+    return middle, middle * len(short) // len(long)
+
+
+def _distance(one: str, other: str, most: int) -> int:
     from Levenshtein import distance
 
-    cut_off = sorted(max(len(text) - COMPARED_LENGTH, 0) for text in (one, other))
-    scale, more = 1 + cut_off[0] / COMPARED_LENGTH, cut_off[1] - cut_off[0]
-    cutoff = max(int((most - more) / scale) + 1, 0)
-    compared = distance(one[:COMPARED_LENGTH], other[:COMPARED_LENGTH], score_cutoff=cutoff)
-    return compared * scale + more
+    few = min(most, max(len(one), len(other)) // 50)
+    found = distance(one, other, score_cutoff=few)  # most often enough, and many times faster than without a limit
+    return found if found <= few or few == most else distance(one, other, score_cutoff=most)

@@ -12,6 +12,7 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
+from engine.exits.similarity import bounded_distance
 from engine.export.carried_values import NOTHING, Record, Records, State, Step, Update, gave, to_text
 
 RECORD_MEMBERS = (
@@ -21,34 +22,30 @@ RECORD_MEMBERS = (
 
 
 def similarity(first: Any, second: Any, least: float = 0.0) -> float:
-    """How alike two results are, from 0 to 1: one minus the edit distance by the length of the longer.
+    """How similar two results are, from 0 to 1: one minus the edit distance by the length of the longer.
 
-    What both share at their ends is set aside, and of the rest 10,000 characters each are compared; what is cut off
-    is taken to differ as much. Where it is less than `least`, any figure that is less too.
+    What both share at their ends is set aside. Where it is less than `least`, any figure that is less too.
     """
     one, other = (value if isinstance(value, str) else to_text(value) or "null" for value in (first, second))
     if one == other:
         return 1.0
     longer = max(len(one), len(other))
-    most = longer * (1.0 - least) + 1.0
+    most = int(longer * (1.0 - least)) + 1
     for _ in range(2):  # what they share at the start; then, backwards, at the end
         pairs = enumerate(zip(one, other, strict=False))
         shared = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
         one, other = one[shared:][::-1], other[shared:][::-1]
-    one, other = sorted((one, other), key=len)
-    cut = max(len(one) - 10_000, 0)
-    scale, more = 1 + cut / 10_000, max(len(other) - 10_000, 0) - cut
-    distance = edit_distance(one[:10_000], other[:10_000], (most - more) / scale)
-    return max(longer - distance * scale - more, 0.0) / longer
+    return max(longer - bounded_distance(one, other, most, edit_distance), 0) / longer
 
 
-def edit_distance(one: str, other: str, most: float) -> int:
+def edit_distance(one: str, other: str, most: int) -> int:
     """The Levenshtein distance; where it is more than `most`, any that is more too.
 
     A column of the table at a time, its differences as the bits of integers (G. Myers, 1999; H. Hyyrö, 2003).
     """
     if not one or not other:
         return max(len(one), len(other))
+    one, other = sorted((one, other), key=len)
     places: dict[str, int] = {}
     for place, sign in enumerate(one):
         places[sign] = places.get(sign, 0) | 1 << place

@@ -103,6 +103,7 @@ if __name__ == "__main__":
     print(json.dumps(run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}), ensure_ascii=False, indent=2))
 """
 _CARRIED: Final = (
+    "engine.exits.similarity",  # first: the carried `similarity` takes the place of its own
     *(f"engine.export.carried_{name}" for name in ("values", "asking", "loops", "items", "costs", "agents")),
     "engine.nodes.iteration_note",
     "engine.lenient_json",

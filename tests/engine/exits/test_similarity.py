@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
 
-from engine.exits.similarity import COMPARED_LENGTH, as_text, similarity, similarity_from
+from engine.exits import similarity as module
+from engine.exits.similarity import as_text, bounded_distance, exact_reach, similarity, similarity_from
 
 texts = st.text(alphabet=st.sampled_from("ab c\n.é𝄞\ud800"), max_size=14)
 pieces = st.text(alphabet="ab", max_size=6)
@@ -90,13 +96,6 @@ def test_what_both_share_at_their_ends_changes_no_distance(one: str, other: str,
     assert whole == pytest.approx(1 - naive_distance(one, other) / max(longer, 1), abs=1e-12)
 
 
-def test_ten_thousand_characters_are_compared_exactly() -> None:
-    one = "ab" * (COMPARED_LENGTH // 2)
-    other = "ba" * (COMPARED_LENGTH // 2)
-
-    assert similarity(one, other) == pytest.approx(1 - 2 / COMPARED_LENGTH, abs=1e-12)
-
-
 def test_a_change_at_the_end_of_a_long_text_is_seen() -> None:
     text = "a" * 50_000
 
@@ -104,28 +103,140 @@ def test_a_change_at_the_end_of_a_long_text_is_seen() -> None:
     assert similarity(text + "b", text + "c") < 1.0
 
 
-@pytest.mark.parametrize("tail", [1, 100, 10_000, 90_000])
-def test_a_tail_that_one_text_has_more_counts_whole(tail: int) -> None:
-    """Half of what is compared differs, from the first character to the last of both."""
-    one, other = "xa" * 10_000, "ya" * 10_000 + "z" * tail
-
-    assert similarity(one, other) == pytest.approx(1 - (10_000 + tail) / (20_000 + tail), abs=1e-12)
+def prose(length: int, seed: int, alphabet: str = ascii_lowercase + "  ") -> str:
+    return "".join(random.Random(seed).choices(alphabet, k=length))
 
 
-@pytest.mark.parametrize("length", [20_000, 100_000, 1_000_000])
+def edited(text: str, every: int, sign: str = "#") -> str:
+    return "".join(sign if place % every == every // 2 else old for place, old in enumerate(text))
+
+
+_LONG = prose(25_000, 1)
+_WIDE = prose(25_000, 2, "日本語の文章🙂é\u0301 ")
+LONG_CASES = {
+    "the last 15,000 are new": (_LONG, _LONG[:10_000] + prose(15_000, 3)),
+    "the last 15,000 are new, and the first character": (_LONG, "#" + _LONG[1:10_000] + prose(15_000, 3)),
+    "the first 15,000 are new": (_LONG, prose(15_000, 3) + _LONG[15_000:]),
+    "the middle is new": (_LONG, _LONG[:5_000] + prose(15_000, 3) + _LONG[20_000:]),
+    "edits everywhere": (_LONG, edited(_LONG, 50)),
+    "many edits everywhere": (_LONG, edited(_LONG, 3)),
+    "a paragraph was inserted": (_LONG, "#" + _LONG[:12_000] + prose(4_000, 4) + _LONG[12_000:]),
+    "a paragraph was moved": (_LONG, _LONG[6_000:16_000] + _LONG[:6_000] + _LONG[16_000:]),
+    "a text that repeats itself": ("one line\n" * 2_700, "one lime\n" * 2_500 + "the end"),
+    "wide characters": (_WIDE, edited(_WIDE, 40) + _WIDE[:3_000]),
+    "a tail that was added": (_LONG, edited(_LONG, 100) + prose(9_000, 5)),
+    "texts of 60,000": (prose(60_000, 6), edited(prose(60_000, 6), 25)),
+    "texts of 100,000": (prose(100_000, 7), "#" + edited(prose(100_000, 7), 40)),
+}
+
+
+@pytest.mark.parametrize("case", LONG_CASES)
+def test_long_texts_are_compared_exactly_up_to_a_number_of_edits(case: str) -> None:
+    one, other = LONG_CASES[case]
+    longer = max(len(one), len(other))
+    true = Levenshtein.distance(one, other)
+    assert true <= exact_reach(longer), "the case is about exact figures"
+
+    assert similarity(one, other) == (longer - true) / longer
+    assert similarity(other, one) == (longer - true) / longer
+
+
+def test_a_text_whose_larger_part_is_new_is_never_nearly_equal() -> None:
+    alike = similarity(_LONG, "#" + _LONG[1:10_000] + prose(15_000, 3))
+
+    assert 0.4 < alike < 0.6
+
+
+@pytest.mark.parametrize("length", [23_000, 100_000, 1_000_000])
 def test_long_texts_that_share_nothing_are_never_called_alike(length: int) -> None:
-    """Only the first 10,000 characters are compared, and yet the rest is not taken for equal."""
-    assert similarity("a" * length, "b" * length) == pytest.approx(0.0, abs=1e-12)
+    assert similarity("a" * length, "b" * length) == 0.0
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.integers(0, 12_000), st.integers(0, 12_000), st.text(alphabet="ab", min_size=1, max_size=3))
-def test_long_texts_are_never_called_equal_that_are_not(head: int, tail: int, change: str) -> None:
-    one = "a" * head + "m" + "b" * tail
-    other = "a" * head + change + "b" * tail
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [edited, lambda text, _every: text[:100_000] + prose(200_000, 8)])
+def test_very_long_texts_are_at_most_as_similar_as_they_are(change: Any) -> None:
+    text = prose(300_000, 9)
+    other = change(text, 100)
+    true = 1 - Levenshtein.distance(text, other, score_hint=3_000) / len(text)
 
-    assert 0.0 <= similarity(one, other) < 1.0
-    assert similarity(one, other) == similarity(other, one)
+    assert true - 0.01 < similarity(text, other) <= true
+
+
+@contextmanager
+def small_bounds() -> Iterator[None]:
+    """Texts of more than 100 characters count as long: exact up to 10,000 cells, and blocks of 20 characters."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "MAX_CELLS", 10_000)
+        patched.setattr(module, "MIN_BLOCK", 20)
+        yield
+
+
+@st.composite
+def long_pairs(draw: st.DrawFn) -> tuple[str, str]:
+    """A text of some hundred characters, and what editing has made of it."""
+    alphabet = draw(st.sampled_from(["ab", "abcdefghij \n", "日本語🙂e\u0301 ", ascii_lowercase]))
+    text = prose(draw(st.integers(0, 600)), draw(st.integers(0, 9)), alphabet)
+    if draw(st.booleans()):
+        text = text[:40] * (len(text) // 40)
+    other = text
+    for _ in range(draw(st.integers(0, 4))):
+        start, end = sorted((draw(st.integers(0, len(other))), draw(st.integers(0, len(other)))))
+        piece = other[start:end]
+        new = prose(draw(st.integers(0, 200)), draw(st.integers(10, 19)), alphabet)
+        kind = draw(st.sampled_from(["replace", "insert", "delete", "move", "repeat", "edit"]))
+        other = {
+            "replace": other[:start] + new + other[end:],
+            "insert": other[:start] + new + other[start:],
+            "delete": other[:start] + other[end:],
+            "move": piece + other[:start] + other[end:],
+            "repeat": other[:end] + piece + other[end:],
+            "edit": other[:start] + edited(piece, 7) + other[end:],
+        }[kind]
+    return text, other
+
+
+@settings(deadline=None)
+@given(long_pairs())
+def test_beyond_the_exact_reach_the_figure_is_a_lower_bound_and_the_true_one_is_below_the_reach(
+    pair: tuple[str, str],
+) -> None:
+    one, other = pair
+    longer = max(len(one), len(other), 1)
+    true = Levenshtein.distance(one, other)
+    with small_bounds():
+        found, reach = similarity(one, other), exact_reach(longer)
+        assert similarity(other, one) == found
+
+    assert 0.0 <= found <= (longer - true) / longer
+    assert found == (longer - true) / longer or true > reach
+    assert (found == 1.0) is (one == other)
+
+
+@settings(deadline=None)
+@given(long_pairs())
+def test_the_work_of_a_comparison_is_bounded(pair: tuple[str, str]) -> None:
+    cells = 0
+
+    def counted(one: str, other: str, most: int) -> int:
+        nonlocal cells
+        cells += max(len(one), len(other)) * min(most, len(one), len(other))
+        return Levenshtein.distance(one, other, score_cutoff=most)
+
+    longer = max(map(len, pair))
+    with small_bounds():
+        bounded_distance(*pair, longer, counted)
+
+    assert cells <= 10_000 + 2 * longer * max(10_000 // max(longer, 1), 20)
+
+
+@settings(deadline=None)
+@given(long_pairs(), st.integers(0, 100))
+def test_with_a_least_long_texts_are_the_same_too(pair: tuple[str, str], hundredths: int) -> None:
+    with small_bounds():
+        alike, least = similarity(*pair), hundredths / 100
+
+        assert similarity_from(least, *pair) == (alike if alike >= least else None)
+        assert similarity_from(alike, *pair) == alike
 
 
 @given(texts, texts, st.integers(0, 100))
@@ -134,16 +245,3 @@ def test_with_a_least_it_is_the_same_from_there_on_and_nothing_below(one: str, o
 
     assert similarity_from(least, one, other) == (alike if alike >= least else None)
     assert similarity_from(alike, one, other) == alike
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.integers(9_990, 10_300), st.integers(9_990, 10_300), st.integers(0, 10_000), st.sampled_from([0.0, 0.001]))
-def test_with_a_least_texts_beyond_what_is_compared_are_the_same_too(
-    one_length: int, other_length: int, alike_to: int, below: float
-) -> None:
-    one = "x" + "ab" * (one_length // 2)
-    other = "y" + "ab" * (min(alike_to, other_length) // 2) + "c" * max(other_length - alike_to, 0)
-    alike = similarity(one, other)
-
-    assert similarity_from(alike - below, one, other) == alike
-    assert similarity_from(alike + 0.001, one, other) is None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine.exits.similarity import similarity
 from engine.export import carried_loops
 from engine.export.langgraph_module import export_langgraph
+from tests.engine.exits.test_similarity import LONG_CASES, long_pairs, small_bounds
 from tests.engine.export.kit import module_of
 from tests.engine.semantics.documents import around, llm
 
@@ -27,13 +28,24 @@ def test_results_are_as_alike_as_the_engine_finds_them(one: Any, other: Any, hun
     assert bounded == alike if alike >= least else bounded < least
 
 
-@settings(deadline=None, max_examples=5)
-@given(st.integers(0, 500), st.sampled_from([9_000, 10_001, 14_000, 60_000]), st.sampled_from([12_000, 60_000]))
-def test_of_long_results_as_much_is_compared_as_the_engine_compares(shared: int, one: int, other: int) -> None:
-    first = "s" * shared + "abcd" * (one // 4) + "e" * shared
-    second = "s" * shared + "bxda" * (other // 4) + "e" * shared
+@settings(deadline=None)
+@given(long_pairs(), st.integers(0, 100))
+def test_long_results_are_as_alike_as_the_engine_finds_them(pair: tuple[str, str], hundredths: int) -> None:
+    with small_bounds():
+        alike, least = similarity(*pair), hundredths / 100
 
-    assert carried_loops.similarity(first, second) == pytest.approx(similarity(first, second), abs=1e-12)
+        assert carried_loops.similarity(*pair) == alike
+        bounded = carried_loops.similarity(*pair, least)
+        assert bounded == alike if alike >= least else bounded < least
+
+
+@pytest.mark.parametrize("case", ["the last 15,000 are new, and the first character", "wide characters"])
+def test_an_exported_module_compares_long_results_exactly(case: str) -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", exit_condition="stable_output")
+
+    module = module_of(export_langgraph(workflow).text)
+
+    assert module.similarity(*LONG_CASES[case]) == similarity(*LONG_CASES[case])
 
 
 def test_a_bound_ends_no_comparison_whose_texts_draw_near_again_further_on() -> None:

@@ -153,6 +153,15 @@ async def test_a_long_tail_that_was_added_is_never_called_stable() -> None:
     assert played.loop.iterations[1].similarity == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("first", ["", "# "], ids=["equal at the start", "different at the start"])
+async def test_a_long_result_whose_larger_part_is_new_is_not_stable(first: str) -> None:
+    old, new = "".join(map(str, range(9_000)))[:25_000], "".join(map(str, range(50_000, 54_000)))[:15_000]
+    played = await _stable([old, first + old[: 10_000 - len(first)] + new], stability_threshold=0.9, max_iterations=2)
+
+    _ended(played, 2, "max_iterations")
+    assert played.loop.iterations[1].similarity < 0.8
+
+
 async def test_tails_that_differ_in_length_beyond_the_cut_count_as_distance() -> None:
     first, second = "a" + "m" * 10_000 + "p", "b" + "m" * 10_000 + "q" * 20_000
     played = await _stable([first, second], stability_threshold=0.6, max_iterations=2)
