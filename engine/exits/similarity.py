@@ -1,8 +1,8 @@
 """Similarity of two results, from 0 to 1.
 
 1 − edit distance / length of the longer, with the Levenshtein distance of unit costs (V. I. Levenshtein, 1966),
-computed by python-Levenshtein's bit-parallel algorithm (Hyyrö, 2003). The work of a comparison is bounded, whatever the texts:
-see `bounded_distance` for what that means for the figure.
+computed by python-Levenshtein's bit-parallel algorithm (Hyyrö, 2003). The work of a comparison is bounded, whatever the
+texts: see `bounded_distance` for what that means for the figure.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ async def _of_values(values: list[Any], **config: Any) -> Played:
     return await play(around(body, edges="loop -> draft -> exit", max_iterations=len(values), **config))
 
 
-EMPTY = [None, "", " \n\t", [], {}]
+EMPTY: list[Any] = [None, "", " \n\t", [], {}]
 
 
 @pytest.mark.parametrize("empty", EMPTY, ids=repr)
@@ -215,5 +215,5 @@ async def test_a_stable_loop_gives_the_later_of_the_two_results() -> None:
     played = await _stable(["abcdefghij" * 10, "abcdefghij" * 9 + "abcdefghiX"])
 
     _ended(played, 2)
-    assert played.out.endswith("X")
+    assert str(played.out).endswith("X")
     assert played.loop.returned == 1
