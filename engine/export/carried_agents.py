@@ -81,6 +81,7 @@ def begin_agent(agent: str, messages: list[Any]) -> Update:
     work: dict[str, Any] = {
         "messages": messages, "asked": messages[-1]["content"], "turn": 0, "calls": [], "made": 0, "said": "",
         "last_text": "", "steps": [], "ended": False,
+        "empty": 0,
     }  # fmt: skip
     return {"_agents": {agent: work}}
 
@@ -111,9 +112,14 @@ def take_turn(
     at_end: str = "return_last",
     key: str = "",
     memory: str = "",
+    retries: int = 0,
+    allow_empty: bool = False,
     **settings: Any,
 ) -> Update:
-    """One turn of an agent: call its model, which answers, or wants tools called."""
+    """One turn of an agent: call its model, which answers, or wants tools called.
+
+    A reply with neither text nor calls is a failure, after which the model is asked again `retries` times in all.
+    """
     work = state["_agents"][agent]
     if work["turn"] >= max_turns:
         message = f"{agent} did not finish within {max_turns} turns."
@@ -121,8 +127,16 @@ def take_turn(
             raise RuntimeError(message)
         if at_end == "flag":
             warnings.warn(message, stacklevel=2)
+        if not work["last_text"] and not allow_empty:
+            raise RuntimeError(f"{agent} ended without a text.")
         return end_agent(state, agent, work, "max_turns", work["last_text"] or None, key, memory)
     text, calls = act(work["messages"], node=agent, tools=tools, **settings)
+    if not calls and not text.strip() and not allow_empty:
+        if work["empty"] >= retries:
+            raise RuntimeError(f"The reply of {agent}'s model is empty.")
+        again = {"role": "user", "content": "You said nothing. Answer, or call a tool."}
+        work = {**work, "empty": work["empty"] + 1, "messages": [*work["messages"], again]}
+        return {"_agents": {agent: work}}
     said: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         said["tool_calls"] = calls
@@ -134,14 +148,11 @@ def take_turn(
     }  # fmt: skip
     if calls:
         return {"_agents": {agent: work}}
-    if not text.strip():
-        again = "You said nothing. Answer, or call a tool."
-    else:
-        try:
-            answer = text if schema is None else read_reply(text, schema)
-            return end_agent(state, agent, work, "finished", answer, key, memory)
-        except ValueError as error:
-            again = f"That could not be read: {error} Answer again, with the JSON alone."
+    try:
+        answer = text if schema is None else read_reply(text, schema)
+        return end_agent(state, agent, work, "finished", answer, key, memory)
+    except ValueError as error:
+        again = f"That could not be read: {error} Answer again, with the JSON alone."
     return {"_agents": {agent: {**work, "messages": [*messages, {"role": "user", "content": again}]}}}
 
 
@@ -156,6 +167,7 @@ def call_tool(
     key: str = "",
     loop: str = "",
     memory: str = "",
+    allow_empty: bool = False,
 ) -> Update:
     """Carry out the next tool call that an agent wants; what goes wrong is told to its model."""
     work = state["_agents"][agent]
@@ -167,7 +179,7 @@ def call_tool(
     elif name not in names:
         error = f'There is no tool "{name}". The tools are: {", ".join(names)}.'
     elif name == "finish":
-        result, error = final_answer(arguments, schema)
+        result, error = final_answer(arguments, schema, allow_empty=allow_empty)
     elif name in (ask_before or {}):
         question = f'May the tool "{name}" be called with these arguments?'
         asked = {"node": agent, "message": question, "value": arguments, "choices": ["approve", "reject"]}
@@ -201,13 +213,15 @@ def call_tool(
     return {"_agents": {agent: work}}
 
 
-def final_answer(arguments: Mapping[str, Any], schema: Any) -> tuple[Any, str]:
+def final_answer(arguments: Mapping[str, Any], schema: Any, *, allow_empty: bool) -> tuple[Any, str]:
     """The final answer in a call of `finish`, and what is wrong with it."""
     if "answer" not in arguments:
         return None, '"answer" is missing. Call it again with the final answer.'
     answer = arguments["answer"]
     if schema is None:
-        return to_text(answer), ""
+        text = to_text(answer)
+        is_missing = not text.strip() and not allow_empty
+        return text, '"answer" is empty. Call it again with the final answer.' if is_missing else ""
     try:
         return read_answer(answer, schema), ""
     except ValueError as error:

@@ -23,6 +23,17 @@ from engine.nodes.verdicts import (
 )
 
 
+class EmptyReplyError(Exception):
+    """A reply without text. LangGraph takes it for a failure that may pass."""
+
+
+def with_text(text: str) -> str:
+    """A reply that has to have a text."""
+    if not text.strip():
+        raise EmptyReplyError("The model's reply is empty.")
+    return text
+
+
 def read_reply(text: str, schema: Mapping[str, Any]) -> Any:
     """The JSON value in a model's reply."""
     return read_structured(text, schema, faults_by(schema))
@@ -58,16 +69,22 @@ def examine(value: Any, schema: Mapping[str, Any]) -> tuple[Any, list[str]]:
 
 
 def ask_twice(
-    ask: Callable[..., str], read: Callable[[str], Any], messages: list[Any], **settings: Any
+    ask: Callable[..., str],
+    read: Callable[[str], Any],
+    messages: list[Any],
+    *,
+    allow_empty: bool = False,
+    **settings: Any,
 ) -> tuple[Any, str]:
     """Ask for a reply that can be read; once more, with the error, where the first cannot. Also gives its text."""
-    text = ask(messages, **settings)
+    checked: Callable[[str], str] = str if allow_empty else with_text
+    text = checked(ask(messages, **settings))
     try:
         return read(text), text
     except UnreadableReplyError as error:
         again = f"That could not be read: {error} Answer again, with the JSON object alone."
     more = [{"role": "assistant", "content": text}, {"role": "user", "content": again}]
-    text = ask([*messages, *more], **settings)
+    text = checked(ask([*messages, *more], **settings))
     try:
         return read(text), text
     except UnreadableReplyError as error:

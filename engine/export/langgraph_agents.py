@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from engine.export.cel_python import UnsupportedError
-from engine.export.langgraph_nodes import NodeFunctions
+from engine.export.langgraph_nodes import NodeFunctions, asked
 from engine.export.langgraph_texts import Place, ask_settings, prompt_lines, taken
 from engine.export.literals import literal
 from engine.nodes.agent_config import TOOL_CALLING, AgentConfig
@@ -58,13 +58,13 @@ class AgentFunctions:
             raise UnsupportedError("Its turn strategy is a plugin's.")
         lines = [*taken(node, self._place), *prompt_lines(node, config, self._place)]
         settings = ask_settings(node.id, config, config.reply_schema)
+        empty = ", allow_empty=True" if config.allow_empty else ""
         if config.reply_schema is None:
-            lines.append(f"output = said = ask(messages, {settings})")
+            lines.append(f"output = said = {asked(config, settings)}")
         else:
             schema = literal(config.reply_schema, "    ")
-            lines.append(
-                f"output, said = ask_twice(ask, lambda text: read_reply(text, {schema}), messages, {settings})"
-            )
+            reader = f"lambda text: read_reply(text, {schema})"
+            lines.append(f"output, said = ask_twice(ask, {reader}, messages, {settings}{empty})")
         ports = "{'output': output, 'steps': [], 'status': 'finished'}"
         given = f"gave({node.id!r}, {ports}{f', {config.output_key!r}' if config.output_key else ''})"
         if self._place.memory is not None:
@@ -101,6 +101,7 @@ class AgentFunctions:
         if config.on_max_turns != "return_last":
             arguments.append(f"at_end={config.on_max_turns!r}")
         settings = ask_settings(self._node.id, config).partition(", ")[2]
+        arguments += [f"retries={config.retries}"] if config.retries else []
         arguments += [settings] if settings else []
         return _call(f"take_turn(act, state, {self._node.id!r}", arguments)
 
@@ -120,6 +121,7 @@ class AgentFunctions:
         config = self._config
         common = [f"schema={literal(config.reply_schema, '        ')}"] if config.reply_schema is not None else []
         common += [f"key={config.output_key!r}"] if config.output_key else []
+        common += ["allow_empty=True"] if config.allow_empty else []
         return common + ([f"memory={self._place.memory[0]!r}"] if self._place.memory is not None else [])
 
     def _tools(self) -> list[dict[str, Any]]:

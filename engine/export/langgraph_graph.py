@@ -16,6 +16,7 @@ from engine.export.langgraph_items import PartFunctions, named_outputs
 from engine.export.langgraph_loops import LoopFunctions
 from engine.export.langgraph_nodes import NodeFunctions
 from engine.export.langgraph_texts import Place
+from engine.nodes.agent_config import TOOL_CALLING
 from engine.plan.graph import GraphPlan, NodePlan
 
 _WITHOUT_RETRIES = frozenset({"loop", "exit", "iterator"})
@@ -44,7 +45,8 @@ class _Graph:
     def add(self, node: NodePlan, place: Place, kind: str = "node") -> None:
         """Add a step of a node."""
         name = node.id if kind == "node" else f"{node.id}.{kind}"
-        steps_again = node.spec.type not in _WITHOUT_RETRIES and (node.spec.type != "agent" or kind == "turn")
+        makes_turns = node.spec.type == "agent" and node.config.turn_strategy == TOOL_CALLING
+        steps_again = node.spec.type not in _WITHOUT_RETRIES and (not makes_turns or kind == "turn")
         tries_again = node.enabled and steps_again and node.config.on_error == "fail"
         retries = (node.config.retries, node.config.retry_delay_s) if tries_again else (0, 0.0)
         self.steps.append(_Step(name, f"{kind}_{node.id}{place.suffix}", *retries))

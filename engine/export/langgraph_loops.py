@@ -177,7 +177,8 @@ class LoopFunctions:
         criteria = f"{filled(compile_template(judge.criteria), self._read, '        ')}.strip()"
         weights: dict[str, Any] = {one.name: one.weight for one in judge.rubric}
         settings = ask_settings(JUDGE, judge, judge_schema(judge))
-        call = f"judge(ask, messages, {weights!r}, {judge.threshold!r}, {judge.runs}, {settings})"
+        empty = ", allow_empty=True" if judge.allow_empty else ""
+        call = f"judge(ask, messages, {weights!r}, {judge.threshold!r}, {judge.runs}, {settings}{empty})"
         condition = "reason is None and result is not NOTHING"
         return [
             "judged = None",

@@ -22,6 +22,7 @@ from engine.expr import compile_template
 from engine.nodes.agent_tools import EXIT_LOOP_TOOL
 from engine.nodes.approval import ApprovalConfig
 from engine.nodes.llm import LlmConfig
+from engine.nodes.model_fields import ModelFields
 from engine.nodes.router import ELSE, RouterConfig, fallback_branch, router_question, verdict_schema
 from engine.nodes.tool import ToolConfig
 from engine.nodes.transform import TransformConfig
@@ -137,13 +138,13 @@ class NodeFunctions:
                 f"said, calls = act(messages, tools=[{literal(tool, '    ')}], {settings})",
                 f"if any(call['name'] == {definition.name!r} for call in calls):",
                 f"    return leave(state, {node.id!r}, {place.leaves or ''!r}, {{}})",
-                "output = said",
+                "output = said" if config.allow_empty else "output = with_text(said)",
             ]
         elif config.reply_schema is None:
-            lines.append(f"output = said = ask(messages, {settings})")
+            lines.append(f"output = said = {asked(config, settings)}")
         else:
             lines.append(f"schema = {literal(config.reply_schema, '    ')}")
-            settings = f"{settings}, schema=schema"
+            settings = f"{settings}, schema=schema{', allow_empty=True' if config.allow_empty else ''}"
             lines.append(f"output, said = ask_twice(ask, lambda text: read_reply(text, schema), messages, {settings})")
         return [*lines, gave_output(node, config.output_key, place)]
 
@@ -160,7 +161,8 @@ class NodeFunctions:
             lines.append("messages = [{'role': 'system', 'content': system}, {'role': 'user', 'content': question}]")
             lines.append(f"names, fallback = {names!r}, {fallback_branch(names)!r}")
             settings = ask_settings(node.id, config, verdict_schema(names))
-            lines.append(f"branch, reason = choose(ask, messages, names, fallback, {settings})")
+            empty = ", allow_empty=True" if config.allow_empty else ""
+            lines.append(f"branch, reason = choose(ask, messages, names, fallback, {settings}{empty})")
         else:
             lines += self._rules(config, place)
         return [*lines, f"return gave({node.id!r}, {{branch: given['input'], 'reason': reason}})"]
@@ -230,6 +232,12 @@ class NodeFunctions:
         self.left_out.append(f'The tool "{name}" is yours to provide: put a function into TOOLS.')
 
 
+def asked(config: ModelFields, settings: str) -> str:
+    """The call that asks a model for a text."""
+    call = f"ask(messages, {settings})"
+    return call if config.allow_empty else f"with_text({call})"
+
+
 def gave_output(node: NodePlan, key: str, place: Place | None = None) -> str:
     """The line that gives a node's output, and notes at a place what its model is to remember."""
     given = f"gave({node.id!r}, {{'output': output}}{f', {key!r}' if key else ''})"
@@ -251,6 +259,8 @@ def _not_kept(node: NodePlan) -> Iterator[str]:
         yield f"{name} fails the run where it would go on after an error."
     elif config.on_error != "fail" and config.retries:
         yield f"{name} is not tried again before the run goes on after its error."
+    if getattr(config, "on_cut_off", "warn") != "warn":
+        yield f"{name} uses a reply that was cut off at its token limit as far as it goes."
     if any(port == "usage" for port, _ in node.outputs):
         yield f'The port "usage" of {name} gives nothing.'
     if getattr(config, "reply_schema", None) is not None:

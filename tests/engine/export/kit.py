@@ -8,7 +8,7 @@ import sys
 import types
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from engine import Answer, Run, Workflow
 from engine.export.langgraph_module import export_langgraph
@@ -83,6 +83,7 @@ class Both:
         self.our_calls: list[tuple[str, list[tuple[str, str]]]] = []
         self.their_calls: list[tuple[str, list[tuple[str, str]]]] = []
         self.their_questions: list[dict[str, Any]] = []
+        self.end: Any = None
 
     async def play(
         self, inputs: Mapping[str, Value] | None = None, tools: Mapping[str, Any] | None = None, **more: Any
@@ -126,7 +127,7 @@ class Both:
 
         module.__dict__.update(ask=ask, act=act)
         module.__dict__.get("TOOLS", {}).update(tools or {})
-        compiled, ends = module.build(), []
+        compiled, ends = module.build(), list[Any]()
 
         class Kept:
             def invoke(self, *given: Any) -> Any:
@@ -184,8 +185,9 @@ class Both:
 def without_figures(value: Any) -> Any:
     """A value without what two runs never have in common: what an iteration cost, and how long it took."""
     if isinstance(value, dict):
-        return {key: without_figures(inner) for key, inner in value.items() if key not in {"cost_usd", "duration_s"}}
-    return [without_figures(inner) for inner in value] if isinstance(value, list) else value
+        members = cast("dict[str, Any]", value).items()
+        return {key: without_figures(inner) for key, inner in members if key not in {"cost_usd", "duration_s"}}
+    return [without_figures(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 async def _answer(run: Run, answers: Sequence[Answer]) -> None:

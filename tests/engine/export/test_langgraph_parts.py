@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from engine import Answer
 from engine.models.base import Reply
 from tests.engine.export.kit import Both, module_of, told
-from tests.engine.semantics.agents import agent, tools_fixture, wants  # noqa: F401 - a fixture is used by its name
+from tests.engine.semantics.agents import agent, tools_fixture, wants  # noqa: F401 # pyright: ignore[reportUnusedImport] - a fixture is used by its name
 from tests.engine.semantics.documents import (
     around,
     each,
@@ -32,7 +32,17 @@ from tests.engine.semantics.documents import (
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 APPROVAL = "text -> check\ncheck.approved -> out\ncheck.rejected -> no\ncheck.comment -> said"
-ADD = {"add": lambda a, b=0: float(a + b)}
+
+
+def _add(a: float, b: float = 0) -> float:
+    return float(a + b)
+
+
+def _break(**_arguments: Any) -> Any:
+    raise KeyError("a")
+
+
+ADD: dict[str, Any] = {"add": _add}
 
 
 def subflow(inner: Any, node_id: str = "part", **config: Any) -> Any:
@@ -41,7 +51,11 @@ def subflow(inner: Any, node_id: str = "part", **config: Any) -> Any:
 
 def replies(*said: Any) -> Any:
     """What a model says turn by turn, by how often it has spoken in the conversation."""
-    return lambda _node, messages: said[sum(role == "assistant" for role, _ in messages)]
+
+    def reply(_node: str, messages: list[tuple[str, str]]) -> Any:
+        return said[sum(role == "assistant" for role, _ in messages)]
+
+    return reply
 
 
 # Exits
@@ -271,18 +285,25 @@ async def test_a_subflow_in_a_loop_and_a_subflow_in_a_subflow():
 
 
 async def test_an_agent_calls_tools_until_it_is_done(tools: Any):
-    said = (wants(("add", {"a": 1, "b": 2}), ("none", {}), text="First."), wants(("break", {"a": 1})), "", "Three.")
+    said = replies(wants(("add", {"a": 1, "b": 2}), ("none", {}), text="First."), wants(("break", {"a": 1})), "")
+
+    def reply(node: str, messages: list[tuple[str, str]]) -> str | Reply:
+        return "Three." if messages[-1][1].startswith("You said nothing") else said(node, messages)
+
     workflow = flow(
         entry(), agent("agent", tools=["add", "break"], system="Work.", retries=1, retry_delay_s=0),
         result(), result("steps"), result("status"),
         edges="text -> agent -> out\nagent.steps -> steps\nagent.status -> status",
     )  # fmt: skip
-    both = Both(workflow, replies(*said))
-    with_break = {**ADD, "break": lambda a, b=0: {}[a]}
+    both = Both(workflow, reply)
+    with_break = {**ADD, "break": _break}
     await both.play(tools=with_break)
     assert (both.theirs["out"], both.theirs["status"]) == ("Three.", "finished")
-    kept = [(step["turn"], step["tool"], step["result"]) for step in both.theirs["steps"]]
-    assert kept == [(step["turn"], step["tool"], step["result"]) for step in both.ours.result.outputs["steps"]]
+    theirs, ours = [
+        [(step["turn"], step["tool"], step["result"]) for step in steps]
+        for steps in cast("list[Any]", [both.theirs["steps"], both.ours.result.outputs["steps"]])
+    ]
+    assert theirs == ours
     assert both.their_calls[1][1][:4] == both.our_calls[1][1][:4]  # an unknown tool is told in other words
     assert len(both.their_calls) == len(both.our_calls) == 4
 
