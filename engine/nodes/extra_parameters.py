@@ -73,9 +73,19 @@ def _checked(parameters: dict[str, Value]) -> dict[str, Value]:
         if instead is not None:
             raise PydanticCustomError("reserved_parameter", "reserved", {"name": name[:60], "instead": instead})
     for name, value in _entries(parameters):
-        if _SECRET_NAME.search(_snake(name)) or (isinstance(value, str) and _SECRET_VALUE.search(value)):
+        if is_secret_name(name) or (isinstance(value, str) and is_secret_value(value)):
             raise PydanticCustomError("secret_parameter", "secret", {"name": name[:60]})
     return parameters
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a name says that its value is a secret: `api_key`, `apiKey`, `X-Auth-Token`, `password`."""
+    return _SECRET_NAME.search(_snake(name)) is not None
+
+
+def is_secret_value(value: str) -> bool:
+    """Whether a text looks like a key of a well-known service, or a header with one."""
+    return _SECRET_VALUE.search(value) is not None
 
 
 def _snake(name: str) -> str:

@@ -21,6 +21,7 @@ from engine.plan.config_words import config_faults
 from engine.plan.exit_loop import exit_loop_problems
 from engine.plan.names import name_problems
 from engine.plan.parts import told_of_part
+from engine.plan.secrets import secret_problems
 from engine.plan.structure import Structure, analyse
 from engine.plan.switched_off import eased
 
@@ -50,6 +51,7 @@ def check_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERA
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
         *_judge_problems(structure),
+        *secret_problems(structure.workflow),
         *_part_problems(structure, max_iterations_cap),
     ]
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}

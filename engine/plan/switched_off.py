@@ -17,10 +17,11 @@ from engine.document.problems import Problem, Severity
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, Category, NodeConfig, NodeSpec, Port
 from engine.plan.resolve import Resolved
+from engine.plan.secrets import SECRET_CODE
 from engine.plan.structure import Structure
 
-_OF_THE_WHOLE: Final = frozenset({"bad-id", "duplicate-id", "unknown-loop"})
-"""Problems with a field that yet are no matter of the node alone."""
+_OF_THE_WHOLE: Final = frozenset({"bad-id", "duplicate-id", "unknown-loop", SECRET_CODE})
+"""Problems with a field that concern more than the node itself."""
 
 
 def eased(problems: Iterable[Problem], structure: Structure) -> list[Problem]:

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from engine.document.wording import shown
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.ordinary_file import read_text_file
+from engine.plan.secrets import text_without_secrets
 from engine.runner.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
 from engine.runner.journal import RunHead
 from engine.store.base import Store, StoreError
@@ -50,7 +51,7 @@ def run_to_json(head: RunHead, events: Iterable[AnyEvent]) -> Iterator[str]:
     """The file in pieces, an event at a time: together one JSON object, with each event on a line of its own."""
     run = {
         "run_id": head.run_id,
-        "document": head.document,
+        "document": shareable(head.document),
         "options": head.options,
         "source": head.source,
         "parent": head.parent,
@@ -62,6 +63,16 @@ def run_to_json(head: RunHead, events: Iterable[AnyEvent]) -> Iterator[str]:
         yield f"{separator}{_json(event.to_json())}"
         separator = ",\n"
     yield "\n]}\n"
+
+
+def shareable(document: str) -> str:
+    """The text of a document without secrets, which runs of older versions may hold; unchanged where there are none."""
+    try:
+        whole = value_of_json(document)
+    except ValueError:
+        return document
+    without = text_without_secrets(whole)
+    return document if without == whole else json.dumps(without, ensure_ascii=False, indent=2) + "\n"
 
 
 def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:

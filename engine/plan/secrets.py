@@ -1,0 +1,157 @@
+"""Secrets in plain words in a document: problems before a run, and copies of the document without them.
+
+A workflow file is shared, and so are exports and histories. Prompts and other texts are not searched; unknown keys,
+tool arguments, extra parameters, settings of plugins and server addresses are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+from engine.document.model import Workflow
+from engine.document.problems import Problem
+from engine.document.wording import shown
+from engine.nodes.extra_parameters import is_secret_name, is_secret_value
+from engine.nodes.registry import Registry, builtin_registry
+from engine.tools.mcp.plain_secrets import secret_in_address
+from engine.values import Value
+
+SECRET_CODE: Final = "secret-in-document"  # noqa: S105 - the name of a problem
+REMOVED: Final = "(removed)"
+"""What stands in a copy in place of a secret."""
+
+_FREE_FIELDS: Final = frozenset({"arguments", "extra_parameters", "plugin_settings", "exit_conditions", "judge"})
+_ADDRESS: Final = "api_base"
+_SUBFLOW: Final = "workflow"
+
+_LEAST_BARE: Final = 16
+"""Characters from which on a value that is only called `key` may be one."""
+
+Path = tuple[Any, ...]
+"""Keys and indices from the top of a document."""
+
+
+def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Iterator[Problem]:
+    """An error for each secret in a document; the workflows in its subflows have their own."""
+    ids: list[str] = [node.id for node in workflow.nodes]
+    for path, name in _found(workflow.to_json(), registry or builtin_registry()):
+        place = list(path)
+        node: str | None = None
+        if place[0] == "nodes":
+            node, place = ids[int(place[1])], place[2:]
+            place = place[1:] if place[0] == "config" else place
+            if place[0] == _SUBFLOW and len(place) > 1:
+                continue
+        yield Problem(
+            SECRET_CODE,
+            f'"{shown(name, 60)}" looks like a secret, and a workflow file must not hold one.',
+            "Remove it here. Keep a provider's key in the settings of the program or in its environment variable.",
+            node=node,
+            field=".".join(shown(step, 40) for step in place),
+        )
+
+
+def without_secrets(workflow: Workflow, registry: Registry | None = None) -> Workflow:
+    """The document with its secrets replaced; the very same one where it has none."""
+    document = workflow.to_json()
+    found = list(_found(document, registry or builtin_registry()))
+    return Workflow.model_validate(_masked(document, [path for path, _ in found])) if found else workflow
+
+
+def text_without_secrets(document: Value) -> Value:
+    """The same for a document that may be none, as JSON."""
+    if not isinstance(document, dict):
+        return document
+    return _masked(document, [path for path, _ in _found(document, builtin_registry())])
+
+
+def _found(document: Mapping[str, Any], registry: Registry) -> Iterator[tuple[Path, str]]:
+    """Where secrets stand in a document, and what they are called."""
+    known = {"format", "version", "name", "description", "settings", "nodes", "edges", "layout"}
+    for key, value in document.items():
+        if key not in known:
+            yield from _within((key,), key, value)
+    settings = document.get("settings")
+    yield from _within(("settings",), "", settings)
+    nodes = document.get("nodes")
+    for index, node in enumerate(cast("list[Any]", nodes) if isinstance(nodes, list) else []):
+        if isinstance(node, dict):
+            yield from _in_node(("nodes", index), cast("dict[str, Any]", node), registry)
+
+
+def _in_node(path: Path, node: Mapping[str, Any], registry: Registry) -> Iterator[tuple[Path, str]]:
+    for key, value in node.items():
+        if key not in {"id", "type", "title", "config", "enabled"}:
+            yield from _within((*path, key), key, value)
+    config: Any = node.get("config")
+    spec = registry.find(str(node.get("type")))
+    fields: Any = spec.config.model_fields if spec is not None else {}
+    for key, value in (cast("dict[str, Any]", config) if isinstance(config, dict) else {}).items():
+        place = (*path, "config", key)
+        if key == _SUBFLOW and isinstance(value, dict) and "nodes" in value:
+            inner = cast("dict[str, Any]", value)
+            yield from (((*place, *rest), name) for rest, name in _found(inner, registry))
+        elif key not in fields or key in _FREE_FIELDS or key == _ADDRESS:
+            yield from _within(place, key, value)
+
+
+def _within(path: Path, name: str, value: Any) -> Iterator[tuple[Path, str]]:
+    """The secrets in a value, at any depth."""
+    pending: list[tuple[Path, str, Any]] = [(path, name, value)]
+    while pending:
+        place, called, one = pending.pop()
+        if isinstance(one, dict):
+            pending += [((*place, key), key, inner) for key, inner in cast("dict[str, Any]", one).items()]
+        elif isinstance(one, list):
+            pending += [((*place, index), called, inner) for index, inner in enumerate(cast("list[Any]", one))]
+        elif called == _ADDRESS:
+            if isinstance(one, str) and (secret_in_address(one) or _has_login(one)):
+                yield place, called
+        elif _is_secret(called, one):
+            yield place, called
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    if isinstance(value, bool) or value is None or value in {"", REMOVED}:
+        return False
+    if isinstance(value, str) and ("${" in value or "{{" in value):  # it names a variable, or a port
+        return False
+    if name.lower() == "key":  # many tools call a plain name so
+        return isinstance(value, str) and len(value) >= _LEAST_BARE and not any(c.isspace() for c in value)
+    return is_secret_name(name) or (isinstance(value, str) and is_secret_value(value))
+
+
+def _has_login(address: str) -> bool:
+    try:
+        return "@" in urlsplit(address).netloc
+    except ValueError:
+        return False
+
+
+def _masked(document: Mapping[str, Any], paths: list[Path]) -> dict[str, Any]:
+    """A copy of a document in which other values stand at these places."""
+
+    def copy(value: Any, here: list[Path]) -> Any:
+        if () in here:
+            return _without_login(value) if isinstance(value, str) and "://" in value else REMOVED
+        by_step: dict[str | int, list[Path]] = {}
+        for path in here:
+            by_step.setdefault(path[0], []).append(path[1:])
+        if not by_step:
+            return value
+        if isinstance(value, dict):
+            entries = cast("dict[str, Any]", value)
+            return {key: copy(one, by_step.get(key, [])) for key, one in entries.items()}
+        return [copy(one, by_step.get(index, [])) for index, one in enumerate(cast("list[Any]", value))]
+
+    return copy(dict(document), paths)
+
+
+def _without_login(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return REMOVED
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
