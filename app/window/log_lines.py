@@ -37,7 +37,7 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
-from engine.runner.words import money, seconds, tokens
+from engine.runner.words import money, retry_words, seconds, tokens
 from engine.store.stopping import loop_config
 from engine.values import to_text
 
@@ -108,7 +108,7 @@ class LogWriter:
             case NodeToolCalled():
                 yield from _tool_called(event)
             case NodeRetrying():
-                yield "warning", f"attempt {event.attempt} in {seconds(event.delay_s)}: {event.error}"
+                yield "warning", retry_words(event)
             case LoopIterationCompleted():
                 unit = unit_of(self._workflow, event.path)
                 yield "info", iteration_line(event, self._loops.loops[event.path].total, unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from app.runs.executions import NodeState, node_of
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
@@ -166,7 +166,7 @@ class ModelsInUse:
     def of(self, workflow: Workflow, default: str) -> tuple[str, ...]:
         """See `models_of`."""
         if not _name_the_same(self._nodes, workflow.nodes):
-            self._named = {name: None for node in workflow.nodes if (name := _model_of(node)) is not None}
+            self._named = {name: None for node in workflow.nodes for name in _models_of_node(node)}
         self._nodes = workflow.nodes
         own = workflow.settings.get("model")
         usual = own if isinstance(own, str) and own else default
@@ -175,12 +175,15 @@ class ModelsInUse:
 
 def _name_the_same(before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
     pairs = zip(before, after, strict=False)
-    return len(before) == len(after) and all(old is new or _model_of(old) == _model_of(new) for old, new in pairs)
+    return len(before) == len(after) and all(
+        old is new or _models_of_node(old) == _models_of_node(new) for old, new in pairs
+    )
 
 
-def _model_of(node: Node) -> str | None:
-    """The model that a node names; empty where it leaves that open, None where it calls none."""
-    if node.type in {"llm", "agent"} or (node.type == "router" and node.config.get("mode", "model") == "model"):
-        name = node.config.get("model")
-        return name if isinstance(name, str) else ""
-    return None
+def _models_of_node(node: Node) -> tuple[str, ...]:
+    """The models that a node may call, its fallbacks last; an empty name where it leaves the model open."""
+    if node.type not in {"llm", "agent"} and (node.type != "router" or node.config.get("mode", "model") != "model"):
+        return ()
+    name, fallbacks = node.config.get("model"), node.config.get("fallback_models")
+    others: list[object] = cast("list[object]", fallbacks) if isinstance(fallbacks, list) else []
+    return (name if isinstance(name, str) else "", *(other for other in others if isinstance(other, str)))

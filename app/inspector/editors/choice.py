@@ -1,5 +1,8 @@
 """Choices: one of several words, on or off, a model, a tool, a node."""
 
+# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
+# (The stubs of PySide6 do not let a signal be connected.)
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -45,7 +48,8 @@ class ListEditor(Editor):
     def options(self) -> Iterable[tuple[Any, str, str]]:
         """Value, name and help of each choice."""
         help_of = choice_help(self.field)
-        return [(choice, choice.replace("_", " "), help_of.get(choice, "")) for choice in self.field.choices]
+        unset = [(None, "Model default", "")] if self.field.nullable else []
+        return [*unset, *((choice, choice.replace("_", " "), help_of.get(choice, "")) for choice in self.field.choices)]
 
     def _fill(self) -> None:
         wanted = list(self.options())

@@ -8,10 +8,11 @@ from app.inspector.editors.arguments import ArgumentsEditor
 from app.inspector.editors.base import Editor
 from app.inspector.editors.choice import ListEditor, ModelEditor, NodeEditor, SwitchEditor, ToolEditor
 from app.inspector.editors.json_editor import JsonEditor, ValueEditor
+from app.inspector.editors.models import ModelsEditor
 from app.inspector.editors.number import NumberEditor
 from app.inspector.editors.object_editor import ObjectEditor
 from app.inspector.editors.objects import ObjectsEditor
-from app.inspector.editors.texts import LineEditor, TextEditor
+from app.inspector.editors.texts import LineEditor, LinesEditor, TextEditor
 from app.inspector.editors.tools import ToolsEditor, TurnStrategyEditor
 from app.inspector.editors.workflow_file import WorkflowFileEditor
 from app.inspector.fields import Field, Kind
@@ -23,6 +24,8 @@ _WIDGETS: dict[str, type[Editor]] = {
     "expression": ExpressionEditor,
     "json": JsonEditor,
     "model": ModelEditor,
+    "models": ModelsEditor,
+    "lines": LinesEditor,
     "tool": ToolEditor,
     "tools": ToolsEditor,
     "turn_strategy": TurnStrategyEditor,

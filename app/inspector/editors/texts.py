@@ -1,9 +1,13 @@
 """Fields of text: one line, or a text that grows with what is in it."""
 
+# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
+# (The stubs of PySide6 do not let a signal be connected.)
+
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+import re
+from typing import Any, Final, cast
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
@@ -16,6 +20,10 @@ from app.inspector.units import from_units, to_units
 from engine.values import to_text
 
 _PARAGRAPH: Final = "\u2029"
+_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+_UNESCAPED: Final = {written: sign for sign, written in _ESCAPES.items()}
+_SPECIAL: Final = re.compile(r"[\\\n\t]")
+_ESCAPED: Final = re.compile(r"\\[\\nt]")
 _FRAME: Final = 12
 """Border and padding above and below, of the theme's style sheet."""
 
@@ -174,6 +182,27 @@ class TextEditor(Editor):
 
     def _typed(self, text: str) -> None:
         self._tell(None if self.field.nullable and not text else text)
+
+
+class LinesEditor(Editor):
+    r"""A list of texts, one a line; `\n`, `\t` and `\\` stand for a line break, a tab and a backslash in one."""
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.edit = GrowingEdit(parent=self)
+        self.edit.setPlaceholderText("One per line; \\n for a line break")
+        self.adopt(self.edit)
+        self.box.addWidget(self.edit)
+        self.main_widget = self.edit
+        self.edit.typed.connect(self._typed)
+
+    def _put(self, value: Any) -> None:
+        items = cast("list[Any]", value) if isinstance(value, list) else [value] if value else []
+        self.edit.set_text("\n".join(_SPECIAL.sub(lambda sign: _ESCAPES[sign[0]], to_text(item)) for item in items))
+
+    def _typed(self, text: str) -> None:
+        lines = (line for line in text.split("\n") if line)
+        self._tell([_ESCAPED.sub(lambda sign: _UNESCAPED[sign[0]], line) for line in lines])
 
 
 def exact_text(edit: QPlainTextEdit) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,9 +9,16 @@ from app.window.run_facts import ModelsInUse, models_of
 from engine.document.model import Node, Workflow
 from tests.engine.document.strategies import examples
 
-CONFIGS = st.dictionaries(st.sampled_from(["model", "mode"]), st.sampled_from(["", "a", "b", "model", "rules", 3, []]))
+CONFIG_KEYS = ["model", "mode", "fallback_models"]
+CONFIGS = st.dictionaries(st.sampled_from(CONFIG_KEYS), st.sampled_from(["", "a", "b", "model", "rules", 3, [], ["c"]]))
+
+
+def node(node_type: str, config: dict[str, Any]) -> Node:
+    return Node(id="n", type=node_type, config=config)
+
+
 NODES = st.builds(
-    lambda node_type, config: Node(id="n", type=node_type, config=config),
+    node,
     st.sampled_from(["llm", "agent", "router", "transform"]),
     CONFIGS,
 )
@@ -29,6 +38,16 @@ def test_the_models_are_told_in_the_order_of_the_document_and_the_usual_one_wher
     assert models_of(Workflow(), "usual") == ("usual",)
 
 
+def test_fallbacks_are_models_of_the_document_too() -> None:
+    nodes = (
+        Node(id="a", type="llm", config={"model": "first", "fallback_models": ["second", "third"]}),
+        Node(id="b", type="agent", config={"fallback_models": ["second", 3]}),
+        Node(id="c", type="transform", config={"fallback_models": ["none"]}),
+        Node(id="d", type="llm", config={"fallback_models": "odd"}),
+    )
+    assert models_of(Workflow(nodes=nodes), "usual") == ("first", "second", "third", "usual")
+
+
 @examples(200)
 @given(st.lists(st.tuples(st.lists(NODES, max_size=4), st.sampled_from(["", "own"]), st.sampled_from(["x", "a"]))))
 def test_who_was_asked_before_tells_the_same_as_who_was_not(asked: list[tuple[list[Node], str, str]]) -> None:
@@ -43,7 +62,7 @@ def test_a_letter_typed_into_a_node_looks_at_that_node_alone() -> None:
         looks = 0
 
         def get(self, key: str, default: object = None) -> object:
-            Watched.looks += 1
+            Watched.looks += key == "model"
             return super().get(key, default)
 
     nodes = tuple(Node.model_construct(id=f"n{at}", type="llm", config=Watched(model="a")) for at in range(100))
