@@ -45,13 +45,24 @@ Converter = Callable[[Card, Report], Config]
 
 
 def choice(
-    card: Card, report: Report, config: Config, names: tuple[str, ...], ours: str, choices: Mapping[str, str]
+    card: Card,
+    report: Report,
+    config: Config,
+    names: tuple[str, ...],
+    ours: str,
+    choices: Mapping[str, str],
+    *,
+    is_vital: bool = False,
 ) -> None:
-    """Take over a setting that is one of a few words."""
+    """Take over a setting that is one of a few words. An unknown one stays, and is a problem, where it `is_vital`."""
     given = card.fields.take(*names)
     if given is None:
         return
     choice = choices.get(as_text(given).strip().lower().replace("-", "_"))
+    if choice is None and is_vital:
+        config[ours] = given
+        report.left(f"{card.place}, {names[0]}", f'There is no "{shown(given, 40)}" here; choose one.')
+        return
     if choice is None:
         report.left(f"{card.place}, {names[0]}", f'There is no "{shown(given, 40)}" here; the usual one is taken.')
         return

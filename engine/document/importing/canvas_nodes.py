@@ -48,7 +48,7 @@ def _loop(card: Card, report: Report) -> Config:
             config["max_iterations"] = min(max(count, _COUNT[0]), _COUNT[1])
             told = report.carried if count == config["max_iterations"] else report.changed
             told(f"{card.place}, maxIterations", f"max_iterations: {config['max_iterations']}.")
-    choice(card, report, config, ("exitCondition", "exit_condition"), "exit_condition", _EXITS)
+    choice(card, report, config, ("exitCondition", "exit_condition"), "exit_condition", _EXITS, is_vital=True)
     choice(card, report, config, ("feedbackMode", "feedback_mode"), "feedback_mode", _LOOP_MODES)
     threshold = fields.take("stabilityThreshold", "stability_threshold")
     if threshold is not None:
@@ -125,9 +125,9 @@ def _transform(card: Card, report: Report) -> Config:
     report.left(f"{card.place}, mode", f'What is made by "{shown(mode, 40)}" has to be written anew.')
     report.left(
         f"{card.place}, expression",
-        f"{shown(expression, 120)} is in another language; the value passes through unchanged until you write it anew.",
+        f"{shown(expression, 120) or 'Nothing'} is in another language; write an expression anew.",
     )
-    return {"mode": "template", "template": "{{input}}"}
+    return {"mode": "expression", "expression": expression}
 
 
 def _validator(card: Card, report: Report) -> Config:
@@ -135,7 +135,14 @@ def _validator(card: Card, report: Report) -> Config:
     if isinstance(schema, dict):
         report.carried(f"{card.place}, schema", "json_schema.")
         return {"mode": "schema", "json_schema": schema}
-    report.left(f"{card.place}, schema", "It is no JSON Schema; any JSON passes.")
+    if schema is not None:
+        report.left(f"{card.place}, schema", "It is no JSON Schema; write one.")
+        return {"mode": "schema", "json_schema": schema}
+    expression = as_text(card.fields.take("expression", "condition", "rule", "script", "code"))
+    if expression:
+        report.left(f"{card.place}, expression", f"{shown(expression, 120)} is in another language; write it anew.")
+        return {"mode": "expression", "expression": expression}
+    report.left(f"{card.place}, schema", "There is none; any JSON passes.")
     return {"mode": "schema", "json_schema": {}}
 
 

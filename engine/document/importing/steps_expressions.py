@@ -1,7 +1,7 @@
 """Expressions of the steps form in the words of ours.
 
 Both are CEL. There a step's output is `steps.ID.content` as a text and `steps.ID.result` as JSON, ids may hold a
-hyphen, and a loop's own words are `content`, `result`, `iteration`. What is in quotes is left alone.
+hyphen, and a loop's own words are `content`, `result`, `status`, `iteration`. What is in quotes is left alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ from engine.document.wording import shown
 _QUOTED: Final = r"""[rR]?'(?:\\.|[^'\\])*'|[rR]?"(?:\\.|[^"\\])*\""""
 _MEMBER: Final = r"\s*\.\s*(?P<member>[A-Za-z_]\w*)"
 _OWN: Final = r"(?<![\w.])(?P<own>content|result|status|iteration)\b(?!\s*\()"
+
+_STATUS_TEST: Final = re.compile(r"""\s*[!=]=\s*(?:'(\w*)'|"(\w*)")""")
+_STATUSES: Final = frozenset({"completed", "skipped"})
+"""What the status of a step can be after it; here one that fails ends the run."""
+
+REWRITE: Final = "Nothing here means the same; write the expression anew. Until then the workflow does not run."
+"""What a report says of an expression that is kept as it was, so that its node has a problem."""
 
 Resolve = Callable[[str | None, str], str]
 """Given a step's foreign id (None for the loop's own words) and the member, our words. Raises `CannotSayError`."""
@@ -46,12 +53,20 @@ def rewritten(expression: str, ids: Iterable[str], resolve: Resolve) -> str:
             return found[0]
         if found["unknown"] is not None:
             raise CannotSayError(f'"{shown(found["unknown"].strip(), 60)}" names no step that can be seen from there')
-        if found["own"] is not None:
-            return resolve(None, found["own"])
         step = found["step"] if found["step"] is not None else found["named"]
-        return resolve(step, found["member"] or found["of_named"])
+        member = found["own"] or found["member"] or found["of_named"]
+        if member == "status":
+            _check_status(expression[found.end() :])
+        return resolve(step, member)
 
     return words.sub(ours, expression)
+
+
+def _check_status(rest: str) -> None:
+    """Refuse a status that is compared with anything but what it can be here; `rest`: what stands after it."""
+    test = _STATUS_TEST.match(rest)
+    if test is None or (test[1] or test[2]) not in _STATUSES:
+        raise CannotSayError("the status of a step is `completed` or `skipped` here: one that fails ends the run")
 
 
 def steps_named(expression: str, ids: Iterable[str]) -> list[str]:

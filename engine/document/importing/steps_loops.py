@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from engine.document.importing.steps_agents import escaped
-from engine.document.importing.steps_expressions import CannotSayError, rewritten, steps_named
+from engine.document.importing.steps_expressions import REWRITE, CannotSayError, rewritten, steps_named
 from engine.document.importing.steps_model import Step, ends_of, in_order, read_steps
 from engine.document.importing.steps_nodes import Body, Made, NodeMaker, first_tested, output_word, port_word
 from engine.document.importing.values import Fields, as_list, as_seconds, as_text, as_whole
@@ -114,7 +114,8 @@ class LoopMaker:
             try:
                 config["condition"] = rewritten(condition, before, lambda _s, member: _sole(_s, member, made))
             except CannotSayError as error:
-                self._report.left(f"{step.place}, condition", f"{error}. The loop runs in any case.")
+                config["condition"] = condition
+                self._report.left(f"{step.place}, condition", f"{error}. {REWRITE}")
             else:
                 self._report.carried(f"{step.place}, condition", "False skips the loop and passes its input through.")
             return None
@@ -144,7 +145,8 @@ class LoopMaker:
         try:
             config["until"] = rewritten(until, inner.made, ours)
         except CannotSayError as error:
-            self._report.left(where, f"{error}.")
+            config["until"] = until
+            self._report.left(where, f"{error}. {REWRITE}")
         else:
             told = self._report.carried if config["until"] == until else self._report.changed
             told(where, f"until: {config['until']}")

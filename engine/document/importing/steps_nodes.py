@@ -10,7 +10,7 @@ from typing import Any, Final
 from engine.document.importing.draft import Draft
 from engine.document.importing.report import Report
 from engine.document.importing.steps_agents import Agent, escaped
-from engine.document.importing.steps_expressions import CannotSayError, rewritten, steps_named
+from engine.document.importing.steps_expressions import REWRITE, CannotSayError, rewritten, steps_named
 from engine.document.importing.steps_model import Step
 from engine.document.importing.values import as_object, as_seconds, as_text, as_whole
 from engine.document.wording import shown
@@ -167,23 +167,33 @@ class NodeMaker:
             return None
         where = f"{step.place}, condition"
         if first is None:
-            self.report.left(where, "Nothing leads to the step that it could be tested on. The step runs in any case.")
-            return None
+            self.report.left(where, f"Nothing leads to the step that it could be tested on. {REWRITE}")
+            return self._undecided(step, condition, first)
         try:
             named = steps_named(condition, before)
             is_plain = all(before[name].port == first for name in named)
             rule = rewritten(condition, before, lambda name, member: _tested(name, member, before, is_plain=is_plain))
         except CannotSayError as error:
-            self.report.left(where, f"{error}. The step runs in any case.")
-            return None
-        rules = {"run": rule if is_plain else "input.run", "skip": "else"}
-        branches = [{"name": name, "description": "", "when": when} for name, when in rules.items()]
-        node = self.draft.add("router", f"{step.id}_if", f"Run {step.id}?", {"mode": "rules", "branches": branches})
+            self.report.left(where, f"{error}. {REWRITE}")
+            return self._undecided(step, condition, first)
+        node = self._router(step, rule if is_plain else "input.run")
         self.report.changed(where, f'The router "{node}" decides; where it is false, the step is skipped.')
         if is_plain:
             self.draft.connect(first, f"{node}.input")
             return f"{node}.run"
         return self._around(step, node, rule, first, [before[name] for name in named])
+
+    def _undecided(self, step: Step, condition: str, first: str | None) -> str:
+        """A router with the condition as it was, which has a problem until a person writes the condition anew."""
+        node = self._router(step, condition)
+        if first is not None:
+            self.draft.connect(first, f"{node}.input")
+        return f"{node}.run"
+
+    def _router(self, step: Step, rule: str) -> str:
+        rules = {"run": rule, "skip": "else"}
+        branches = [{"name": name, "description": "", "when": when} for name, when in rules.items()]
+        return self.draft.add("router", f"{step.id}_if", f"Run {step.id}?", {"mode": "rules", "branches": branches})
 
     def _around(self, step: Step, router: str, rule: str, first: str, named: Sequence[Made]) -> str:
         """Lead what a rule on several steps needs through a router's one input: the port behind that gives `first`."""
@@ -233,10 +243,12 @@ def output_word(name: str, is_json: bool, member: str) -> str:
     """Our words for a member of a step whose output is called `name`.
 
     Raises:
-        CannotSayError: It is neither the content nor the result.
+        CannotSayError: It is neither the content nor the result nor the status.
     """
     if member == "result":
         return name
     if member == "content":
         return f"string({name})" if is_json else name
+    if member == "status":
+        return f'({name} == null ? "skipped" : "completed")'
     raise CannotSayError(f"a step has no `{shown(member, 40)}` here: one that fails ends the run")

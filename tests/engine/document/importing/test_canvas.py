@@ -9,6 +9,7 @@ import pytest
 
 from engine import DocumentError, validate
 from engine.document.importing import Fate
+from engine.document.problems import Severity
 from tests.engine.document.importing.files import canvas, card, config, edges, evaluated, read, told, wire
 
 
@@ -227,3 +228,33 @@ def test_a_canvas_of_too_many_cards_is_refused() -> None:
     text = canvas([card(f"n{number}", "llm") for number in range(2001)], [])
     with pytest.raises(DocumentError, match="2,001 nodes"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("node", "field"),
+    [
+        (card("a", "transform", mode="jsonpath", expression="$.items[*].title"), "expression"),
+        (card("a", "transform", mode="javascript", code="return input.map(x => x.title)"), "expression"),
+        (card("a", "transform", mode="jsonpath"), "expression"),
+        (card("a", "validator", schema="z.object({})"), "json_schema"),
+        (card("a", "validator", expression="input?.ok ?? false"), "expression"),
+    ],
+)
+def test_what_is_in_another_language_is_a_problem_of_its_node(node: dict[str, Any], field: str) -> None:
+    nodes = [card("in", "input"), node, card("out", "output")]
+    handle = "valid" if "validator" in str(node) else "output"
+    imported = read(canvas(nodes, [wire("in", "a"), wire("a", "out", handle, "value")]))
+    assert {
+        (problem.node, problem.field)
+        for problem in validate(imported.workflow)
+        if problem.severity is Severity.ERROR and problem.node == "a"
+    } == {("a", field)}
+
+
+@pytest.mark.parametrize("condition", ["llm_says_so", "score > 8", {"type": "custom"}])
+def test_an_exit_condition_without_counterpart_is_a_problem_of_its_loop(condition: Any) -> None:
+    imported = read(evaluated(exitCondition=condition))
+    (loop,) = (node.id for node in imported.workflow.nodes if node.type == "loop")
+    errors = [problem for problem in validate(imported.workflow) if problem.severity is Severity.ERROR]
+    assert (loop, "exit_condition") in {(problem.node, problem.field) for problem in errors}
+    assert told(imported, Fate.LEFT)

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from engine import validate
-from engine.document.importing import Fate
+from engine.document.importing import Fate, Imported
 from engine.document.importing.steps_expressions import CannotSayError, rewritten
 from engine.document.importing.values import as_seconds
+from engine.document.problems import Severity
 from tests.engine.document.importing.files import DEV_CYCLE, FAN_OUT, config, edges, read, told
+from tests.engine.semantics.kit import play
+from tests.engine.semantics.models import by_node
 
 
 def test_a_loop_with_a_judge_is_a_document_without_problems() -> None:
@@ -161,7 +164,7 @@ steps:
     dependsOn: [a]
     loop:
       maxIterations: 70
-      until: "steps.x.status == 'completed'"
+      until: "steps.x.status == 'failed'"
       steps:
         - {id: x, instructions: X., loop: {maxIterations: 2}}
   - {id: c, instructions: C., timeout: soon, retries: often}
@@ -182,7 +185,100 @@ secrets: {key: value}
         "secrets",
     }
     assert told(imported, Fate.CHANGED)["step b, loop.maxIterations"] == "max_iterations: 50."
-    assert "until" not in config(imported, "b")
+    assert config(imported, "b")["until"] == "steps.x.status == 'failed'"
+
+
+_STATUS_LOOP = """
+steps:
+  - id: b
+    loop:
+      maxIterations: 4
+      until: "UNTIL"
+      steps:
+        - {id: x-1, instructions: X.}
+        - {id: y, instructions: Y., dependsOn: [x-1], condition: "steps.x-1.content != 'draft'"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("until", "ours"),
+    [
+        ("steps.x-1.status == 'completed'", '(nodes.x_1 == null ? "skipped" : "completed") == \'completed\''),
+        ("steps['y'].status != 'skipped'", '(nodes.y == null ? "skipped" : "completed") != \'skipped\''),
+        (
+            "iteration > 1 && status != 'skipped'",
+            'loop.index > 1 && (output == null ? "skipped" : "completed") != \'skipped\'',
+        ),
+        ("content == 'status == 1'", "output == 'status == 1'"),
+    ],
+)
+def test_the_status_of_a_step_is_whether_it_ran(until: str, ours: str) -> None:
+    imported = read(_STATUS_LOOP.replace("UNTIL", until))
+    assert config(imported, "b")["until"] == ours
+    assert not [problem for problem in validate(imported.workflow) if problem.severity is Severity.ERROR]
+
+
+async def test_a_loop_that_waits_for_the_status_of_a_step_ends_when_it_ran() -> None:
+    imported = read(_STATUS_LOOP.replace("UNTIL", "steps.y.status == 'completed'"))
+
+    played = await play(imported.workflow, by_node(x_1=["draft", "draft", "final"], y=["done"]), None)
+
+    (loop,) = played.result.loops.values()
+    assert (loop.exit_reason, loop.iterations_run) == ("until", 3)
+
+
+_UNSAYABLE = [
+    "steps.x-1.status == 'failed'",
+    "steps.x-1.status",
+    "steps.x-1.status in ['completed']",
+    "steps.x-1.error != ''",
+    "steps.x-1.duration > 5",
+    "steps.other.content == ''",
+    "status == 'failed'",
+    "steps.x-1.content.matches_all('x')",
+    "context.done",
+    "$.done",
+]
+
+
+def errors(imported: Imported) -> set[tuple[str | None, str | None]]:
+    return {
+        (problem.node, problem.field or problem.port)
+        for problem in validate(imported.workflow)
+        if problem.severity is Severity.ERROR
+    }
+
+
+@pytest.mark.parametrize("expression", _UNSAYABLE)
+def test_an_exit_condition_without_counterpart_is_a_problem_of_its_loop(expression: str) -> None:
+    assert errors(read(_STATUS_LOOP.replace("UNTIL", expression))) == {("b", "until")}
+
+
+@pytest.mark.parametrize(
+    "expression", ["steps.a.status == 'failed'", "steps.nobody.content", "content == ''", "a.b.c()"]
+)
+def test_the_condition_of_a_step_without_counterpart_is_a_problem(expression: str) -> None:
+    steps = f"""
+steps:
+  - {{id: a, instructions: A.}}
+  - {{id: b, instructions: B., dependsOn: [a], condition: "{expression}"}}
+  - id: c
+    dependsOn: [a]
+    condition: "{expression}"
+    loop: {{maxIterations: 2}}
+"""
+    assert errors(read(steps)) == {("b_if", "branches.0.when"), ("c", "condition")}
+
+
+def test_a_condition_on_a_step_that_nothing_leads_to_is_a_problem() -> None:
+    imported = read('steps:\n  - {id: a, instructions: A., condition: "context.ready"}')
+    assert ("a_if", "input") in errors(imported)
+    assert "step a, condition" in told(imported, Fate.LEFT)
+
+
+def test_items_without_counterpart_are_a_problem() -> None:
+    imported = read('steps:\n  - {id: a, instructions: A., loop: {forEach: "steps.nobody.result"}}')
+    assert errors(imported) == {("a", "items")}
 
 
 def test_steps_that_wait_for_each_other_are_told_and_imported() -> None:
