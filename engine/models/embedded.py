@@ -144,6 +144,7 @@ class EmbeddedModel:
                     model=EMBEDDED_MODEL,
                     cost_usd=0.0,
                     reasoning=texts.reasoning,
+                    warnings=_unused(request),
                 )
                 return read_in_words(reply, request)
         finally:
@@ -304,6 +305,12 @@ def _body(request: Request) -> dict[str, Value]:
     if request.schema is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": {"schema": request.schema}}
     return body
+
+
+def _unused(request: Request) -> tuple[str, ...]:
+    """What a person should know about settings that mean nothing here."""
+    settings = (("Reasoning effort", request.reasoning_effort), ("Extra parameters", request.extra_parameters))
+    return tuple(f"The built-in demo model does not use the setting '{title}'." for title, value in settings if value)
 
 
 def _message(message: Message) -> dict[str, Value]:

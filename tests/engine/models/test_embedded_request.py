@@ -1,0 +1,28 @@
+"""What the built-in model's runtime is asked."""
+
+from __future__ import annotations
+
+from engine.models.base import Message, Request
+from engine.models.embedded import _body, _unused  # pyright: ignore[reportPrivateUsage] - a runtime takes seconds
+
+QUESTION = Request((Message("user", "Hi"),))
+
+
+def test_sampling_settings_and_stop_sequences_reach_the_runtime() -> None:
+    body = _body(Request(QUESTION.messages, top_p=0.5, stop=("END", "\n")))
+
+    assert (body["top_p"], body["stop"]) == (0.5, ["END", "\n"])
+
+
+def test_settings_without_a_meaning_there_are_warned_of() -> None:
+    asked = Request(QUESTION.messages, reasoning_effort="low", extra_parameters={"top_k": 4})
+
+    assert ["Reasoning effort" in _unused(asked)[0], "Extra parameters" in _unused(asked)[1]] == [True, True]
+    assert _unused(QUESTION) == ()
+
+
+def test_without_settings_the_runtime_has_usual_ones() -> None:
+    body = _body(QUESTION)
+
+    assert body["top_p"] == 0.9
+    assert "stop" not in body
