@@ -43,14 +43,14 @@ _CLOSING_QUOTES: Final = {
 _QUOTE_ENDS: Final = {
     opening: re.compile(rf"\\.|[{closing}]", re.DOTALL) for opening, closing in _CLOSING_QUOTES.items()
 }
-_QUOTES: Final = "".join(_CLOSING_QUOTES)
+_STRING_QUOTES: Final = "".join(_CLOSING_QUOTES)
 _AFTER_KEY: Final = re.compile(r"\s*[:：,，}｝]")
 _AFTER_MEMBER: Final = re.compile(
-    rf"\s*(?:[,，;]\s*(?:[{_QUOTES}}}｝,]|[\w$-]+\s*[:：]|//|/\*|#|\.\.\.|\Z)|[}}｝]|//|/\*|#|\Z"
-    rf"|[{_QUOTES}][\w -]{{1,60}}[{_QUOTES}]\s*[:：])"
+    rf"\s*(?:[,，;]\s*(?:[{_STRING_QUOTES}}}｝,]|[\w$-]+\s*[:：]|//|/\*|#|\.\.\.|\Z)|[}}｝]|//|/\*|#|\Z"
+    rf"|[{_STRING_QUOTES}][\w -]{{1,60}}[{_STRING_QUOTES}]\s*[:：])"
 )
 _AFTER_ITEM: Final = re.compile(
-    rf"\s*(?:[,，;]\s*(?:[{_QUOTES}{{\[(\])｛［］\d,-]|(?:true|false|null|True|False|None)\b|//|/\*|#|\Z)"
+    rf"\s*(?:[,，;]\s*(?:[{_STRING_QUOTES}{{\[(\])｛［］\d,-]|(?:true|false|null|True|False|None)\b|//|/\*|#|\Z)"
     r"|[\])］]|//|/\*|#|\Z)"
 )
 _LONG_STRING: Final = re.compile(r"(\"{3}|'{3})(.*?)\1(?=\s*[,:}\])])", re.DOTALL)
@@ -226,7 +226,7 @@ def _unescaped(escape: re.Match[str]) -> str:
     if escape[1]:
         return str(json.loads(f'"{escape[0]}"'))
     sign = escape[2]
-    return _ESCAPED.get(sign, sign if sign in _QUOTES + "»›」』´" else escape[0])
+    return _ESCAPED.get(sign, sign if sign in _STRING_QUOTES + "»›」』´" else escape[0])
 
 
 def _repaired(simple: str, strings: list[str]) -> Any:

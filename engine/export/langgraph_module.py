@@ -66,7 +66,7 @@ def ask(messages: list[Any], *, node: str, model: str = "", schema: Any = None, 
     # before
     reply = chat_model(model, **settings).invoke(messages)
     # after
-    return str(reply.text)
+    return split_reasoning(str(reply.text))[0]
 '''
 _ACT: Final = '''\
 def act(
@@ -77,7 +77,8 @@ def act(
     offered = [{"type": "function", "function": tool} for tool in tools]
     reply = chat_model(model, offered, **settings).invoke(messages)
     # after
-    return str(reply.text), [{key: call[key] for key in ("id", "name", "args")} for call in reply.tool_calls]
+    text, _ = split_reasoning(str(reply.text))
+    return text, [{key: call[key] for key in ("id", "name", "args")} for call in reply.tool_calls]
 '''
 _RUN: Final = '''def run(inputs: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run the workflow, and give its results by name."""
@@ -102,10 +103,11 @@ _MAIN: Final = """\
 if __name__ == "__main__":
     print(json.dumps(run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}), ensure_ascii=False, indent=2))
 """
-_CARRIED: Final = (
+CARRIED: Final = (
     "engine.exits.similarity",  # first: the carried `similarity` takes the place of its own
     *(f"engine.export.carried_{name}" for name in ("values", "asking", "loops", "items", "costs", "agents")),
     "engine.nodes.iteration_note",
+    "engine.models.reply_text",
     "engine.lenient_json",
     "engine.nodes.schema_coercion",
     "engine.nodes.verdicts",
@@ -207,8 +209,8 @@ def _constants(
 def _carried(body: str) -> list[str]:
     """The sources of the functions that the module uses, and of those that they use in turn."""
     sources: dict[str, str] = {}
-    for module in _CARRIED:
-        sources |= _definitions(module)
+    for module in CARRIED:
+        sources |= definitions(module)
     wanted: set[str] = set()
     looked_at = [body]
     while looked_at:
@@ -220,7 +222,7 @@ def _carried(body: str) -> list[str]:
 
 
 @functools.cache
-def _definitions(module: str) -> dict[str, str]:
+def definitions(module: str) -> dict[str, str]:
     """The sources of what a module defines, by name. It is read and not imported: it needs what the export needs."""
     package, _, name = module.rpartition(".")
     text = resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
@@ -239,7 +241,7 @@ def _definitions(module: str) -> dict[str, str]:
 
 _PLAIN_IMPORTS: Final = ("json", "math", "re", "sys", "time", "unicodedata", "warnings")
 _STANDARD_IMPORTS: Final = {
-    "collections.abc": ("Callable", "Iterator", "Mapping", "Sequence"),
+    "collections.abc": ("Callable", "Iterable", "Iterator", "Mapping", "Sequence"),
     "concurrent.futures": ("ThreadPoolExecutor",),
     "functools": ("cache",),
     "typing": ("Annotated", "Any", "Final", "TypedDict", "cast"),

@@ -208,6 +208,16 @@ async def test_a_reply_that_was_cut_off_counts_only_with_its_verdict_whole(cut: 
     assert ("done" in ran.outputs) == (asked == 1)
 
 
+async def test_a_router_whose_verdicts_differ_is_told_so_and_asked_once_more() -> None:
+    two = '{"branch": "continue"} {"branch": "done"}'
+    ran = await run_node("router", {"criteria": "Good."}, {"input": "x"}, two, two)
+
+    assert len(ran.services.requests) == 2
+    assert "differ" in ran.services.requests[1].messages[-1].text
+    assert ("continue" in ran.outputs, "done" in ran.outputs) == (True, False)
+    assert len(ran.context.warnings) == 2
+
+
 # Judges
 
 

@@ -1,0 +1,56 @@
+"""How an exported module asks a model through LangChain: its reasoning is set aside, as the engine sets it aside."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from engine.export import langgraph_module
+from engine.export.langgraph_module import export_langgraph
+from tests.engine.export.kit import module_of
+from tests.engine.semantics.agents import agent
+from tests.engine.semantics.documents import around, entry, flow, judge, llm, result
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+THOUGHTS = {
+    "think": '<think>Perhaps {"branch": "done"}? No.</think>\n{}',
+    "unopened": 'Perhaps {"branch": "done"}? No.\n</think>\n\n{}',
+    "brackets": "[THINK]Decision: done[/THINK]{}",
+    "channels": "<|channel|>analysis<|message|>Decision: done<|end|><|start|>assistant<|channel|>final<|message|>{}",
+    "none": "{}",
+}
+
+
+def answering(module: Any, text: str) -> Any:
+    """The module, with a model that always writes that."""
+    reply = SimpleNamespace(text=text, tool_calls=[], usage_metadata={})
+
+    def chat_model(*_arguments: Any, **_settings: Any) -> Any:
+        return SimpleNamespace(invoke=lambda _messages: reply)  # pyright: ignore[reportUnknownLambdaType]
+
+    module.__dict__["chat_model"] = chat_model
+    return module
+
+
+@pytest.mark.parametrize("kind", THOUGHTS)
+def test_reasoning_is_no_verdict_and_no_text(kind: str) -> None:
+    loop = around(
+        llm("draft"), judge("check"), edges="loop -> draft -> check\ncheck.done -> exit",
+        exit_condition="evaluator", max_iterations=1,
+    )  # fmt: skip
+    text = THOUGHTS[kind].replace("{}", '{"branch": "continue", "reason": "short"}')
+    module = answering(module_of(export_langgraph(loop).text), text)
+    verdict = module.choose(module.ask, [], ["done", "continue"], "continue", node="check")
+    assert verdict == ("continue", "short")
+    for node in (llm("ask"), agent("ask")):
+        workflow = flow(entry(), node, result(), edges="text -> ask -> out")
+        module = answering(module_of(export_langgraph(workflow).text), THOUGHTS[kind].replace("{}", "Rain."))
+        assert module.run({"text": "x"}) == {"out": "Rain."}
+
+
+def test_no_two_things_that_are_carried_have_one_name() -> None:
+    names = [name for module in langgraph_module.CARRIED for name in langgraph_module.definitions(module)]
+    assert {name for name in names if names.count(name) > 1} == {"similarity"}  # the engine's is replaced on purpose
