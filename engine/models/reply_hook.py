@@ -145,7 +145,7 @@ def install_hook() -> None:
         def make_hooked(*args: Any, **kwargs: Any) -> Any:
             client = make(*args, **kwargs)
             hooks = client.event_hooks
-            client.event_hooks = {**hooks, "response": [*hooks.get("response", ()), _on_response]}
+            client.event_hooks = {**hooks, "response": [*hooks.get("response", ()), on_response]}
             return client
 
         return make_hooked
@@ -165,7 +165,8 @@ def feeding(parser: ReplyParser) -> Generator[None]:
         _current.reset(token)
 
 
-async def _on_response(response: httpx.Response) -> None:
+async def on_response(response: httpx.Response) -> None:
+    """Feed a reply to the parser of the call, and put the stand-in in its place."""
     parser = _current.get()
     path = response.request.url.path
     known = next((known for known in _FORMATS if path.endswith(known.paths)), None)

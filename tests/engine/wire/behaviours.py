@@ -280,6 +280,17 @@ def verbatim(exchange: Exchange) -> None:
     exchange.send(200, exchange.reply(exchange.body).encode("utf-8", "surrogateescape"), content_type)
 
 
+def verbatim_cut(exchange: Exchange) -> None:
+    """Sends the reply as it is given, promises more and closes the connection."""
+    content = exchange.reply(exchange.body).encode("utf-8", "surrogateescape")
+    exchange.handler.send_response(200)
+    exchange.handler.send_header("Content-Type", "text/event-stream" if exchange.streaming else "application/json")
+    exchange.handler.send_header("Content-Length", str(len(content) + 10))
+    exchange.handler.end_headers()
+    exchange.handler.wfile.write(content)
+    exchange.hang_up()
+
+
 def echo_key(exchange: Exchange) -> None:
     """Repeats the key that it was sent wherever a reply can hold a text, one character at a time."""
     key = exchange.handler.headers.get("Authorization", "")
@@ -398,6 +409,7 @@ BEHAVIOURS: dict[str, Callable[[Exchange], None]] = {
     "stalled": stalled,
     "drip": drip,
     "verbatim": verbatim,
+    "verbatim-cut": verbatim_cut,
     "echo-key": echo_key,
     "unclean": unclean,
     "no-usage": no_usage,
