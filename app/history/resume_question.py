@@ -1,4 +1,4 @@
-"""Asking before a run goes on: as which document, and whether calls of unknown outcome may be made again."""
+"""Questions before a run is resumed: with which document, and whether calls in flight may be made again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Standing:
     Attributes:
         ran: The document as it ran.
         budget: What it could spend.
-        calls: Its model calls of unknown outcome.
+        calls: Its model and tool calls that were in flight when it stopped.
         today: The document of the same file as it is now; None where there is none any more.
         differences: How that differs from the document as it ran, in words.
     """
@@ -133,19 +133,27 @@ def _ask_for_document(parent: QWidget, standing: Standing, chosen: Callable[[Wor
 
 def _ask_about_calls(parent: QWidget, calls: Sequence[UnknownCall], go_on: Callable[[], object]) -> QMessageBox:
     one = len(calls) == 1
-    listed = _listed([f"{capital(place_words(call.path))}: {call.model}" for call in calls])
+    risks = [
+        "A model call may have been billed." if any(call.model for call in calls) else "",
+        "A tool may have done its work already: check that first." if any(call.tool for call in calls) else "",
+    ]
     return ask(
         parent,
-        "A model call was under way when the run broke off. Make it again?"
+        "A call was in progress when the run stopped. Make it again?"
         if one
-        else f"{len(calls)} model calls were under way when the run broke off. Make them again?",
-        f"{'Its outcome is unknown, and it' if one else 'Their outcomes are unknown, and they'} may have been billed. "
-        f"All calls that had come to their end are kept, and are not made again.\n\n{listed}",
+        else f"{len(calls)} calls were in progress when the run stopped. Make them again?",
+        f"{'Its outcome is' if one else 'Their outcomes are'} unknown. {' '.join(filter(None, risks))} "
+        f"Finished calls are not made again.\n\n{_listed([_call_line(call) for call in calls])}",
         [
-            ("Call again and go on", _Role.AcceptRole, go_on),
+            ("Call again and resume", _Role.AcceptRole, go_on),
             ("Cancel", _Role.RejectRole, lambda: None),
         ],
     )
+
+
+def _call_line(call: UnknownCall) -> str:
+    place = capital(place_words(call.path))
+    return f"{place}: {call.tool} {call.arguments}" if call.tool else f"{place}: {call.model}"
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -48,6 +48,7 @@ class BatchOptions:
         name: What a person calls the batch; another name is another batch, and runs all rows anew.
         models: Makes the models of one run, which the batch closes.
         executor: Runs the rows elsewhere (`engine.batch.remote`); None: in this process.
+        retry_in_flight: Whether tool calls in flight when a row stopped may be made again. Model calls always are.
     """
 
     run: RunOptions = field(default_factory=RunOptions)
@@ -58,6 +59,7 @@ class BatchOptions:
     name: str = ""
     models: Callable[[], Catalogue] = Models
     executor: Executor | None = None
+    retry_in_flight: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,8 @@ class Batch:
         options = self.options
         if options.executor is not None:
             return ExecutorRows(self.workflow, self._run_options, options.executor, options.store)
-        return LocalRows(self.workflow, self._run_options, options.models, options.store)
+        retry = options.retry_in_flight
+        return LocalRows(self.workflow, self._run_options, options.models, options.store, retry_in_flight=retry)
 
     def _results_file(self) -> ResultsFile | None:
         if self.options.out is None:

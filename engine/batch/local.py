@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from engine.batch.asking import asking_row, ended_or_asking, unanswerable_row
 from engine.batch.result import RowResult, refused_row, row_result
@@ -20,7 +20,12 @@ from engine.runner.result import RunResult
 from engine.runner.run import Run, start
 from engine.store.base import RunStatus, RunSummary, Store, StoreError
 from engine.store.fold import UNDER_WAY
-from engine.store.resume import resume
+from engine.store.resume import refuse_unknown, resume, unknown_calls
+
+_RESUME_ROW: Final = (
+    "Check what the tool has done. Then resume this run from the history and start the batch again, or let the batch "
+    "make all such calls again (--retry-in-flight)."
+)
 
 
 class RowRunner(Protocol):
@@ -39,15 +44,23 @@ class LocalRows:
         options: How each run is to be done.
         models: Makes the models of one run.
         store: Where runs are kept and found again; None: nowhere.
+        retry_in_flight: Whether tool calls in flight when a row stopped may be made again.
     """
 
     def __init__(
-        self, workflow: Workflow, options: RunOptions, models: Callable[[], Catalogue], store: Store | None
+        self,
+        workflow: Workflow,
+        options: RunOptions,
+        models: Callable[[], Catalogue],
+        store: Store | None,
+        *,
+        retry_in_flight: bool = False,
     ) -> None:
         self._workflow = workflow
         self._options = options
         self._models = models
         self._store = store
+        self._retry_in_flight = retry_in_flight
 
     async def run(self, row: BatchRow) -> RowResult:
         """Run a row, or take what the history has of it."""
@@ -86,7 +99,10 @@ class LocalRows:
         options = replace(self._options, models=models, store=self._store, run_id=row.run_id)
         if broken_off is None or self._store is None:
             return start(self._workflow, row.inputs, options)
-        # Who starts the batch again says by that that calls of unknown outcome are to be made again.
+        # Starting the batch again is consent to paying for a model call twice, but not to a tool's effect.
+        if not self._retry_in_flight:
+            tools = (call for call in unknown_calls(self._store, broken_off.run_id) if call.tool)
+            refuse_unknown(broken_off, tools, _RESUME_ROW)
         return resume(self._store, broken_off.run_id, options, retry_in_flight=True)
 
 

@@ -84,6 +84,10 @@ def batch_command(
         str | None,
         typer.Option(metavar="WHERE", help="Where rows are run: dask for processes here, dask=ADDRESS for a cluster."),
     ] = None,
+    retry_in_flight: Annotated[
+        bool,
+        typer.Option("--retry-in-flight", help="Make tool calls again whose outcome is unknown since a row stopped."),
+    ] = False,
     max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     allow_unknown_price: AllowUnknownPrice = False,
     folder: Folder = None,
@@ -150,6 +154,7 @@ def batch_command(
                 name=name,
                 models=lambda: models_with(store, kept),
                 executor=where,
+                retry_in_flight=retry_in_flight,
             )
             batch = Batch(source.workflow, inputs, how, on_row=view.take, on_begin=view.begin)
             result = run_with_tools(_watched(batch, view))

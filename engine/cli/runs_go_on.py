@@ -42,7 +42,7 @@ def runs_resume(
     run: RunName,
     retry_in_flight: Annotated[
         bool,
-        typer.Option("--retry-in-flight", help="Make calls again whose outcome is unknown; they may be billed twice."),
+        typer.Option("--retry-in-flight", help="Make model and tool calls again whose outcome is unknown."),
     ] = False,
     document: OtherDocument = None,
     model: ModelName = None,
@@ -59,6 +59,9 @@ def runs_resume(
     store: StorePath = None,
 ) -> int:
     """Go on with a run that broke off, failed, was stopped or ran out of budget. No finished model call is made again.
+
+    A call that was in flight may have been billed, and a tool may have done its work: such calls are made again only
+    with --retry-in-flight. Tools that only read are called again anyway.
 
     With another document it becomes a new run that takes over whatever had come to its end.
 
@@ -87,7 +90,7 @@ def runs_resume(
         def begin(given: RunOptions) -> Run:
             if document is None:
                 return resume(kept, run_id, given, retry_in_flight=retry_in_flight)
-            return resume_with(kept, run_id, workflow, _with_source(given, source))
+            return resume_with(kept, run_id, workflow, _with_source(given, source), retry_in_flight=retry_in_flight)
 
         return Going(kept, options, model, events, as_json).on(begin)
 

@@ -7,10 +7,10 @@ adapter is called with its own switched off.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from engine.errors import EngineError
 from engine.values import Value
@@ -282,4 +282,21 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Give back processes and connections. The model is not used afterwards."""
+        ...
+
+
+@runtime_checkable
+class RemembersCalls(Protocol):
+    """A model whose replies depend on the calls before, such as one that plays a list of replies.
+
+    The history has the request of each of its calls, so that it continues where it was when a run is resumed.
+    """
+
+    def resume_from(self, earlier: Iterable[Request], in_flight: Collection[str]) -> None:
+        """Continue as if these calls had been made, and no others.
+
+        Args:
+            earlier: The requests of all calls that the run began, in order.
+            in_flight: The paths whose last call had no outcome yet. When it is made again, it gets the same reply.
+        """
         ...

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from engine.models.base import Finish, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
@@ -39,6 +41,7 @@ class ScriptedModel:
         }
         self._given: Counter[int] = Counter()
         self._failed: Counter[tuple[int, str]] = Counter()
+        self._due: dict[str, tuple[ScriptedReply, ScriptedError | None]] = {}
 
     @property
     def name(self) -> str:
@@ -57,13 +60,24 @@ class ScriptedModel:
             return None
         return Price(price.input_usd_per_million_tokens / 1e6, price.output_usd_per_million_tokens / 1e6)
 
+    def resume_from(self, earlier: Iterable[Request], in_flight: Collection[str]) -> None:
+        """Continue as if these calls had been made, and no others; the calls in flight get the same replies again."""
+        self._given.clear()
+        self._failed.clear()
+        self._due.clear()
+        for request in earlier:
+            self._due.pop(request.path, None)
+            with suppress(ModelError):  # a call without a reply takes none away from others
+                self._due[request.path] = self._choose(request)
+        self._due = {path: chosen for path, chosen in self._due.items() if path in in_flight}
+
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Give the reply that the script has for this call.
 
         Raises:
             ModelError: The script says so, or has no reply for it (`NOT_FOUND`).
         """
-        reply, error = self._choose(request)
+        reply, error = self._due.pop(request.path, None) or self._choose(request)
         await asyncio.sleep(reply.delay_s)
         if error:
             if on_text and error.partial:

@@ -64,9 +64,9 @@ class Services(Protocol):
         ...
 
     async def call_tool(
-        self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any] | None = None
+        self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any], *, may_reuse: bool = False
     ) -> Value:
-        """Call a tool by name; where the settings of a node given as `context` say so, use an earlier result again."""
+        """Call a tool by name; with `may_reuse` use a cached result where the node's setting `cache` allows it."""
         ...
 
     async def confirm_call(
@@ -142,6 +142,7 @@ class NodeContext(Generic[ConfigT]):
         exits_loop: Whether the node has ended the loop around it.
         model_choice: The model that was asked last, with its fallbacks; None before the first call.
         fallen_back: How far down its fallbacks the node is, by model choice.
+        is_replaying: Whether the last model call was not made but taken from before a resume.
         kept: What an attempt hands on to the next, where the node type goes on from where the one before failed.
     """
 
@@ -163,6 +164,7 @@ class NodeContext(Generic[ConfigT]):
     exits_loop: bool = False
     model_choice: ModelChoice | None = None
     fallen_back: dict[ModelChoice, int] = field(default_factory=dict[ModelChoice, int])
+    is_replaying: bool = False
     kept: Any = None
     _notes: list[_ReceivedNote] = field(default_factory=list[_ReceivedNote])
 

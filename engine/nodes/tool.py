@@ -112,7 +112,7 @@ async def _run(context: NodeContext[ToolConfig]) -> Outputs:
     arguments: Mapping[str, Value] = {**config.arguments, **context.inputs}
     if context.inputs:
         arguments = await services.confirm_call(context, config.tool, arguments)
-    return {"output": await services.call_tool(config.tool, arguments, context)}
+    return {"output": await services.call_tool(config.tool, arguments, context, may_reuse=True)}
 
 
 SPEC = NodeSpec(

@@ -15,6 +15,7 @@ from engine.runner.account import BudgetError
 from engine.runner.events import NodeRetrying
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
+from engine.runner.progress import Attempts
 from engine.tools.base import ToolError
 
 _LONGEST_DELAY_S: Final = 3600.0
@@ -35,12 +36,14 @@ async def make_attempts(
     With `goes_on` an attempt goes on from where the one before failed. `fall_back` is called when a failure is final:
     it switches the node to another model and returns its name, or an empty text where there is none. The node is then
     attempted again at once, with all its retries.
+    Attempts that failed before the run was resumed count too.
 
     Raises:
         EngineError: The last attempt failed; never anything else, whatever a node type raises.
         CancelledError: The run is being stopped, whatever the attempt made of that.
     """
-    made = failed = 0
+    before = level.core.replay.attempts(path) if level.core.replay is not None else Attempts()
+    made, failed = before.made, before.failed
     while True:
         try:
             if timeout_s is None:

@@ -10,11 +10,12 @@ from engine.document.files import dumps
 from engine.document.model import Workflow
 from engine.document.settings import ModelPrice, Settings
 from engine.errors import EngineError
-from engine.models.base import Price
+from engine.models.base import Price, RemembersCalls
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.spec import ModelChoice
 from engine.plan.build import build
 from engine.plan.graph import GraphPlan, Plan
+from engine.runner.call_log import CallLog
 from engine.runner.core import BoundModel
 from engine.runner.events import AnyEvent, RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted
 from engine.runner.journal import Journal, RunHead
@@ -69,6 +70,7 @@ class Beginning:
         past: What it had told before it broke off, or, of a fork, copies of what its parent told up to the place.
         is_fork: Whether the past is that of a fork, which the journal does not have yet.
         not_kept: Why it is not kept although it should be.
+        calls: The calls before it that scripted models count; None: those of its past.
     """
 
     run_id: str
@@ -76,6 +78,7 @@ class Beginning:
     past: Sequence[AnyEvent] = ()
     is_fork: bool = False
     not_kept: EngineError | None = None
+    calls: CallLog | None = None
 
 
 def strategies_of(graph: GraphPlan) -> tuple[str, ...]:
@@ -137,6 +140,13 @@ def begin_kept(options: RunOptions, head: RunHead, past: Sequence[AnyEvent] = ()
         return Beginning(head.run_id, options.store.begin(head), past, is_fork)
     except EngineError as error:
         return Beginning(head.run_id, None, past, is_fork, error)
+
+
+def continue_models(models: Iterable[BoundModel], calls: CallLog) -> None:
+    """Let models that remember their calls continue where they were after these."""
+    for model in (bound.model for bound in models):
+        if isinstance(model, RemembersCalls):
+            model.resume_from(calls.requests(model.name), calls.paths_in_flight(model.name))
 
 
 def head_options(ready: Ready) -> dict[str, Value]:

@@ -27,6 +27,7 @@ from engine.runner.node_events import (
     NodeStarted,
     NodeStreaming,
     NodeToolCalled,
+    NodeToolCalling,
     NodeWaiting,
     NotePosted,
 )
@@ -203,6 +204,7 @@ AnyEvent: TypeAlias = (
     | NodeStreaming
     | NodeCalling
     | NodeCalled
+    | NodeToolCalling
     | NodeToolCalled
     | NotePosted
     | NodeNoted

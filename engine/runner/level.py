@@ -6,13 +6,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
+from engine.document.wording import quoted
 from engine.errors import EngineError
 from engine.expr import Namespace
-from engine.models.base import Message, Model, ModelError, Price, Reply, Request, Usage
+from engine.models.base import Message, Model, ModelError, Price, RemembersCalls, Reply, Request, Usage
 from engine.models.checked import clean_reply, clean_request
 from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
@@ -31,6 +32,7 @@ from engine.runner.events import (
     NodeNoted,
     NodeStreaming,
     NodeToolCalled,
+    NodeToolCalling,
     NodeWaiting,
     NotePosted,
 )
@@ -42,6 +44,9 @@ from engine.runner.state import StateView
 from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import all_tools, find_tool
 from engine.values import Value, clean_text
+
+_SHOWN_ARGUMENTS: Final = 200
+"""Characters of a tool call's arguments that the history has before the call is made."""
 
 
 class LoopExit:
@@ -118,14 +123,20 @@ class Level:
         """
         request = clean_request(request)  # the history has what is sent
         context.model_choice = choice
+        context.is_replaying = False
         chain = self._chain(choice)
         if self.core.replay is not None:
-            for place in range(context.fallen_back.get(choice, 0), len(chain)):
+            fallback = self.core.replay.attempts(context.path).fallback
+            used = context.fallen_back.get(choice, 0)
+            for place in range(used, len(chain)):
                 name = chain[place][1].model.name
                 call = self.core.replay.call(context.path, len(context.calls), name, request)
                 if call is not None:
                     self._use_fallback(context, place)
+                    context.is_replaying = True
                     return self._again(context, call)
+                used = place if name == fallback else used
+            self._use_fallback(context, used)
         served, bound = chain[context.fallen_back.get(choice, 0)]
         if self.core.cache is not None and _reuses(context, request):
             return self._recalled(self.core.cache, context, served, bound, request)
@@ -220,7 +231,8 @@ class Level:
         """Make a call; `max_tokens` limits a reply that the request leaves unlimited, as a budget needs it."""
         bus, number = self.core.bus, len(context.calls)
         if bus.is_kept:
-            bus.emit(NodeCalling, context.path, number, model.name)
+            remembered = request if isinstance(model, RemembersCalls) else None
+            bus.emit(NodeCalling, context.path, number, model.name, remembered)
             await bus.flush()  # after a crash the history must know that this call may have been billed
         started = time.perf_counter()
         received: list[str] = []
@@ -264,9 +276,9 @@ class Level:
         self.core.bus.emit(NodeStreaming, path, text, len(received))
 
     async def call_tool(
-        self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any] | None = None
+        self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any], *, may_reuse: bool = False
     ) -> Value:
-        """Call a tool by name, or use again what it gave earlier, where the settings of the node say so.
+        """Call a tool by name; with `may_reuse` use a cached result where the node's setting `cache` allows it.
 
         Raises:
             ToolError: There is no such tool, the arguments do not fit, or it failed.
@@ -280,14 +292,14 @@ class Level:
                 f'The tool "{name}" cannot be called: {faults}.', f"See `loopwright nodes tool` for what {name} takes."
             ) from error
         cache = self.core.cache
-        key = tool_key(name, arguments, self.core.tools.folder) if context is not None and _reuses(context) else None
-        if cache is None or context is None or key is None:
-            return await self._use_tool(tool, parameters)
+        key = tool_key(name, arguments, self.core.tools.folder) if may_reuse and _reuses(context) else None
+        if cache is None or key is None:
+            return await self._use_tool(tool, parameters, arguments, context.path)
         kept = await cache.result(key)
         if kept is not None:
             context.recalled += 1
             return kept[0]
-        result = await self._use_tool(tool, parameters)
+        result = await self._use_tool(tool, parameters, arguments, context.path)
         cache.keep_result(key, result)
         return result
 
@@ -315,8 +327,11 @@ class Level:
             self.core.confirmed[key] = answer
         return approved_arguments(answer, arguments)
 
-    async def _use_tool(self, tool: AnyTool, parameters: Any) -> Value:
-        await self.core.bus.flush()  # what a tool does outside cannot be taken back
+    async def _use_tool(self, tool: AnyTool, parameters: Any, arguments: Mapping[str, Value], path: str) -> Value:
+        bus = self.core.bus
+        if bus.is_kept and not tool.idempotent:
+            bus.emit(NodeToolCalling, path, tool.name, quoted(dict(arguments), _SHOWN_ARGUMENTS))
+        await bus.flush()  # what a tool does outside cannot be taken back
         return await tool.run(parameters, self.core.tools)
 
     async def act(

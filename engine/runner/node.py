@@ -101,7 +101,7 @@ def _attempted(level: Level, node: NodePlan, context: NodeContext[Any], state: S
         context.iteration_note = level.note
     run = node.spec.run
     assert run is not None, "loops and exits are run by the engine itself"
-    attempt = partial(run, context) if node.spec.goes_on else partial(_from_the_start, run, context)
+    attempt = partial(_going_on, run, context, level) if node.spec.goes_on else partial(_from_the_start, run, context)
     goes_on, timeout_s = node.spec.goes_on, node.config.timeout_s
     fall_back = partial(level.fall_back, context)
     return make_attempts(level, context.path, node.config, attempt, timeout_s, goes_on=goes_on, fall_back=fall_back)
@@ -110,6 +110,19 @@ def _attempted(level: Level, node: NodePlan, context: NodeContext[Any], state: S
 def _from_the_start(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any]) -> Awaitable[Outputs]:
     context.begin_anew()
     return run(context)
+
+
+async def _going_on(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any], level: Level) -> Outputs:
+    """Attempt a node that goes on; a failure that was counted before a resume is not counted again."""
+    while True:
+        try:
+            return await run(context)
+        except EngineError:
+            replay = level.core.replay
+            if replay is None or not context.is_replaying:
+                raise
+            if not replay.had_failed_after(context.path, len(context.calls)):
+                raise
 
 
 def converted(node: NodePlan, inputs: Mapping[str, Value]) -> dict[str, Value]:

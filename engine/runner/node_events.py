@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from engine.models.base import Usage
+from engine.models.base import Request, Usage
 from engine.nodes.context import QuestionKind
 from engine.nodes.spec import ModelCall, Outputs
 from engine.runner.event import Event
@@ -35,12 +35,13 @@ class NodeCalling(Event):
     """A node is about to call this model: its `number`-th finished call (from 0), should it come to an end.
 
     Told only where the run is kept, and kept before the call is made: after a crash it says that the call may have been
-    billed.
+    billed. `request` is stored only for a model whose replies depend on the calls before (`RemembersCalls`).
     """
 
     type: ClassVar[str] = "node.calling"
     number: int
     model: str
+    request: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,22 @@ class NodeCalled(Event):
     type: ClassVar[str] = "node.called"
     number: int
     call: ModelCall
+
+
+@dataclass(frozen=True, slots=True)
+class NodeToolCalling(Event):
+    """A node is about to call a tool that is not idempotent.
+
+    Emitted only for stored runs, and stored before the call: after a crash it says that the tool may have run.
+
+    Attributes:
+        tool: The tool.
+        arguments: Its arguments as JSON text, truncated.
+    """
+
+    type: ClassVar[str] = "node.tool_calling"
+    tool: str
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)

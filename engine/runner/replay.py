@@ -26,7 +26,6 @@ from engine.runner.events import (
     LoopIterationStarted,
     NodeAnswered,
     NodeCalled,
-    NodeCalling,
     NodeCompleted,
     NodeFailed,
     NodeNoted,
@@ -39,7 +38,7 @@ from engine.runner.events import (
 )
 from engine.runner.notes import Note
 from engine.runner.places import parse_place
-from engine.runner.progress import Progress, Spent
+from engine.runner.progress import Attempts, Progress, Spent
 from engine.runner.state import State, StateView
 from engine.values import Value
 
@@ -51,13 +50,11 @@ class Replay:
         past: Its events, in order.
 
     Attributes:
-        unknown_calls: Models by path of the node: calls that had been begun and of whose end nothing is known.
         state: What nodes with an `output_key` had given last.
         waiting_notes: The notes that nobody had received.
     """
 
     def __init__(self, past: Iterable[AnyEvent]) -> None:
-        self.unknown_calls: dict[str, str] = {}
         self.state = State()
         self.waiting_notes: list[Note] = []
         self._finished: dict[str, Outputs | None] = {}
@@ -77,7 +74,6 @@ class Replay:
         handlers: dict[type[AnyEvent], Callable[[Any], None]] = {
             RunStarted: self._run_started,
             NodeStarted: self._node_started,
-            NodeCalling: self._node_calling,
             NodeCalled: self._node_called,
             NodeToolCalled: self._node_tool_called,
             NotePosted: self._note_posted,
@@ -143,6 +139,19 @@ class Replay:
         progress = self._progress.get(path)
         return None if progress is None else progress.state
 
+    def attempts(self, path: str) -> Attempts:
+        """The failed attempts of a node that had not come to its end."""
+        progress = self._progress.get(path)
+        return Attempts() if progress is None else progress.attempts
+
+    def had_failed_after(self, path: str, calls: int) -> bool:
+        """Whether an attempt had failed with so many model calls finished, after which the next went on; given once."""
+        progress = self._progress.get(path)
+        if progress is None or calls not in progress.failed_after:
+            return False
+        progress.failed_after.remove(calls)
+        return True
+
     def exited_loop(self, path: str) -> bool:
         """Whether the node had ended the loop around it."""
         return path in self._exited
@@ -194,7 +203,7 @@ class Replay:
         return path in self._softened
 
     def _take_back_inside(self, owner: str, inside: str) -> None:
-        nodes = (self._finished, self._finished_calls, self._calls, self._progress, self.unknown_calls)
+        nodes = (self._finished, self._finished_calls, self._calls, self._progress)
         loops = (self._iterations, self._begun, self._loops_spent)
         kept: tuple[dict[str, Any], ...] = (*nodes, *loops)
         self.state.take_back(inside)
@@ -205,7 +214,7 @@ class Replay:
         for by_path in kept:
             for path in [path for path in by_path if path.startswith(inside)]:
                 del by_path[path]
-        for paths in (self._exited, self._softened):
+        for paths in (self._exited, self._softened, self._charged):
             paths.difference_update([path for path in paths if path.startswith(inside)])
 
     def _owing(self, inside: str) -> set[str]:
@@ -242,15 +251,10 @@ class Replay:
         if unended is not None:
             self._spent.setdefault(event.path, Spent()).add(unended.usage, unended.cost_usd)
         self._finished.pop(event.path, None)
-        self.unknown_calls.pop(event.path, None)
         progress = self._of(event.path)
         progress.state = progress.state or self.state.now
 
-    def _node_calling(self, event: NodeCalling) -> None:
-        self.unknown_calls[event.path] = event.model
-
     def _node_called(self, event: NodeCalled) -> None:
-        self.unknown_calls.pop(event.path, None)
         self._calls.setdefault(event.path, []).append(event.call)
 
     def _node_tool_called(self, event: NodeToolCalled) -> None:
@@ -268,10 +272,15 @@ class Replay:
         self._of(event.path).notes.append((len(self._calls.get(event.path, ())), note))
 
     def _node_retrying(self, event: NodeRetrying) -> None:
-        self.unknown_calls.pop(event.path, None)
-        self._of(event.path).fail(goes_on=event.goes_on)
+        progress = self._of(event.path)
+        progress.fail(goes_on=event.goes_on)
+        before = progress.attempts
+        fallback, failed = event.fallback or before.fallback, 0 if event.fallback else before.failed + 1
+        progress.attempts = Attempts(event.attempt, failed, fallback)
         if event.goes_on:
+            progress.failed_after.append(len(self._calls.get(event.path, ())))
             return
+        self.take_back(event.path)
         self.take_back_part(event.path)
         # The attempt is over: its calls are not taken up again, but were paid for.
         for call in self._calls.pop(event.path, ()):
@@ -297,6 +306,7 @@ class Replay:
         self._end(event)
         progress = self._of(event.path)
         progress.fail(goes_on=False)
+        progress.attempts = Attempts()
         progress.state = None  # should it be tried again, it is another execution
 
     def _of(self, path: str) -> Progress:
@@ -304,7 +314,7 @@ class Replay:
 
     def _end(self, event: NodeCompleted | NodeFailed) -> None:
         """An execution has ended: its own figures hold, failed attempts included."""
-        for by_path in (self.unknown_calls, self._calls, self._unended):
+        for by_path in (self._calls, self._unended):
             by_path.pop(event.path, None)
         if event.node_type not in PAIR_BY_START:  # what a loop spent was spent by the nodes in it
             self._spent.setdefault(event.path, Spent()).add(event.usage, event.cost_usd)

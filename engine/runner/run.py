@@ -12,9 +12,18 @@ from engine.errors import EngineError
 from engine.nodes.context import Answer
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import unexpected
-from engine.runner.beginning import Beginning, Ready, begin, limits_money, prepare, seconds_at_work
+from engine.runner.beginning import (
+    Beginning,
+    Ready,
+    begin,
+    continue_models,
+    limits_money,
+    prepare,
+    seconds_at_work,
+)
 from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache
+from engine.runner.call_log import CallLog
 from engine.runner.core import Core, Slots
 from engine.runner.dispatch import execute
 from engine.runner.events import (
@@ -102,6 +111,7 @@ class Run:
         )
         if replay is not None:
             self._core.state, self._core.notes = replay.state, replay.waiting_notes
+            continue_models(ready.models.values(), beginning.calls or CallLog(past))
         self._started = time.perf_counter() - (0.0 if beginning.is_fork else seconds_at_work(past))
         self._ended = asyncio.Event()
         self._begun = self._ending = False

@@ -50,6 +50,7 @@ KIND_CODES: Final[dict[type[AnyEvent], int]] = {
     events.NodeToolCalled: 22,
     events.NotePosted: 23,
     events.NodeNoted: 24,
+    events.NodeToolCalling: 25,
 }
 """The number of each type of event. Numbers stand in files: never change one, never use one again."""
 
@@ -160,7 +161,12 @@ def _decode_usage(array: list[Any] | None, _get: Get) -> Usage | None:
 
 
 def _encode_call(call: ModelCall, put: Put, place: Place) -> list[Any]:
-    request = call.request
+    messages, settings, *tools = _encode_request(call.request, put, place)
+    reply = encode_reply(call.reply, put, place)
+    return [put(call.model, place), messages, settings, reply, call.cost_usd, call.duration_s, *tools]
+
+
+def _encode_request(request: Request, put: Put, place: Place) -> list[Any]:
     messages = [
         item
         for index, message in enumerate(request.messages)
@@ -172,10 +178,12 @@ def _encode_call(call: ModelCall, put: Put, place: Place) -> list[Any]:
     if any(setting for setting in sampling):
         extra = put(request.extra_parameters, (*place, "extra"))
         settings += [request.top_p, _encode_texts(request.stop, put, place), request.reasoning_effort, extra]
-    reply = encode_reply(call.reply, put, place)
-    head = [put(call.model, place), messages, settings, reply, call.cost_usd, call.duration_s]
     with_tools = request.tools or any(message.tool_calls or message.tool_call_id for message in request.messages)
-    return [*head, *_encode_tools(request, put, place)] if with_tools else head
+    return [messages, settings, *_encode_tools(request, put, place)] if with_tools else [messages, settings]
+
+
+def _encode_optional_request(request: Request | None, put: Put, place: Place) -> list[Any] | None:
+    return None if request is None else _encode_request(request, put, place)
 
 
 def _encode_tools(request: Request, put: Put, place: Place) -> list[Any]:
@@ -221,7 +229,13 @@ def _object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def _decode_call(array: list[Any], get: Get) -> ModelCall:
-    model, flat, settings, reply, cost_usd, duration_s, *more = array
+    model, messages, settings, reply, cost_usd, duration_s, *tools = array
+    request = _decode_request([messages, settings, *tools], get)
+    return ModelCall(get(model), request, decode_reply(reply, get), cost_usd, duration_s)
+
+
+def _decode_request(array: list[Any], get: Get) -> Request:
+    flat, settings, *more = array
     temperature, max_tokens, stored_schema, seed, path, *sampling = settings
     top_p, stop, effort, extra = sampling or [None, [], None, None]
     messages = [Message(flat[index], get(flat[index + 1])) for index in range(0, len(flat), 2)]
@@ -231,10 +245,13 @@ def _decode_call(array: list[Any], get: Get) -> ModelCall:
     schema = cast(dict[str, Any], value) if isinstance(value, dict) else None
     extra = cast(dict[str, Any], value) if isinstance(value := get(extra), dict) else None
     texts = _decode_texts(stop, get)
-    request = Request(
+    return Request(
         tuple(messages), temperature, max_tokens, schema, seed, get(path), tools, top_p, texts, effort, extra
     )
-    return ModelCall(get(model), request, decode_reply(reply, get), cost_usd, duration_s)
+
+
+def _decode_optional_request(array: list[Any] | None, get: Get) -> Request | None:
+    return None if array is None else _decode_request(array, get)
 
 
 def _encode_calls(calls: tuple[ModelCall, ...], put: Put, place: Place) -> list[Any]:
@@ -255,6 +272,7 @@ _FORMS: Final[dict[str, tuple[Callable[[Any, Put, Place], Any], Callable[[Any, G
     "usage": (_encode_usage, _decode_usage),
     "call": (_encode_call, _decode_call),
     "calls": (_encode_calls, _decode_calls),
+    "request": (_encode_optional_request, _decode_optional_request),
 }
 _COMMON: Final = frozenset({"run_id", "seq", "time", "path"})
 _FIELDS: Final[dict[type[AnyEvent], tuple[_Field, ...]]] = {

@@ -6,7 +6,7 @@ A reply is found by where in the run it was given (`loop[2].draft`) and by how m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +58,11 @@ class RecordedModel:
     async def price(self) -> Price | None:
         """Nothing is paid twice."""
         return Price(0.0, 0.0)
+
+    def resume_from(self, earlier: Iterable[Request], in_flight: Collection[str]) -> None:
+        """Continue as if these calls had been made, and no others; the calls in flight get the same replies again."""
+        self._given = Counter(request.path for request in earlier)
+        self._given.subtract(path for path in in_flight if self._given[path])
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Give the reply that the run had at that place.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
@@ -15,25 +16,20 @@ from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.build import build
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
+from engine.runner.call_log import CallLog, UnknownCall
 from engine.runner.declared import still_declared
 from engine.runner.events import AnyEvent, LoopCompleted, LoopIterationStarted, RunStarted
 from engine.runner.fork import fork_point, past_before, with_given_output
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_with_kept
 from engine.runner.places import Place, PlaceError, parse_place
-from engine.runner.replay import Replay
 from engine.runner.run import Run
 from engine.store.base import RunStatus, RunSummary, Store, StoreError
 from engine.store.reuse import Reuse, reuse
 from engine.values import Value
 
-
-@dataclass(frozen=True, slots=True)
-class UnknownCall:
-    """A model call that was under way when a run broke off: its outcome is unknown, and it may have been billed."""
-
-    path: str
-    model: str
+_MOST_LISTED: Final = 10
+"""The most calls that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +81,8 @@ class ForkPlan:
 
 
 def unknown_calls(store: Store, run_id: str) -> tuple[UnknownCall, ...]:
-    """The model calls of a run of which nobody knows whether they came to their end."""
-    replay = Replay(store.events(run_id))
-    return tuple(UnknownCall(path, model) for path, model in replay.unknown_calls.items())
+    """The model and tool calls that were in flight when a run stopped: nobody knows whether they finished."""
+    return tuple(CallLog(store.events(run_id)).in_flight.values())
 
 
 def resume(
@@ -107,7 +102,7 @@ def resume(
         store: Where it is kept.
         run_id: The run.
         options: What is different from how it ran: a model, a budget; what the run may touch is always taken from here.
-        retry_in_flight: Whether calls of unknown outcome may be made again.
+        retry_in_flight: Whether model and tool calls in flight when it stopped may be made again.
         on_event: Called with every further event, in a thread of its own.
 
     Raises:
@@ -122,7 +117,7 @@ def resume(
         past = list(store.events(run.run_id))
         started = _started(past, run)
         if not retry_in_flight:
-            _refuse_unknown(run, Replay(past).unknown_calls)
+            refuse_unknown(run, CallLog(past).in_flight.values())
         given = options_with_kept(replace(options or RunOptions(), store=store), store.options(run.run_id))
         workflow = loads(store.document(run.run_id), source=f"run {run.run_id}")
         ready = prepare(workflow, still_declared(workflow, started.inputs), given)
@@ -138,13 +133,17 @@ def resume_with(
     document: Workflow,
     options: RunOptions | None = None,
     *,
+    retry_in_flight: bool = True,
     on_event: Callable[[AnyEvent], None] | None = None,
 ) -> Run:
     """Go on with a run as another document: a new run that takes over whatever had come to its end.
 
-    A run has one document, so this is a fork, with the first as its parent. Raises what `fork` raises.
+    A run has one document, so this is a fork, with the first as its parent. Raises what `fork` raises; without
+    `retry_in_flight` it refuses as `resume` does where calls were in flight.
     """
     run = store.find(run_id)
+    if not retry_in_flight:
+        refuse_unknown(run, unknown_calls(store, run.run_id))
     plan = ForkPlan(run, "", document, Changes(document=document), (), (), 0, None, ())
     return fork(store, plan, options, on_event=on_event)
 
@@ -242,7 +241,9 @@ def fork(
     first = begins(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
     source = ready.options.source or parent.source
     head = RunHead(run_id, dumps(plan.workflow), head_options(ready), source, parent.run_id, plan.at)
-    return Run(ready, begin_kept(ready.options, head, [first, *before]), on_event)
+    calls = CallLog(event for event in past if event.path and point.holds(parse_place(event.path).steps))
+    beginning = replace(begin_kept(ready.options, head, [first, *before]), calls=calls)
+    return Run(ready, beginning, on_event)
 
 
 def _started(past: Sequence[AnyEvent], run: RunSummary) -> RunStarted:
@@ -268,15 +269,36 @@ def _has_ended(store: Store, run: RunSummary) -> StoreError:
     return StoreError(f"The run {run.run_id} has come to its end.", "Fork it from one of its iterations instead.")
 
 
-def _refuse_unknown(run: RunSummary, unknown: Mapping[str, str]) -> None:
+def refuse_unknown(run: RunSummary, calls: Iterable[UnknownCall], remedy: str = "") -> None:
+    """Refuse to continue a run that would make these calls a second time.
+
+    Args:
+        run: The run.
+        calls: The calls; none are fine.
+        remedy: What to do; empty for what helps with `resume`.
+
+    Raises:
+        EngineError: There are any.
+    """
+    unknown = list(calls)
     if not unknown:
         return
-    calls = ", ".join(f"{path} ({model})" for path, model in unknown.items())
-    what = "a model call whose outcome is" if len(unknown) == 1 else "model calls whose outcomes are"
+    places = "; ".join(call_words(call) for call in unknown[:_MOST_LISTED])
+    more = f"; and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
+    is_one, has_tools = len(unknown) == 1, any(call.tool for call in unknown)
+    risk = "may have been billed" if not has_tools else "may have had its effect" if is_one else "may have had effects"
+    what = "a call whose outcome is" if is_one else f"{len(unknown)} calls whose outcomes are"
+    check = "Check what the tool has done. " if has_tools else ""
     raise EngineError(
-        f"The run {run.run_id} broke off during {what} unknown, and which may have been billed: {calls}.",
-        "Say that such calls may be made again (--retry-in-flight) to go on.",
+        f"The run {run.run_id} stopped during {what} unknown, and which {risk}: {places}{more}.",
+        remedy or f"{check}Resume it with --retry-in-flight to make {'the call' if is_one else 'the calls'} again.",
     )
+
+
+def call_words(call: UnknownCall) -> str:
+    """A call and its place, for a sentence."""
+    what = f'tool "{call.tool}" with {call.arguments}' if call.tool else f"model {call.model}"
+    return f"{call.path} ({what})"
 
 
 def _keeps_node(place: Place, changes: Changes) -> bool:

@@ -102,6 +102,8 @@ class Tool(Generic[ParametersT]):
         runs_code: Whether it runs code or commands on this machine, which a person must have allowed.
         uses_folder: Whether it uses the folder that the run was given, so that a person is asked about it.
         consent: What a person is asked about where a call of a workflow from elsewhere is known only during the run.
+        idempotent: Whether a second call does no harm, as with a tool that only reads. After a crash, a call in flight
+            of any other tool is made again only if a person agrees.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Tool(Generic[ParametersT]):
     runs_code: bool = False
     uses_folder: bool = False
     consent: Consent = Consent.NONE
+    idempotent: bool = False
 
     @property
     def consents_to_calls(self) -> bool:

@@ -173,4 +173,5 @@ HTTP_GET = Tool(
     output_type="json",
     run=http_get,
     consent=Consent.HOST,
+    idempotent=True,
 )

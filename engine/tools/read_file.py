@@ -83,4 +83,5 @@ READ_FILE = Tool(
     output_type="text",
     run=read_file,
     uses_folder=True,
+    idempotent=True,
 )

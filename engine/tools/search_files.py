@@ -99,4 +99,5 @@ SEARCH_FILES = Tool(
     output_type="list",
     run=search_files,
     uses_folder=True,
+    idempotent=True,
 )

@@ -86,4 +86,5 @@ WEB_SEARCH = Tool(
     parameters=WebSearchParameters,
     output_type="list",
     run=web_search,
+    idempotent=True,
 )

@@ -26,4 +26,5 @@ WORD_COUNT = Tool(
     parameters=WordCountParameters,
     output_type="number",
     run=_word_count,
+    idempotent=True,  # a second call does no harm, so a resumed run makes it again without asking
 )

@@ -114,7 +114,7 @@ class Toolbox:
         limit = self._config.tool_timeout_s
         try:
             async with asyncio.timeout(limit):
-                return await self._context.services.call_tool(name, arguments)
+                return await self._context.services.call_tool(name, arguments, self._context)
         except TimeoutError as error:
             message = f"It took longer than {limit:g} s, and was stopped."
             raise ToolError(message, "Ask for less, or do without.") from error

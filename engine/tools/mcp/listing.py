@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,6 +19,9 @@ from engine.tools.mcp.connection import McpConnection
 from engine.tools.mcp.parameters import ServedParameters, UnusableSchemaError, parameters_of
 from engine.tools.mcp.settings import McpServer
 from engine.values import Value
+
+if TYPE_CHECKING:
+    from mcp_types import Tool as OfferedTool
 
 _MAX_FILE_BYTES: Final = 20_000_000
 _MAX_SCHEMA_BYTES: Final = 50_000
@@ -33,6 +36,7 @@ class ListedTool(BaseModel):
     title: str = Field(default="", max_length=200)
     description: str = Field(default="", max_length=8000)
     input_schema: dict[str, Any] = Field(default_factory=dict[str, Any])
+    idempotent: bool = False
 
 
 class Listing(BaseModel):
@@ -75,7 +79,13 @@ async def ask_server(name: str, server: McpServer) -> Listing:
                 raise UnusableSchemaError("the schema of its parameters is too long")
             parameters_of(one.input_schema)
             title, text = (one.title or "")[:200], (one.description or "")[:8000]
-            listed = ListedTool(name=one.name, title=title, description=text, input_schema=one.input_schema)
+            listed = ListedTool(
+                name=one.name,
+                title=title,
+                description=text,
+                input_schema=one.input_schema,
+                idempotent=_is_idempotent(one),
+            )
             if one.name in kept:
                 raise UnusableSchemaError("there are two of that name")
         except UnusableSchemaError as error:
@@ -85,6 +95,12 @@ async def ask_server(name: str, server: McpServer) -> Listing:
         else:
             kept[one.name] = listed
     return Listing(fingerprint=server.fingerprint, tools=tuple(kept.values()), left_out=tuple(left_out))
+
+
+def _is_idempotent(offered: OfferedTool) -> bool:
+    """Whether the server says that a second call does no harm."""
+    hints = offered.annotations
+    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
 
 
 def read_listings(path: Path) -> dict[str, Listing]:
@@ -130,4 +146,5 @@ def _tool(name: str, server: McpServer, listed: ListedTool, parameters: type[Ser
         output_type="any",
         run=run,
         consent=Consent.CALL,
+        idempotent=listed.idempotent,
     )

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -154,7 +154,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
 
 
 @contextmanager
-def another_process(store: Path, script: Path) -> Iterator[subprocess.Popen[str]]:
+def another_process(store: Path, script: Path) -> Generator[subprocess.Popen[str]]:
     """A process that runs and keeps the workflow; it is gone at the end."""
     command = [sys.executable, "-m", "tests.app.history.running_process", str(store), str(script)]
     with subprocess.Popen(
@@ -211,7 +211,7 @@ def test_a_killed_run_is_shown_as_interrupted_and_goes_on_without_paying_twice(
     asked = question(again)
     assert "may have been billed" in asked.informativeText()
     assert "Iteration 2, draft" in asked.informativeText()
-    answer(again, "Call again and go on")
+    answer(again, "Call again and resume")
     until(qtbot, lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(document, qtbot)
     picture = document.session.shown.picture

@@ -205,7 +205,7 @@ def test_a_run_that_was_killed_in_a_call_goes_on_when_that_is_wanted(program: Pr
     model = script(tmp_path, "Two.", "Three.", name="other.json")
     refused = program("runs", "resume", run["run_id"], "-m", model)
     assert refused.code == 2
-    assert "unknown, and which may have been billed: loop[1].draft (scripted:" in refused.err
+    assert "unknown, and which may have been billed: loop[1].draft (model scripted:" in refused.err
     assert "--retry-in-flight" in refused.err
     ended = program("runs", "resume", run["run_id"], "-m", model, "--retry-in-flight", "--json")
     assert (ended.code, ended.json["outputs"]) == (0, {"answer": "Three."})

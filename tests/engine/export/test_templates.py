@@ -65,7 +65,7 @@ PROVIDED = {"python": _printed, "search_files": _found}
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
 async def test_a_template_as_a_langgraph_module_comes_to_the_same(file: Path, monkeypatch: pytest.MonkeyPatch):
-    async def call_tool(_self: Any, name: str, arguments: Any, _context: Any = None) -> Any:
+    async def call_tool(_self: Any, name: str, arguments: Any, _context: Any, **_more: Any) -> Any:
         return PROVIDED[name](**arguments)
 
     monkeypatch.setattr("engine.runner.level.Level.call_tool", call_tool)

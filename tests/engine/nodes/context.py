@@ -39,7 +39,9 @@ class FakeServices(Services):
     ) -> Mapping[str, Value]:
         return arguments
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Value], context: Any = None) -> Value:
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Value], context: Any, *, may_reuse: bool = False
+    ) -> Value:
         self.tool_calls.append((name, dict(arguments)))
         return "what the tool gave"
 

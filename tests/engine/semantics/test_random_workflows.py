@@ -37,14 +37,14 @@ _REPLIES: list[Said] = [
     ModelError(ModelErrorKind.SERVER, "The server is overloaded.", "Wait."),
     ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.", "Check the key."),
 ]
-_PERMITTED = settings(
+PERMITTED = settings(
     max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
 
-def _models(choices: list[int], *, known_price: bool) -> FakeModels:
+def counted_models(choices: list[int], *, known_price: bool) -> FakeModels:
     def answer(call: Call) -> Said:
         # The reply hangs on where the call is made, not on which call came first: calls may be made side by side.
         turn = sum(message.role == "assistant" for message in call.request.messages)
@@ -77,28 +77,28 @@ async def _outcome(workflow: Workflow, models: FakeModels) -> str:
     return played.result.status
 
 
-_CHOICES = st.lists(st.integers(0, len(_REPLIES) - 1), min_size=1, max_size=6)
+CHOICES = st.lists(st.integers(0, len(_REPLIES) - 1), min_size=1, max_size=6)
 
 
-@_PERMITTED
-@given(document=good_documents(), choices=_CHOICES, known_price=st.booleans())
+@PERMITTED
+@given(document=good_documents(), choices=CHOICES, known_price=st.booleans())
 def test_a_workflow_that_ought_to_run_ends(document: dict[str, Any], choices: list[int], known_price: bool) -> None:
     workflow = loads(json.dumps(document))
     problems = validate(workflow)
 
     assert not has_errors(problems), problems
-    ended = virtually(_outcome(workflow, _models(choices, known_price=known_price)))
+    ended = virtually(_outcome(workflow, counted_models(choices, known_price=known_price)))
     event(ended)
     assert ended in {"completed", "failed"}
 
 
-@_PERMITTED
-@given(document=broken_documents(), choices=_CHOICES)
+@PERMITTED
+@given(document=broken_documents(), choices=CHOICES)
 def test_a_workflow_that_was_broken_is_refused_or_ends(document: dict[str, Any], choices: list[int]) -> None:
-    event(virtually(_outcome(loads(json.dumps(document)), _models(choices, known_price=True))))
+    event(virtually(_outcome(loads(json.dumps(document)), counted_models(choices, known_price=True))))
 
 
-@_PERMITTED
+@PERMITTED
 @given(workflow=workflows())
 def test_any_document_that_opens_is_refused_or_ends(workflow: Workflow) -> None:
-    event(virtually(_outcome(workflow, _models([0], known_price=True))))
+    event(virtually(_outcome(workflow, counted_models([0], known_price=True))))

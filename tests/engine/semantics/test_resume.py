@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from engine import RunResult, Workflow, loads
 from engine.runner.beginning import Beginning, prepare
+from engine.runner.call_log import CallLog
 from engine.runner.events import (
     AnyEvent,
     LoopIterationCompleted,
@@ -24,14 +25,13 @@ from engine.runner.events import (
 )
 from engine.runner.fork import fork_point, past_before
 from engine.runner.places import parse_place
-from engine.runner.replay import Replay
 from engine.runner.run import Run
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result
 from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import Played, begin, finish, options
 from tests.engine.semantics.models import FakeModels, FunctionModel, numbered
 from tests.engine.semantics.random_workflows import good_documents
-from tests.engine.semantics.test_random_workflows import _CHOICES, _PERMITTED, _models
+from tests.engine.semantics.test_random_workflows import CHOICES, PERMITTED, counted_models
 from tests.engine.semantics.virtual_time import virtually
 
 
@@ -73,40 +73,40 @@ def calls_by_path(model: FunctionModel) -> Counter[str]:
     return Counter(call.path for call in model.calls)
 
 
-@_PERMITTED
-@given(document=good_documents(), choices=_CHOICES, known_price=st.booleans(), data=st.data())
+@PERMITTED
+@given(document=good_documents(), choices=CHOICES, known_price=st.booleans(), data=st.data())
 def test_a_run_that_broke_off_anywhere_comes_to_the_same_end(
     document: dict[str, Any], choices: list[int], known_price: bool, data: st.DataObject
 ) -> None:
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_kept(workflow, _models(choices, known_price=known_price)))
+    whole, kept = virtually(play_kept(workflow, counted_models(choices, known_price=known_price)))
     cut = data.draw(st.integers(1, len(kept) - 1), label="cut")
     past = kept[:cut]
     assume(not has_failed(past))
-    under_way = Counter(Replay(past).unknown_calls.keys())
+    under_way = Counter(CallLog(past).in_flight.keys())
     event("a call was under way" if under_way else "between calls")
 
-    again = virtually(go_on(workflow, past, _models(choices, known_price=known_price)))
+    again = virtually(go_on(workflow, past, counted_models(choices, known_price=known_price)))
 
     assert without_times(again.result) == without_times(whole.result)
     made_before = Counter(event.path for event in past if isinstance(event, NodeCalling))
     assert made_before + calls_by_path(again.model) == calls_by_path(whole.model) + under_way
 
 
-@_PERMITTED
-@given(document=good_documents(), choices=_CHOICES, data=st.data())
+@PERMITTED
+@given(document=good_documents(), choices=CHOICES, data=st.data())
 def test_a_run_that_breaks_off_twice_comes_to_the_same_end_too(
     document: dict[str, Any], choices: list[int], data: st.DataObject
 ) -> None:
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_kept(workflow, _models(choices, known_price=True)))
+    whole, kept = virtually(play_kept(workflow, counted_models(choices, known_price=True)))
     past = kept[: data.draw(st.integers(1, len(kept) - 1), label="first cut")]
-    once = virtually(go_on(workflow, past, _models(choices, known_price=True)))
+    once = virtually(go_on(workflow, past, counted_models(choices, known_price=True)))
     more = [event for event in once.events if event.type != "node.streaming"]
     past = more[: data.draw(st.integers(len(past), len(more) - 1), label="second cut")]
     assume(not has_failed(past))
 
-    twice = virtually(go_on(workflow, past, _models(choices, known_price=True)))
+    twice = virtually(go_on(workflow, past, counted_models(choices, known_price=True)))
 
     assert without_times(twice.result) == without_times(whole.result)
     assert [event.seq for event in twice.events] == sorted({event.seq for event in twice.events})
@@ -137,8 +137,8 @@ async def test_outputs_of_earlier_iterations_are_there_after_a_resume(ended: int
     assert again.loop.exit_reason == whole.loop.exit_reason == "until"
 
 
-@_PERMITTED
-@given(document=good_documents(), choices=_CHOICES, data=st.data())
+@PERMITTED
+@given(document=good_documents(), choices=CHOICES, data=st.data())
 def test_a_fork_that_changes_nothing_comes_to_the_same_end_and_pays_only_for_what_comes_after(
     document: dict[str, Any], choices: list[int], data: st.DataObject
 ) -> None:
@@ -146,17 +146,17 @@ def test_a_fork_that_changes_nothing_comes_to_the_same_end_and_pays_only_for_wha
     for node in document["nodes"]:
         node["config"].pop("budget_usd", None)
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_kept(workflow, _models(choices, known_price=True)))
+    whole, kept = virtually(play_kept(workflow, counted_models(choices, known_price=True)))
     places = [event.path for event in kept if isinstance(event, NodeCompleted)]
     places += [f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)]
     assume(places)
     place = parse_place(data.draw(st.sampled_from(places), label="place"))
-    plan = prepare(workflow, {}, options(_models(choices, known_price=True), max_iterations_cap=3)).plan
+    plan = prepare(workflow, {}, options(counted_models(choices, known_price=True), max_iterations_cap=3)).plan
     point = fork_point(plan, place)
     first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place))
     past = [first, *past_before(kept, plan, point, "other")]
 
-    other = virtually(go_on(workflow, past, _models(choices, known_price=True), fork="other"))
+    other = virtually(go_on(workflow, past, counted_models(choices, known_price=True), fork="other"))
 
     assert [event.seq for event in other.events] == list(range(len(other.events)))
     assert {event.run_id for event in other.events} == {"other"}

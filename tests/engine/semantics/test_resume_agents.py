@@ -11,6 +11,7 @@ from engine import EngineError, Run, Workflow
 from engine.models.base import ModelError, ModelErrorKind
 from engine.nodes.context import Answer
 from engine.runner.beginning import Beginning, prepare
+from engine.runner.call_log import CallLog
 from engine.runner.events import (
     AnyEvent,
     LoopIterationCompleted,
@@ -22,7 +23,6 @@ from engine.runner.events import (
 )
 from engine.runner.fork import fork_point, past_before
 from engine.runner.places import parse_place
-from engine.runner.replay import Replay
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kept import ListJournal, ListKeeper
@@ -126,11 +126,11 @@ async def test_a_run_that_broke_off_anywhere_goes_on_where_it_was(tools: Tools) 
     for cut in range(1, len(kept) - 1):
         past = kept[:cut]
         tools.called.clear()
-        under_way = Replay(past).unknown_calls
+        under_way = CallLog(past).in_flight
         catalogue = models()
         # The one failure is past when it was told before the break.
         if any(event.type == "node.retrying" for event in past):
-            catalogue.model._answer = _without_failure
+            vars(catalogue.model)["_answer"] = _without_failure
 
         again = await go_on(past, catalogue)
 

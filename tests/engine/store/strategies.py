@@ -87,6 +87,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "dict[str, Value] | None": st.none() | _PORTS,
     "Outputs": _PORTS,
     "ModelCall": CALLS,
+    "Request | None": st.none() | _REQUESTS,
     "tuple[ModelCall, ...]": st.lists(CALLS, max_size=2).map(tuple),
     "tuple[str, ...]": st.lists(TEXTS, max_size=3).map(tuple),
     "Usage": USAGES,

@@ -10,7 +10,7 @@ from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
 from tests.engine.cli.kit import Events
 
-VALUE: Any = {"text": "é \ud83d \0 \u2028 ```", "list": [1, 2.5, True, None, {"deep": []}], "": ""}
+VALUE: Any = {"text": "é \ud83d \0 \u2028 ```", "list": [1, 2.5, True, None, {"deep": list[Any]()}], "": ""}
 CALL = ModelCall(
     "openai/x",
     Request(
@@ -25,13 +25,14 @@ CALL = ModelCall(
 def one_of_each() -> list[AnyEvent]:
     """One event of each type, numbered with gaps, as where pieces of replies stood."""
     event = Events()
-    usage = {"usage": Usage(1, 2), "cost_usd": None, "duration_s": 1.5}
-    ended = {"outputs": {"answer": VALUE}, **usage}
+    usage: dict[str, Any] = {"usage": Usage(1, 2), "cost_usd": None, "duration_s": 1.5}
+    ended: dict[str, Any] = {"outputs": {"answer": VALUE}, **usage}
     return [
         event("RunStarted", workflow="Sample", inputs={"task": VALUE}, models=("m",), parent="p", forked_at="loop[1]"),
         event("NodeStarted", "loop[0].draft", node_type="llm", inputs={"input": VALUE}),
         event("NodeStreaming", "loop[0].draft", text="a", tokens=1),
-        event("NodeCalling", "loop[0].draft", number=0, model="openai/x"),
+        event("NodeCalling", "loop[0].draft", number=0, model="openai/x", request=CALL.request),
+        event("NodeToolCalling", "loop[0].tests", tool="shell", arguments='{"command":"ls"}'),
         event("NodeCalled", "loop[0].draft", number=0, call=CALL),
         event(
             "NodeWaiting",
@@ -71,9 +72,12 @@ def one_of_each() -> list[AnyEvent]:
 
 def head(**fields: Any) -> RunHead:
     """What is known of that run before its first event."""
-    usual = {
+    usual: dict[str, Any] = {
         "document": '{"é": "\ud83d"}\n',
         "options": {"budget_usd": 1.5, "model": None},
         "source": "/tmp/w.loop.json",
+        "run_id": "r",
+        "parent": "p",
+        "forked_at": "loop[1]",
     }
-    return RunHead(**{"run_id": "r", **usual, "parent": "p", "forked_at": "loop[1]", **fields})
+    return RunHead(**(usual | fields))

@@ -9,11 +9,12 @@ import sys
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
 
 server = MCPServer("sample")
 
 
-@server.tool(title="Add numbers")
+@server.tool(title="Add numbers", annotations=ToolAnnotations(idempotent_hint=True))
 def add(a: int, b: int = 1) -> int:
     """Adds two numbers."""
     return a + b
@@ -25,13 +26,13 @@ def describe(subject: dict[str, str], tags: list[str] | None = None) -> dict[str
     return {"subject": subject, "tags": tags}
 
 
-@server.tool()
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def environment(name: str) -> str:
     """Tells a variable of the environment."""
     return os.environ.get(name, "(not set)")
 
 
-@server.tool()
+@server.tool(annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
 def fail(reason: str) -> str:
     """Fails."""
     raise ToolError(reason)

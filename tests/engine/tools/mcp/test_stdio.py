@@ -77,6 +77,7 @@ async def test_the_tools_of_a_server_are_listed_with_their_parameters() -> None:
     schema = add.parameters.model_json_schema()
     assert schema["required"] == ["a"]
     assert schema["properties"]["b"]["default"] == 1
+    assert {name for name, tool in tools.items() if tool.idempotent} == {"sample/add", "sample/environment"}
 
 
 async def test_calls_give_values_or_fail_and_share_one_process_until_the_end(
