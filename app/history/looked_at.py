@@ -56,7 +56,7 @@ class LookedAt:
     @property
     def config(self) -> LoopConfig:
         """The settings of the loop as it ran."""
-        return loop_config(self._session.shown.workflow or Workflow(), self.loop_id)
+        return loop_config(self._session.shown.workflow or Workflow(), self.loop_id, self.loop.total or None)
 
     @property
     def unit(self) -> str:

@@ -104,7 +104,7 @@ class _Shown:
         """Why the loop at a path stopped; empty where it has not."""
         from engine.store.stopping import loop_config, why_stopped
 
-        loop, config = outline.loops[path], loop_config(workflow, path)
+        loop, config = outline.loops[path], loop_config(workflow, path, outline.totals.get(path))
         if not loop.exit_reason:
             return ""
         given = (
@@ -194,7 +194,7 @@ def _tested(shown: _Shown, place: Place) -> tuple[RunOutline, LoopIterationCompl
         if not shown.outline(str(place)).nodes:
             raise nothing_at(shown.store, shown.run.run_id, place)
         return around, None, ()
-    config = loop_config(shown.workflow(), path)
+    config = loop_config(shown.workflow(), path, around.totals.get(path))
     given = shown.given(str(place))
     return around, ended, what_was_tested(config, around.loops[path].iterations, index, given=given)
 

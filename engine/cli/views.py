@@ -143,7 +143,7 @@ def _why_stopped(event: LoopCompleted, progress: Progress) -> str:
     total = progress.totals.get(event.path)
     if progress.document is None:
         return stop_sentence(event.exit_reason, event.iterations_run, total)
-    config = loop_config(progress.document, event.path)
+    config = loop_config(progress.document, event.path, total)
     return why_stopped(config, progress.iterations.get(event.path, ()), event.exit_reason, total)
 
 

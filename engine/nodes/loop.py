@@ -11,7 +11,7 @@ from engine.document.problems import Severity
 from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.nodes.added_conditions import added_conditions
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped, shown_cap
 from engine.nodes.judge import judge_text
 from engine.nodes.loop_config import ITERATION_NAMES, LoopConfig, asks_for_more_than_the_count
 from engine.nodes.loop_exits import ListedCondition
@@ -150,14 +150,14 @@ def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldPr
     return FieldProblem(
         "iterations-clamped",
         "max_iterations",
-        f"{max_iterations} lies outside 1 to {cap}; at most {min(max(max_iterations, 1), cap)} iterations are run.",
+        f"{max_iterations} lies outside 1 to {cap}; at most {clamped(max_iterations, cap)} iterations are run.",
         f"Choose a number from 1 to {cap}.",
         Severity.WARNING,
     )
 
 
 def _summary(config: LoopConfig) -> str:
-    most = f"at most {config.max_iterations}"
+    most = f"at most {clamped(config.max_iterations, shown_cap())}"
     if config.exit_conditions:
         return f"{config.exit_when} of {len(config.exit_conditions)} conditions · {most}"
     return most if config.exit_condition == "max_iterations" else f"{config.exit_condition.replace('_', ' ')} · {most}"

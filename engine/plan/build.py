@@ -15,7 +15,7 @@ from engine.document.model import Workflow
 from engine.document.problems import DocumentError, has_errors
 from engine.expr import compile_expression
 from engine.nodes.input import InputConfig
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.judge import JUDGE, JUDGE_SPEC
 from engine.nodes.loop import range_problem
@@ -230,13 +230,13 @@ class _Level:
         config, loop = resolved.config, resolved.id
         inner = _Level(self.planned, loop, self)
         body = inner.build()
-        clamped = range_problem(config.max_iterations, self.planned.cap)
+        out_of_range = range_problem(config.max_iterations, self.planned.cap)
         evaluator = self.structure.evaluators.get(loop)
         return LoopPlan(
             config=config,
             body=body,
-            max_iterations=min(max(config.max_iterations, 1), self.planned.cap),
-            notes=() if clamped is None else (clamped.message,),
+            max_iterations=clamped(config.max_iterations, self.planned.cap),
+            notes=() if out_of_range is None else (out_of_range.message,),
             evaluator=None if evaluator is None else inner.position[evaluator],
             feedback_ends=tuple(inner.position[end] for end in self.structure.feedback_ends.get(loop, ())),
             exit=self.position[self.structure.bodies[loop].exit],

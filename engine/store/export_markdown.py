@@ -74,7 +74,7 @@ def _loops_on(outline: RunOutline, level: str) -> list[str]:
 
 
 def _loop(outline: RunOutline, workflow: Workflow, path: str, depth: int) -> Iterator[str]:
-    loop, config = outline.loops[path], loop_config(workflow, path)
+    loop, config = outline.loops[path], loop_config(workflow, path, outline.totals.get(path))
     node = node_at(workflow, path)
     title = f"{node.title} ({path})" if node is not None and node.title else path
     yield _heading(depth, f"Loop {title}")

@@ -26,16 +26,24 @@ from engine.values import Value, short_number, to_text
 _SHOWN: Final = 60
 
 
-def loop_config(workflow: Workflow, path: str) -> LoopConfig:
-    """The settings of the loop at a path of a run (`outer[1].inner`); the usual ones where it has none to be read.
+def loop_config(workflow: Workflow, path: str, total: int | None = None) -> LoopConfig:
+    """The settings of the loop at a path of a run (`outer[1].inner`); the defaults where they cannot be read.
 
     Of an iterator those that both have; it counts no iterations, so its `max_iterations` is 0.
+
+    Args:
+        workflow: The document as it ran.
+        path: The loop.
+        total: The count that held for the run, clamped to its cap; None where no iteration began.
     """
     node = node_at(workflow, path)
+    given = node.config if node is not None else {}
     if node is not None and node.type == ITERATOR.start:
-        node = node.model_copy(update={"config": {**node.config, "max_iterations": 0}})
+        given = {**given, "max_iterations": 0}
+    elif total:
+        given = {**given, "max_iterations": total}
     try:
-        return LoopConfig.model_validate(node.config if node is not None else {})
+        return LoopConfig.model_validate(given)
     except ValidationError:
         return LoopConfig()
 

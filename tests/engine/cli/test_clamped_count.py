@@ -1,0 +1,94 @@
+"""A document that asks for more iterations than the cap: whoever tells of the run tells the count that held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cli.mermaid import flowchart
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped, set_shown_cap
+from engine.nodes.loop import SPEC
+from engine.nodes.loop_config import LoopConfig
+from engine.runner.events import LoopIterationStarted
+from engine.store.export_markdown import run_to_markdown
+from engine.store.memory import MemoryStore
+from engine.store.parts import outline_of
+from engine.store.stopping import loop_config, what_was_tested
+from tests.engine.cli.kit import Program, drafts, refine, write
+from tests.engine.semantics.documents import around, formula, llm
+from tests.engine.semantics.kit import play
+
+ASKED = 500
+
+
+def names_what_was_asked(text: str) -> bool:
+    """Whether a text names the count of the document, other than to say that it was clamped."""
+    return any(str(ASKED) in line and "lies outside" not in line for line in text.splitlines())
+
+
+@pytest.fixture(autouse=True)
+def usual_cap() -> Iterator[None]:
+    yield
+    set_shown_cap(MAX_ITERATIONS_CAP)
+
+
+def asking_for_too_many(**config: Any) -> Any:
+    edges = "loop -> draft -> exit"
+    return around(llm("draft", "{{loop.max_iterations}}"), edges=edges, max_iterations=ASKED, until="false", **config)
+
+
+async def test_a_run_and_its_history_tell_the_count_that_held() -> None:
+    store, workflow = MemoryStore(), asking_for_too_many()
+
+    played = await play(workflow, "x", store=store, max_iterations_cap=3)
+
+    assert {event.total for event in played.of(LoopIterationStarted)} == {3}
+    assert all(call.prompt.startswith("3\n") for call in played.model.calls)
+    run_id = played.result.run_id
+    outline = outline_of(store, run_id, None)
+    config = loop_config(workflow, "loop", outline.totals["loop"])
+    assert what_was_tested(config, outline.loops["loop"].iterations, 1)[-1] == "iteration 2 of at most 3"
+    page = "".join(run_to_markdown(store.find(run_id), store.document(run_id), outline))
+    assert "of at most 3" in page
+    assert not names_what_was_asked(page)
+    assert any("at most 3 iterations" in warning for warning in played.loop.warnings)
+
+
+async def test_the_note_to_the_model_and_expressions_have_the_count_that_held() -> None:
+    body = (llm("draft", "x"), formula("share", "string(loop.max_iterations) + input"))
+    workflow = around(*body, edges="loop -> draft -> share -> exit", max_iterations=ASKED, inject_feedback=True)
+
+    played = await play(workflow, "x", max_iterations_cap=2)
+
+    assert played.out == "2x"
+    assert all(str(ASKED) not in message.text for call in played.model.calls for message in call.request.messages)
+
+
+def test_the_command_line_shows_the_count_that_held(program: Program, tmp_path: Path) -> None:
+    script = write(tmp_path, drafts("One.", "Two.", "Three."), "script.json")
+    file = write(tmp_path, refine(ASKED))
+
+    ended = program("run", file, "-m", f"scripted:{script}", "--max-iterations-cap", "3")
+
+    assert "3/3" in ended.out
+    assert not names_what_was_asked(ended.out)
+    run_id = next(run["run_id"] for run in program("runs", "--json").json["runs"])
+    for more in ((), ("--iteration", "loop[1]")):
+        shown = program("runs", "show", run_id, *more).out
+        assert not names_what_was_asked(shown)
+    assert "of at most 3" in program("runs", "show", run_id, "--iteration", "loop[1]").out
+
+
+@pytest.mark.parametrize(("cap", "asked", "shown"), [(50, 500, 50), (120, 500, 120), (120, 100, 100), (50, 0, 1)])
+def test_a_card_says_what_the_person_s_cap_leaves(cap: int, asked: int, shown: int) -> None:
+    set_shown_cap(cap)
+
+    assert SPEC.summary(LoopConfig(max_iterations=asked)) == f"at most {shown}"
+    assert clamped(asked, cap) == shown
+
+
+def test_a_chart_names_no_count_that_will_not_be_run() -> None:
+    assert str(ASKED) not in flowchart(asking_for_too_many())
