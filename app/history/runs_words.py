@@ -39,6 +39,7 @@ _REASONS: Final = {
     "judge_done": "judge was content",
     "plateau": "score no longer rose",
     "oscillation": "result came back to an earlier one",
+    "all_items": "all items done",
     "exit_loop": "a node ended it",
     "condition": "condition not met",
     "disabled": "loop is disabled",
@@ -141,7 +142,7 @@ def total_words(totals: Totals) -> str:
 
 def reason_words(exit_reason: str) -> str:
     """Why a loop stopped, in a few words; empty where it has not."""
-    return _REASONS.get(exit_reason, exit_reason)
+    return " and ".join(_REASONS.get(reason, reason) for reason in exit_reason.split("+"))
 
 
 def may_resume(summary: RunSummary) -> bool:

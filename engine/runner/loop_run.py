@@ -173,16 +173,16 @@ class LoopRun:
             "iterations": [record_json(ended.record) for ended in self.state.ended],
             "count": len(self.state.ended),
             "exit_reason": reason,
-            "converged": bool(self.state.ended) and _converged(reason),
+            "converged": bool(self.state.ended) and has_converged(reason),
         }
 
     def _tell_completed(self, reason: str, returned: int | None) -> None:
         state = self.state
-        converged = returned is not None and _converged(reason)
+        converged = returned is not None and has_converged(reason)
         costs = (state.account.cost_usd, state.elapsed_s, tuple(self.warnings))
         state.level.core.bus.emit(LoopCompleted, state.path, len(state.ended), reason, converged, returned, *costs)
 
 
-def _converged(reason: str) -> bool:
+def has_converged(reason: str) -> bool:
     """Whether something else than count, money or time ended a loop; several reasons are joined with `+`."""
     return not _NOT_CONVERGED.issuperset(reason.split("+"))

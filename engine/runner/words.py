@@ -10,7 +10,7 @@ from engine.models.base import Usage
 from engine.runner.node_events import NodeRetrying
 from engine.values import Value
 
-_REASONS: Final = {
+EXIT_REASONS: Final = {
     "max_iterations": "the count was reached",
     "evaluator_done": "the evaluator chose 'done'",
     "stable_output": "the result no longer changed",
@@ -27,6 +27,7 @@ _REASONS: Final = {
     "budget": "the budget was spent",
     "timeout": "its time was up",
 }
+"""Every reason for which a loop or an iterator ends, in words; several reasons are joined with `+`."""
 
 
 def money(cost_usd: float | None) -> str:
@@ -78,7 +79,7 @@ def laid_out(value: Value) -> str:
 
 def exit_reason_words(exit_reason: str) -> str:
     """Why a loop stopped, where only its exit reason is known; `engine.store.stopping` says more where more is."""
-    return " and ".join(_REASONS.get(one, one) for one in exit_reason.split("+"))
+    return " and ".join(EXIT_REASONS.get(one, one) for one in exit_reason.split("+"))
 
 
 def counted_warnings(count: int) -> str:
