@@ -26,6 +26,7 @@ from engine.runner.parameters import InputConfig
 _ALWAYS: Final = (
     "Nodes that could run side by side run one after the other.",
     "There is no history; what is tried again after a failure is what LangGraph takes for one that may pass.",
+    "Warnings are Python's own; they are not in the records of iterations.",
 )
 _DEFAULT_MODEL: Final = "openai/gpt-4o-mini"
 _STATE: Final = '''class Flow(TypedDict):

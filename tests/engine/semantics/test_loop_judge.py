@@ -93,7 +93,14 @@ async def test_a_verdict_that_cannot_be_read_is_asked_for_once_more_and_then_cou
 
 @pytest.mark.parametrize(
     "rubbish",
-    ["{}", '{"done": "true", "score": 9, "reason": ""}', '{"done": true, "score": 11, "reason": ""}', "[true]"],
+    [
+        "{}",
+        "[true]",
+        '{"done": "almost", "score": 9, "reason": ""}',
+        '{"done": true, "score": 11, "reason": ""}',
+        '{"done": true, "score": 9, "reason": "',
+        '{"done": false, "score": 9, "reason": ""} {"done": true, "score": 9, "reason": ""}',
+    ],
 )
 async def test_rubbish_never_ends_a_loop_as_done(rubbish: str) -> None:
     played = await play(judged({"criteria": "It rhymes."}), says(*[rubbish] * 8))
