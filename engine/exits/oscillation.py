@@ -10,11 +10,13 @@ from engine.values import Value, is_empty
 
 OSCILLATION = "oscillation"
 COMPARED_IN_FULL: Final = 8
-"""With how many of the earlier results, the latest, a result is compared whatever the threshold.
+"""With how many of the latest earlier results a result is compared in full, whatever the threshold.
 
 With all others it is compared only as far as it takes to see whether the threshold is reached. A full comparison of
-long texts takes milliseconds, and there is one more of them with each iteration.
+long texts takes milliseconds, and each iteration adds one.
 """
+_LONG: Final = 10_000
+"""Characters from which on a result is compared in full with fewer others: the work grows with their square."""
 
 
 class Oscillation(ExitCondition):
@@ -43,9 +45,10 @@ class Oscillation(ExitCondition):
         if result in self._earlier:
             return 1.0
         closest: float | None = None
+        in_full = max(COMPARED_IN_FULL * _LONG**2 // max(len(result), _LONG) ** 2, 1)
         for place, earlier in enumerate(reversed(self._earlier)):
             least = closest or 0.0
-            if place >= COMPARED_IN_FULL:
+            if place >= in_full:
                 least = max(least, self._threshold)
             alike = similarity_from(least, earlier, result)
             closest = closest if alike is None else alike

@@ -40,7 +40,10 @@ def test_it_stops_where_the_full_comparison_would(values: list[Any], hundredths:
         assert condition.tested(iteration) == (closest if has_come_back else latest)
 
 
-def test_of_many_results_only_the_latest_few_are_compared_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("length", "in_full"), [(50, 8), (10_000, 8), (15_000, 3), (20_000, 2), (100_000, 1)])
+def test_of_many_results_only_the_latest_few_are_compared_in_full(
+    monkeypatch: pytest.MonkeyPatch, length: int, in_full: int
+) -> None:
     asked: list[float] = []
     compare = oscillation.similarity_from
 
@@ -53,11 +56,11 @@ def test_of_many_results_only_the_latest_few_are_compared_in_full(monkeypatch: p
         condition.observe(ended(index, chr(0x4E00 + index) * 50))
     monkeypatch.setattr(oscillation, "similarity_from", noted)
 
-    condition.observe(ended(30, "something else"))
+    condition.observe(ended(30, "something else".ljust(length, ".")))
 
     assert len(asked) == 29
-    assert all(least < 0.9 for least in asked[:COMPARED_IN_FULL])
-    assert asked[COMPARED_IN_FULL:] == [0.9] * (29 - COMPARED_IN_FULL)
+    assert all(least < 0.9 for least in asked[:in_full])
+    assert asked[in_full:] == [0.9] * (29 - in_full)
 
 
 def test_a_result_that_is_there_already_is_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
