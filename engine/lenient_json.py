@@ -55,7 +55,7 @@ _AFTER_ITEM: Final = re.compile(
 )
 _LONG_STRING: Final = re.compile(r"(\"{3}|'{3})(.*?)\1(?=\s*[,:}\])])", re.DOTALL)
 _NO_VALUE: Final = re.compile(r"(?:[-+]?(?:nan|infinity|inf|undefined)|\.\.\.|…)(?=\s*[,}\]])", re.IGNORECASE)
-_COMMENT: Final = re.compile(r"(?://|#)[^\n\r]*|/\*.*?\*/", re.DOTALL)
+_COMMENT: Final = re.compile(r"(?://|#)[^\n\r]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _BARE_AMOUNT: Final = re.compile(
     r"[-+]?\d+(?:[.,]\d+)?(?:\s*%|\s*(?:/|out\s+of|of)\s*\d+(?:[.,]\d+)?)(?=\s*(?:[,}\]\n]|//|/\*|#))"
 )

@@ -65,6 +65,9 @@ def test_a_list_is_found_in_a_reply() -> None:
         ("{" * 1_000_000, CUT_OFF),
         ("```" * 300_000, "there is no JSON in it."),
         ("```\n" * 200_000, "there is no JSON in it."),
+        ('{"a" 1 ' + "/* " * 60_000, CUT_OFF),
+        ('{"a": "' + '" ' * 100_000, CUT_OFF),
+        ("{" + "a:" * 100_000, CUT_OFF),
     ],
     ids=lambda text: str(text)[:30],
 )
@@ -176,7 +179,9 @@ def test_a_plain_value_is_a_reply(text: str, schema: dict[str, Value], value: Va
 
 @pytest.mark.parametrize("text", ["Yes and no.", "no, yes", "positive or negative", "the answer is yes", "8 9"])
 def test_a_sentence_is_no_plain_value(text: str) -> None:
-    for schema in ({"type": "boolean"}, {"type": "number"}, {"enum": ["positive", "negative"]}, {"type": "string"}):
+    plain: list[dict[str, Value]] = [{"type": kind} for kind in ("boolean", "number", "string")]
+    plain.append({"enum": ["positive", "negative"]})
+    for schema in plain:
         with pytest.raises(UnreadableReplyError):
             read(text, schema)
 
