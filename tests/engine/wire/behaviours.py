@@ -18,6 +18,8 @@ Body = dict[str, Any]
 REPLY = "Hello from the wire."
 STRUCTURED_REPLY = '{"branch": "done", "reason": "nothing is missing"}'
 PARTIAL_REPLY = "Half of the"
+PARTIAL_TOKENS = 4
+"""What it is charged as: three bytes a token."""
 HUGE_REPLY_CHARACTERS = 5_000_000
 RETRY_AFTER_S = 7
 BRIEF_RETRY_AFTER_S = 0.2

@@ -16,7 +16,7 @@ from engine.runner.events import (
     RunCancelled,
     RunFailed,
 )
-from tests.engine.wire.behaviours import PARTIAL_REPLY, REPLY, RETRY_AFTER_S
+from tests.engine.wire.behaviours import PARTIAL_REPLY, PARTIAL_TOKENS, REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer
 from tests.engine.wire_runs.kit import asking, deciding, ended, looping, warm_client
 
@@ -51,7 +51,8 @@ async def test_what_had_come_before_the_time_limit_is_charged(wire: WireServer) 
     (failed,) = run.of(NodeFailed)
     assert [piece.text for piece in run.of(NodeStreaming)] == [PARTIAL_REPLY]
     assert failed.usage == run.result.usage
-    assert (failed.usage.output_tokens, failed.usage.exact) == (1, False)
+    assert failed.usage is not None
+    assert (failed.usage.output_tokens, failed.usage.exact) == (PARTIAL_TOKENS, False)
 
 
 def _stop_at(kind: type[AnyEvent]) -> Callable[[Run, AnyEvent], None]:
