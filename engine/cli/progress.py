@@ -19,6 +19,9 @@ from engine.runner.events import (
     NodeFailed,
     NodeStarted,
     NodeWaiting,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
     RunNotKept,
     RunResumed,
     RunStarted,
@@ -98,6 +101,9 @@ class Progress:
             case NodeCompleted() | NodeFailed():
                 if event.node_type not in PAIR_BY_START:  # what a loop used, its nodes have told
                     self._count(event.usage, event.cost_usd)
+            case RunCompleted() | RunFailed() | RunCancelled():
+                for loop in self.loops.values():
+                    loop.ended = True
             case RunNotKept():
                 self.is_kept = False
             case LoopIterationStarted() | LoopIterationCompleted() | LoopCompleted():

@@ -76,9 +76,14 @@ class _Shown:
 
     def outline(self, level: str) -> RunOutline:
         """What happened on a level."""
+        from engine.store.base import RunStatus
+        from engine.store.fold import OPEN
         from engine.store.parts import outline_of
 
-        return outline_of(self.store, self.run.run_id, level)
+        outline = outline_of(self.store, self.run.run_id, level)
+        if self.run.status not in OPEN:  # the events of a level do not say how the run ended
+            outline.stop("interrupted" if self.run.status is RunStatus.INTERRUPTED else "cancelled")
+        return outline
 
     def node(self, place: Place) -> NodeOutline:
         """What a node did.

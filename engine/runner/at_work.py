@@ -9,6 +9,7 @@ from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.subflow import SUBFLOW
 from engine.runner.events import (
     AnyEvent,
+    LoopIterationCompleted,
     NodeCompleted,
     NodeFailed,
     NodeRetrying,
@@ -16,6 +17,9 @@ from engine.runner.events import (
     NodeStarted,
     NodeStreaming,
     NodeWaiting,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
     RunResumed,
 )
 from engine.runner.questions import closes
@@ -67,6 +71,11 @@ class AtWork:
             case NodeCompleted() | NodeFailed():
                 self.nodes.pop(event.path, None)
                 self._stop_inside(event.path)
+            case LoopIterationCompleted():
+                self._stop_inside(f"{event.path}[{event.index}]")
+            case RunCompleted() | RunFailed() | RunCancelled():
+                self.nodes.clear()
+                self.questions = {}
             case NodeSkipped():
                 self.nodes.pop(event.path, None)
             case _:

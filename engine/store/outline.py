@@ -18,6 +18,7 @@ from engine.runner.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
+    NodeAnswered,
     NodeCalled,
     NodeCompleted,
     NodeFailed,
@@ -26,6 +27,9 @@ from engine.runner.events import (
     NodeStarted,
     NodeToolCalled,
     NodeWaiting,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -41,7 +45,8 @@ class NodeOutline:
     Attributes:
         path: Where (`loop[2].draft`).
         node_type: Its type.
-        state: `running`, `waiting`, `completed`, `failed` or `skipped`.
+        state: `running`, `waiting`, `completed`, `failed`, `skipped`; `cancelled` where it was stopped before its end,
+            `interrupted` where its run broke off.
         inputs: What reached it, by port.
         outputs: What it gave, by live port.
         calls: Its finished model calls, in full.
@@ -112,6 +117,7 @@ class RunOutline:
         self.paused = False
         self.nodes: dict[str, NodeOutline] = {}
         self.totals: dict[str, int] = {}
+        self._open: dict[str, None] = {}
         self._fold = self.result.full_fold
         for event in events:
             self.take(event)
@@ -130,6 +136,23 @@ class RunOutline:
         if fold is not None:
             fold(event)
 
+    def stop(self, state: str, *inside: str) -> None:
+        """Give nodes that have not ended another state: all of them, or those whose paths begin like this.
+
+        What was stopped has no end of its own in the events.
+        """
+        for path in [path for path in self._open if path.startswith(inside or "")]:
+            self.close(path)
+            self.nodes[path].state = state
+
+    def open(self, path: str) -> None:
+        """Note that a node has begun or waits."""
+        self._open[path] = None
+
+    def close(self, path: str) -> None:
+        """Note that a node has come to an end."""
+        self._open.pop(path, None)
+
     def on_level(self, level: str) -> list[NodeOutline]:
         """The nodes directly on a level: `loop[2]`, or empty for the outermost; in the order in which they began."""
         return [node for node in self.nodes.values() if node.level == level]
@@ -144,7 +167,10 @@ class RunOutline:
 
     def node(self, path: str) -> NodeOutline:
         """The execution of the node at that path, made where there was none."""
-        return self.nodes.setdefault(path, NodeOutline(path))
+        if path not in self.nodes:
+            self.nodes[path] = NodeOutline(path)
+            self.open(path)
+        return self.nodes[path]
 
 
 def _run_started(outline: RunOutline, event: RunStarted) -> None:
@@ -153,7 +179,22 @@ def _run_started(outline: RunOutline, event: RunStarted) -> None:
 
 
 def _run_resumed(outline: RunOutline, _event: RunResumed) -> None:
+    if not outline.paused:  # it had broken off, and what was running then starts again
+        outline.stop("interrupted")
     outline.paused = False
+
+
+def _run_ended(outline: RunOutline, _event: RunCompleted | RunFailed | RunCancelled) -> None:
+    outline.stop("cancelled")
+
+
+def _iteration_completed(outline: RunOutline, event: LoopIterationCompleted) -> None:
+    outline.stop("cancelled", f"{event.path}[{event.index}].")
+
+
+def _node_ended(outline: RunOutline, path: str) -> None:
+    outline.close(path)
+    outline.stop("cancelled", f"{path}[", f"{path}.")
 
 
 def _run_paused(outline: RunOutline, _event: RunPaused) -> None:
@@ -166,6 +207,7 @@ def _node_started(outline: RunOutline, event: NodeStarted) -> None:
     outline.nodes[event.path] = NodeOutline(
         event.path, event.node_type, inputs=event.inputs, calls=before.calls, tool_calls=before.tool_calls
     )
+    outline.open(event.path)
 
 
 def _node_called(outline: RunOutline, event: NodeCalled) -> None:
@@ -182,11 +224,18 @@ def _node_retrying(outline: RunOutline, event: NodeRetrying) -> None:
     node = outline.node(event.path)
     node.retries, node.error = event.attempt, event.error
     if not event.goes_on:
+        outline.stop("cancelled", f"{event.path}[")
         _take_back(outline, f"{event.path}.")  # a subflow begins anew
 
 
 def _node_waiting(outline: RunOutline, event: NodeWaiting) -> None:
     outline.node(event.path).state = "waiting"
+    outline.open(event.path)
+
+
+def _node_answered(outline: RunOutline, event: NodeAnswered) -> None:
+    outline.node(event.path).state = "running"
+    outline.open(event.path)
 
 
 def _node_completed(outline: RunOutline, event: NodeCompleted) -> None:
@@ -194,6 +243,7 @@ def _node_completed(outline: RunOutline, event: NodeCompleted) -> None:
     node.node_type, node.state, node.outputs, node.cached = event.node_type, "completed", event.outputs, event.cached
     node.calls, node.warnings, node.error = event.calls, event.warnings, event.error
     node.output_key = event.output_key
+    _node_ended(outline, event.path)
     node.usage, node.cost_usd, node.duration_s = event.usage, event.cost_usd, event.duration_s
 
 
@@ -201,11 +251,13 @@ def _node_failed(outline: RunOutline, event: NodeFailed) -> None:
     node = outline.node(event.path)
     node.node_type, node.state, node.calls = event.node_type, "failed", event.calls
     node.error, node.remedy, node.warnings = event.error, event.remedy, event.warnings
+    _node_ended(outline, event.path)
     node.usage, node.cost_usd, node.duration_s = event.usage, event.cost_usd, event.duration_s
 
 
 def _node_skipped(outline: RunOutline, event: NodeSkipped) -> None:
     outline.nodes[event.path] = NodeOutline(event.path, event.node_type, "skipped", error=event.reason)
+    outline.close(event.path)
 
 
 def _iteration_started(outline: RunOutline, event: LoopIterationStarted) -> None:
@@ -219,6 +271,7 @@ def _take_back(outline: RunOutline, inside: str) -> None:
     for entries in by_path:
         for path in [path for path in entries if path.startswith(inside)]:
             del entries[path]
+            outline.close(path)
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[RunOutline, Any], None]] = {
@@ -230,8 +283,13 @@ _HANDLERS: dict[type[AnyEvent], Callable[[RunOutline, Any], None]] = {
     NodeToolCalled: _node_tool_called,
     NodeRetrying: _node_retrying,
     NodeWaiting: _node_waiting,
+    NodeAnswered: _node_answered,
     NodeCompleted: _node_completed,
     NodeFailed: _node_failed,
     NodeSkipped: _node_skipped,
     LoopIterationStarted: _iteration_started,
+    LoopIterationCompleted: _iteration_completed,
+    RunCompleted: _run_ended,
+    RunFailed: _run_ended,
+    RunCancelled: _run_ended,
 }
