@@ -21,7 +21,7 @@ from engine.batch.read_table import is_json_lines, parse_table
 from engine.batch.result import RowResult
 from engine.batch.rows import BatchRow
 from engine.batch.table import TableError
-from engine.batch.workbook import MAX_ROWS, write_workbook
+from engine.batch.workbook import MAX_ROWS, WORKBOOK_SUFFIXES, write_workbook
 from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.ordinary_file import replace_file
@@ -84,6 +84,11 @@ class ResultsFile:
         Raises:
             TableError: It holds something else, or cannot be written.
         """
+        if not self._is_workbook and self._path.suffix.casefold() in WORKBOOK_SUFFIXES:
+            raise TableError(
+                f"{shown(self._path.name)}: Results are not written to {self._path.suffix} files.",
+                "Name a file that ends in .xlsx, .csv or .jsonl.",
+            )
         self._read(self._path)
         if self._is_workbook:
             self._read(self._journal)

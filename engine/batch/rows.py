@@ -19,10 +19,11 @@ from engine.batch.table import Table, TableError, is_empty
 from engine.document.model import Workflow
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.ordinary_file import normalize_line_ends
 from engine.runner.declared import Declared, declared_inputs
-from engine.runner.declared_text import value_of_text
+from engine.runner.declared_text import misfit, value_of_text
 from engine.values import Value, compact_json, to_text
 
 _RUN_ID_LENGTH = 16
@@ -111,8 +112,8 @@ def inputs_of_table(
 ) -> list[RowInputs]:
     """The inputs of the workflow in each row of a table.
 
-    An empty cell leaves an input with a default to that default, unless the table is JSON lines. A cell that does not
-    fit its input makes its row one that fails (`RowInputs.error`); the others are not affected.
+    An empty cell, and null in JSON lines, leaves an input with a default to that default. A cell that does not fit its
+    input makes its row one that fails (`RowInputs.error`); the others are not affected.
 
     Args:
         workflow: The workflow.
@@ -199,15 +200,26 @@ def _inputs(
                 errors.append(f'{table.name}, {place}: The cell for the input "{shown(name, 60)}" is missing.')
             continue
         cell = row[column]
-        if not table.is_text:
+        if not _is_left_out(cell, table) or declared[name].default is None:
             values[name] = cell
-        elif not is_empty(cell) or declared[name].default is None:
             try:
-                values[name] = _value_of_cell(cell, declared[name])
+                values[name] = _value_of_cell(cell, declared[name]) if table.is_text else _fitting(cell, declared[name])
             except EngineError as error:
-                values[name] = cell
                 errors.append(f"{table.name}, {table.place(index, column)}: {error.message} {error.remedy}")
     return RowInputs(values, extra, " ".join(errors))
+
+
+def _is_left_out(cell: Value, table: Table) -> bool:
+    return is_empty(cell) if table.is_text else cell is None
+
+
+def _fitting(value: Value, declared: Declared) -> Value:
+    """The value as it stands in JSON lines, if it fits its input."""
+    try:
+        convert(value, declared.type)
+    except ConversionError as error:
+        raise misfit(compact_json(value), declared) from error
+    return value
 
 
 def _value_of_cell(cell: Value, declared: Declared) -> Value:

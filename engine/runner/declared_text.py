@@ -45,9 +45,9 @@ def value_of_text(text: str, declared: Declared) -> Value:
     try:
         value = value_of_json(_plain_number(text) if declared.type is PortType.NUMBER else text)
     except ValueError:
-        raise _misfit(text, declared) from None
+        raise misfit(text, declared) from None
     if not _fits(value, declared.type):
-        raise _misfit(text, declared)
+        raise misfit(text, declared)
     return value
 
 
@@ -76,7 +76,8 @@ def _fits(value: Value, kind: PortType) -> bool:
             return True
 
 
-def _misfit(text: str, declared: Declared) -> InputError:
+def misfit(text: str, declared: Declared) -> InputError:
+    """The error for a text that is no value of an input, with what would be."""
     kind, example = _TYPES[declared.type]
     remedy = f"Write it like {example}."
     if declared.type is PortType.NUMBER and _DECIMAL_COMMA.fullmatch(text.strip()):

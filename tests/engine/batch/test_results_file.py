@@ -186,6 +186,10 @@ def test_other_columns_come_along_under_names_of_their_own(tmp_path: Path, name:
     assert extra(tmp_path / name, list(cells))["key1"].extra == cells
 
 
+def other_columns(row: dict[str, Any]) -> dict[str, Any]:
+    return row.get("extra", row)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_columns_may_come_and_go_when_a_batch_goes_on(tmp_path: Path, name: str):
     extra(tmp_path / name, ["id", "old"], made(1, extra={"id": 1, "old": "x"}), made(2, extra={"id": 2, "old": "y"}))
@@ -193,9 +197,9 @@ def test_columns_may_come_and_go_when_a_batch_goes_on(tmp_path: Path, name: str)
     assert set(found) == {"key1", "key2"}
     rows = read_table(tmp_path / name).rows
     assert [row["key"] for row in rows] == ["key3", "key1", "key2"]
-    found = [row.get("extra", row) for row in rows]
-    assert [str(cells["id"]) for cells in found] == ["3", "1", "2"]
-    assert found[0]["new"] == "z"
+    others = [other_columns(row) for row in rows]
+    assert [str(cells["id"]) for cells in others] == ["3", "1", "2"]
+    assert others[0]["new"] == "z"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -206,7 +210,7 @@ def test_a_row_that_has_moved_has_its_place_and_cells_of_today(tmp_path: Path, n
     file.move(BatchRow(7, {}, "key1", {"id": "b"}))
     file.close(["key1"])
     (row,) = read_table(tmp_path / name).rows
-    assert (str(row["row"]), row.get("extra", row)["id"]) == ("7", "b")
+    assert (str(row["row"]), other_columns(row)["id"]) == ("7", "b")
 
 
 def test_results_that_a_spreadsheet_program_saved_are_taken_up(tmp_path: Path):
@@ -252,7 +256,7 @@ def test_a_batch_that_is_killed_loses_no_row_of_a_workbook(tmp_path: Path):
     assert ("out.xlsx" in note, "1 text was" in note) == (True, True)
     assert set(done(path)) == {"key1", "key2", "key3"}
     assert not journal.exists()
-    killed._file.close()
+    killed._file.close()  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess] - as the process would
 
 
 def test_a_workbook_that_is_open_elsewhere_is_told_and_its_rows_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -272,7 +276,10 @@ def test_a_workbook_that_is_open_elsewhere_is_told_and_its_rows_stay(tmp_path: P
 
 
 def test_a_file_of_many_rows_is_put_in_order_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("engine.batch.results_file.os.fsync", lambda _descriptor: None)
+    def at_once(_descriptor: int) -> None:
+        pass
+
+    monkeypatch.setattr("engine.batch.results_file.os.fsync", at_once)
     file, count = results(tmp_path / "out.jsonl"), 8_000
     file.open()
     for number in range(count):
@@ -304,3 +311,10 @@ def test_a_disk_that_is_full_is_told_of_the_results_and_what_was_kept_stays(tmp_
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert set(done(path)) == {"key1"}
+
+
+@pytest.mark.parametrize("name", ["out.xls", "out.xlsm", "out.ods", "out.XLS"])
+def test_a_kind_of_workbook_that_is_not_written_is_refused(tmp_path: Path, name: str):
+    with pytest.raises(TableError, match=r"\.xlsx, \.csv or \.jsonl"):
+        results(tmp_path / name).open()
+    assert list(tmp_path.iterdir()) == []

@@ -146,6 +146,23 @@ def test_columns_are_found_whatever_their_case(tmp_path: Path):
     assert read(tmp_path, "TOPIC,topic\na,b\n")[0] == {"topic": "b"}
 
 
+@pytest.mark.parametrize("value", ["many", [1], True, {"a": 1}, ""])
+def test_a_value_of_json_lines_that_does_not_fit_fails_its_row(tmp_path: Path, value: Any):
+    lines = [{"topic": "a", "words": 1}, {"topic": "b", "words": value}, {"topic": "c"}]
+    rows = read(tmp_path, "\n".join(map(json.dumps, lines)), "t.jsonl")
+    assert [bool(row.error) for row in rows] == [False, True, False]
+    for said in ("t.jsonl, line 2", 'column "words"', json.dumps(value, separators=(",", ":")), "42 or 0.5"):
+        assert said in rows[1].error
+    assert rows[1]["words"] == value
+
+
+def test_null_in_json_lines_leaves_an_input_to_its_default(tmp_path: Path):
+    assert read(tmp_path, '{"topic": "a", "words": null}\n{"topic": null}\n', "t.jsonl") == [
+        {"topic": "a"},
+        {"topic": None},
+    ]
+
+
 @pytest.mark.parametrize("text", ["5", " 5 ", "+5", "05", "5.", "5.0", "5e0", "\u00a05"])
 def test_a_number_is_read_as_people_write_it(tmp_path: Path, text: str):
     assert read(tmp_path, f"topic;words\na;{text}\n") == [{"topic": "a", "words": 5}]
