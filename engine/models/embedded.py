@@ -22,7 +22,7 @@ from engine.models.embedded_weights import HOW_TO_GET, WEIGHTS_SHA256, find_runt
 from engine.models.model_names import EMBEDDED_MODEL
 from engine.models.reply_text import ReplyText
 from engine.models.tool_calls import in_words, read_in_words
-from engine.values import Value
+from engine.values import Value, clean_text
 
 EMBEDDED_NOTE = "tiny: good for trying the program, not for good answers"
 
@@ -314,8 +314,8 @@ def _unused(request: Request) -> tuple[str, ...]:
 
 
 def _message(message: Message) -> dict[str, Value]:
-    """Write a message as the runtime reads it: no lone surrogates, and no text that would end or begin a message."""
-    text = message.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """Write a message as the runtime reads it: clean, and without text that would end or begin a message."""
+    text = clean_text(message.text)
     for token in _CONTROL_TOKENS:
         text = text.replace(token, token.replace("<|", "< |"))
     return {"role": "user" if message.role == "tool" else message.role, "content": text}
