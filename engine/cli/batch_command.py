@@ -157,20 +157,21 @@ def batch_command(
                 retry_in_flight=retry_in_flight,
             )
             batch = Batch(source.workflow, inputs, how, on_row=view.take, on_begin=view.begin)
-            result = run_with_tools(_watched(batch, view))
+            result, stopped_code = run_with_tools(_watched(batch, view))
     finally:
         if kept is not None:
             kept.close()
-    return view.tell(result, out, as_json=as_json, is_stopped=batch.is_stopped)
+    return view.tell(result, out, as_json=as_json, stopped_code=stopped_code if batch.is_stopped else None)
 
 
-async def _watched(batch: Batch, view: BatchView) -> BatchResult:
+async def _watched(batch: Batch, view: BatchView) -> tuple[BatchResult, int]:
     from engine.cli.interrupt import Interrupts
 
     loop = asyncio.get_running_loop()
-    with Interrupts(lambda: loop.call_soon_threadsafe(batch.stop)):
+    with Interrupts(lambda: loop.call_soon_threadsafe(batch.stop)) as interrupts:
         async with view:
-            return await batch.run()
+            result = await batch.run()
+        return result, interrupts.code
 
 
 def _columns(given: list[str] | tuple[str, ...]) -> dict[str, str]:

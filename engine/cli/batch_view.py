@@ -78,7 +78,7 @@ class BatchView:
         elif not self._is_quiet and not result.is_reused:
             self._screen.line(_row_line(result))
 
-    def tell(self, result: BatchResult, out_path: Path | None, *, as_json: bool, is_stopped: bool) -> int:
+    def tell(self, result: BatchResult, out_path: Path | None, *, as_json: bool, stopped_code: int | None) -> int:
         """Tell what the batch has come to; the exit code is given back."""
         if as_json:
             write_json({"batch": result.batch, "summary": result.summary.to_json()})
@@ -92,9 +92,9 @@ class BatchView:
             err().line(f"Row {row.row} failed: {row.error}", style="red")
         if len(failed) > _MOST_FAILURES:
             err().line(f"{len(failed) - _MOST_FAILURES} more rows failed.", style="red")
-        if is_stopped:
+        if stopped_code is not None:
             err().line("Stopped. Start the same command again to go on.")
-            return ExitCode.INTERRUPTED
+            return stopped_code
         if result.summary.is_budget_spent:
             left = _rows(result.summary.not_run)
             err().line(f"The budget is spent: {left} not begun. Start again with a higher --budget-usd to go on.")

@@ -15,3 +15,5 @@ class ExitCode(IntEnum):
     WAITING = 3
     """The run waits for a person; it is kept, and goes on with their answer."""
     INTERRUPTED = 130
+    TERMINATED = 143
+    """By SIGTERM, as a shell or a service manager sends it."""

@@ -1,4 +1,4 @@
-"""Ctrl+C during a run: the first one stops it in good order, the second one ends the program at once."""
+"""Ctrl+C and SIGTERM during a run: the first cancels it and stores that, the second ends the program at once."""
 
 from __future__ import annotations
 
@@ -8,43 +8,51 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Self
+from typing import Any, Final, Self
 
 from engine.cli.exit_codes import ExitCode
 
 _SHOW_CURSOR = "\x1b[?25h\n"
+_CODES: Final = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
 
 
 class Interrupts:
-    """While it is entered, Ctrl+C calls `stop` first, and ends the process when it comes again.
+    """While it is entered, Ctrl+C or SIGTERM calls `stop` first, and ends the process when one comes again.
 
     Only the main thread of a process may listen to signals; in any other one nothing is changed.
 
     Args:
-        stop: Stops the run in good order. It is called between two instructions of the main thread.
+        stop: Cancels the run. It is called between two instructions of the main thread.
+
+    Attributes:
+        code: The exit code by which the process tells that it was stopped.
     """
 
     def __init__(self, stop: Callable[[], object]) -> None:
+        self.code = ExitCode.INTERRUPTED
         self._stop = stop
-        self._before: object = None
+        self._before: dict[signal.Signals, Any] = {}
         self._count = 0
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._interrupted)
+            for number in _CODES:
+                self._before[number] = signal.signal(number, self._interrupted)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)  # pyright: ignore[reportArgumentType] - what it was before
+        for number, before in self._before.items():
+            if before is not None:
+                signal.signal(number, before)
 
-    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
+    def _interrupted(self, number: int, _frame: FrameType | None) -> None:
         self._count += 1
         if self._count == 1:
+            self.code = _CODES[signal.Signals(number)]
             self._stop()
             return
         # Whatever hangs must not keep the process alive: no clean-up, but a terminal that can be used.
         for stream in (sys.stdout, sys.stderr):
             if stream.isatty():
                 os.write(stream.fileno(), _SHOW_CURSOR.encode())
-        os._exit(ExitCode.INTERRUPTED)
+        os._exit(self.code)

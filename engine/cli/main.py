@@ -59,7 +59,7 @@ def program(
     """Run workflows in which a language model improves its own work.
 
     Exit codes: 0 done, 1 the run failed, 2 wrong use or a document with problems, 3 the run waits for a person,
-    130 interrupted.
+    130 interrupted, 143 terminated.
 
     Example: loopwright run self-refine
     """

@@ -45,11 +45,13 @@ class Watched:
         result: What it came to; its status is `running` where it was put aside to wait for a person.
         is_kept: Whether the history has all of it, should the run have been begun to be kept.
         questions: What it waits for, by path.
+        stopped_code: The exit code where it was cancelled.
     """
 
     result: RunResult
     is_kept: bool
     questions: dict[str, NodeWaiting] = field(default_factory=dict[str, "NodeWaiting"])
+    stopped_code: int = ExitCode.INTERRUPTED
 
 
 async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched:
@@ -79,7 +81,7 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
         progress.document = run.workflow
         loop = asyncio.get_running_loop()
         attendant = Attendant(run, progress, view, has_person=can_ask())
-        with Interrupts(lambda: loop.call_soon_threadsafe(run.cancel)):
+        with Interrupts(lambda: loop.call_soon_threadsafe(run.cancel)) as interrupts:
             try:
                 async with view:
                     try:
@@ -93,7 +95,7 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
                 # Does nothing to a run that has ended; one that nobody can watch any more is stopped.
                 run.cancel()
                 result = await run.result()
-        return Watched(result, progress.is_kept, progress.questions)
+        return Watched(result, progress.is_kept, progress.questions, interrupts.code)
     finally:
         await models.close()
 
@@ -127,7 +129,7 @@ def tell(watched: Watched, form: Form, *, is_kept: bool = True) -> int:
         write_failure(err(), result)
     if result.status == "cancelled":
         err().line("The run was cancelled.")
-    return {"completed": ExitCode.DONE, "cancelled": ExitCode.INTERRUPTED}.get(result.status, ExitCode.FAILED)
+    return {"completed": ExitCode.DONE, "cancelled": watched.stopped_code}.get(result.status, ExitCode.FAILED)
 
 
 def _write_warnings(screen: Screen, warnings: tuple[str, ...]) -> None:

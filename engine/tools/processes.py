@@ -1,5 +1,8 @@
 """Child processes of tools: started without a shell around them, and ended together with all that they started.
 
+On POSIX a supervisor (`engine.tools.supervisor`) stands between this program and the child. It kills all of the child's
+descendants when the child has ended, when this program says so, and when this program dies, however it dies.
+
 A child is given a small environment: what it needs to find programs and files, and none of the keys that may stand in
 the program's own.
 """
@@ -8,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
-import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -30,6 +34,10 @@ _DRAINED: Final = 65_536
 _PIPES_S: Final = 1.0
 """How long to wait, in seconds, for the pipes of a process that has ended: something that it started may hold them."""
 
+_SUPERVISOR_S: Final = 5.0
+"""How long the supervisor may take, in seconds, to kill what it watches over; then it is killed itself."""
+
+_SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 _NEW_GROUP: Final = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0
 
 
@@ -38,10 +46,70 @@ def small_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {name: os.environ[name] for name in _HANDED_ON if name in os.environ} | dict(more or {})
 
 
+class ToolProcess:
+    """A program that runs for a tool, with pipes to its input, output and errors, and all that it starts."""
+
+    def __init__(self, process: asyncio.subprocess.Process, lifeline: socket.socket | None) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
+        self._process = process
+        self._lifeline = lifeline
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self._process.returncode
+
+    async def exited(self) -> int:
+        """Wait for the process itself, and not, as asyncio does, for whatever still holds its pipes.
+
+        Returns:
+            Its exit code.
+        """
+        while self._process.returncode is None:  # noqa: ASYNC110 - asyncio tells of the exit in no other way
+            await asyncio.sleep(0.02)
+        return self._process.returncode
+
+    def end(self) -> None:
+        """End it and all that it started, without waiting."""
+        if self._lifeline is not None:
+            self._lifeline.close()
+        elif sys.platform == "win32" and self.returncode is None:
+            command = ["taskkill", "/T", "/F", "/PID", str(self._process.pid)]
+            subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - no text of others is in it
+
+    async def end_and_wait(self) -> None:
+        """End it and all that it started, and wait until all are gone.
+
+        What it still had to say is read and thrown away: asyncio waits for the pipes to end, and a pipe whose reader
+        has stopped because it was full never does. Nothing else may be reading from them.
+        """
+        self.end()
+        rests = [asyncio.create_task(_drain(stream)) for stream in (self.stdout, self.stderr)]
+        try:
+            async with asyncio.timeout(_SUPERVISOR_S):
+                await self.exited()
+        except TimeoutError:
+            self._kill()
+            await self.exited()
+        _, waiting = await asyncio.wait(rests, timeout=_PIPES_S)
+        for rest in waiting:
+            rest.cancel()
+        # asyncio closes pipes that have not ended in no other way.
+        transport = cast("asyncio.SubprocessTransport", vars(self._process)["_transport"])
+        transport.close()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+
 async def start_process(
     arguments: Sequence[str], *, folder: Path | None, environment: Mapping[str, str], line_limit: int = 2**16
-) -> asyncio.subprocess.Process:
-    """Start a program with pipes to its input, output and errors, in a process group of its own.
+) -> ToolProcess:
+    """Start a program for a tool.
 
     Args:
         arguments: The program and its arguments; no shell reads them.
@@ -52,6 +120,37 @@ async def start_process(
     Raises:
         OSError: It cannot be started.
     """
+    if os.name != "posix":
+        return ToolProcess(await _spawn(arguments, folder, environment, line_limit), None)
+    lifeline, its_end = socket.socketpair()
+    lifeline.setblocking(False)
+    with its_end:
+        # Isolated and without site-packages: it starts quickly, and nothing decides what it imports.
+        supervisor = (sys.executable, "-I", "-S", str(_SUPERVISOR), str(its_end.fileno()))
+        try:
+            process = await _spawn((*supervisor, *arguments), folder, environment, line_limit, its_end)
+        except BaseException:
+            lifeline.close()
+            raise
+    started = ToolProcess(process, lifeline)
+    try:
+        outcome, _, number = (await asyncio.get_running_loop().sock_recv(lifeline, 64)).partition(b" ")
+        if outcome != b"started":
+            reason = int(number) if outcome == b"failed" else errno.ECHILD
+            raise OSError(reason, os.strerror(reason), arguments[0])
+    except BaseException:
+        await started.end_and_wait()
+        raise
+    return started
+
+
+async def _spawn(
+    arguments: Sequence[str],
+    folder: Path | None,
+    environment: Mapping[str, str],
+    line_limit: int,
+    inherited: socket.socket | None = None,
+) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *arguments,
         stdin=subprocess.PIPE,
@@ -61,46 +160,9 @@ async def start_process(
         env=dict(environment),
         limit=line_limit,
         start_new_session=os.name == "posix",
+        pass_fds=() if inherited is None else (inherited.fileno(),),
         creationflags=_NEW_GROUP,
     )
-
-
-async def has_exited(process: asyncio.subprocess.Process) -> int:
-    """Wait for the process itself, and not, as `Process.wait` does, for whatever still holds its pipes.
-
-    Returns:
-        Its exit code.
-    """
-    while process.returncode is None:  # noqa: ASYNC110 - asyncio tells of the exit in no other way
-        await asyncio.sleep(0.02)
-    return process.returncode
-
-
-def end_process(process: asyncio.subprocess.Process) -> None:
-    """End a process and all that it started, at once."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if sys.platform != "win32":
-            os.killpg(process.pid, signal.SIGKILL)
-        elif process.returncode is None:
-            command = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
-            subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - no text of others is in it
-
-
-async def end_and_wait(process: asyncio.subprocess.Process) -> None:
-    """End a process and all that it started, and wait until it is gone.
-
-    What it still had to say is read and thrown away: `Process.wait` waits for the pipes to end, and a pipe whose reader
-    has stopped because it was full never does. Nothing else may be reading from them.
-    """
-    end_process(process)
-    rests = [asyncio.create_task(_drain(stream)) for stream in (process.stdout, process.stderr) if stream is not None]
-    await has_exited(process)
-    _, waiting = await asyncio.wait(rests, timeout=_PIPES_S)
-    for rest in waiting:
-        rest.cancel()
-    # asyncio closes pipes that have not ended in no other way.
-    transport = cast("asyncio.SubprocessTransport", vars(process)["_transport"])
-    transport.close()
 
 
 async def _drain(stream: asyncio.StreamReader) -> None:

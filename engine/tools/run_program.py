@@ -13,7 +13,7 @@ from pydantic import Field
 
 from engine.tools.base import ToolContext, ToolError
 from engine.tools.parameters import Text
-from engine.tools.processes import end_and_wait, end_process, has_exited, small_environment, start_process
+from engine.tools.processes import ToolProcess, small_environment, start_process
 from engine.tools.sandbox import explained
 from engine.values import Value
 
@@ -116,7 +116,7 @@ async def run_program(name: str, arguments: Sequence[str], given: Given, context
                 "Let it write less, or to a file.",
             ) from error
         finally:
-            await end_and_wait(process)
+            await process.end_and_wait()
 
 
 def _not_started(program: str, folder: Path, error: OSError | ValueError) -> ToolError:
@@ -137,9 +137,7 @@ async def _folder(allowed: Path | None) -> AsyncGenerator[Path]:
         yield made
 
 
-async def _outcome(process: asyncio.subprocess.Process, text: str) -> Value:
-    assert process.stdout is not None
-    assert process.stderr is not None
+async def _outcome(process: ToolProcess, text: str) -> Value:
     output = asyncio.create_task(_read(process.stdout))
     errors = asyncio.create_task(_read(process.stderr))
     tasks = (output, errors, asyncio.create_task(_write(process, text)), asyncio.create_task(_exit(process)))
@@ -156,13 +154,12 @@ async def _outcome(process: asyncio.subprocess.Process, text: str) -> Value:
     }
 
 
-async def _exit(process: asyncio.subprocess.Process) -> None:
-    await has_exited(process)
-    end_process(process)  # what it left behind would hold the pipes open
+async def _exit(process: ToolProcess) -> None:
+    await process.exited()
+    process.end()  # what it left behind would hold the pipes open
 
 
-async def _write(process: asyncio.subprocess.Process, text: str) -> None:
-    assert process.stdin is not None
+async def _write(process: ToolProcess, text: str) -> None:
     with contextlib.suppress(ConnectionError):  # one that ends without reading has its reasons
         process.stdin.write(text.encode("utf-8", "replace"))
         await process.stdin.drain()

@@ -19,7 +19,7 @@ from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 from engine.tools.base import ToolError
 from engine.tools.mcp.life import MAX_MESSAGE_BYTES, Life
 from engine.tools.parameters import whole_characters
-from engine.tools.processes import end_and_wait, end_process, has_exited, small_environment, start_process
+from engine.tools.processes import ToolProcess, small_environment, start_process
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -56,16 +56,16 @@ async def stdio_line(
         yield incoming, outgoing
         await _end_kindly(process)
     finally:
-        end_process(process)
+        process.end()
         for stream in (incoming, incoming_send, outgoing, outgoing_receive):
             stream.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await end_and_wait(process)
+        await process.end_and_wait()
 
 
-async def _started(name: str, command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+async def _started(name: str, command: Sequence[str], environment: Mapping[str, str]) -> ToolProcess:
     program = await asyncio.to_thread(shutil.which, command[0])
     if program is None:
         raise ToolError(
@@ -84,10 +84,7 @@ async def _started(name: str, command: Sequence[str], environment: Mapping[str, 
         raise ToolError(f'The MCP server "{name}" cannot be started: {reason}.', "Correct its command.") from error
 
 
-async def _read(
-    process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[SessionMessage | Exception], life: Life
-) -> None:
-    assert process.stdout is not None
+async def _read(process: ToolProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], life: Life) -> None:
     with incoming:
         try:
             while line := await process.stdout.readline():
@@ -95,7 +92,7 @@ async def _read(
                     await incoming.send(SessionMessage(_message(line)))
         except ValueError:
             life.too_long()
-            end_process(process)
+            process.end()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
         finally:
@@ -113,8 +110,7 @@ def _message(line: bytes) -> JSONRPCMessage:
     return jsonrpc_message_adapter.validate_json(whole, by_name=False)
 
 
-async def _write(process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    assert process.stdin is not None
+async def _write(process: ToolProcess, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
     with outgoing, contextlib.suppress(ConnectionError):
         async for message in outgoing:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -122,16 +118,14 @@ async def _write(process: asyncio.subprocess.Process, outgoing: MemoryObjectRece
             await process.stdin.drain()
 
 
-async def _listen(process: asyncio.subprocess.Process, life: Life) -> None:
-    assert process.stderr is not None
+async def _listen(process: ToolProcess, life: Life) -> None:
     while errors := await process.stderr.read(65_536):
         life.complain(errors)
 
 
-async def _end_kindly(process: asyncio.subprocess.Process) -> None:
+async def _end_kindly(process: ToolProcess) -> None:
     """Close its input, by which it knows that it is to end, and wait a while for it."""
-    assert process.stdin is not None
     process.stdin.close()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_GRACE_S):
-            await has_exited(process)
+            await process.exited()
