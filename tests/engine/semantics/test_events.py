@@ -195,9 +195,7 @@ async def test_a_reader_who_leaves_early_stops_nothing() -> None:
     ],
     ids=["surrogate", "nul", "unusual"],
 )
-async def test_a_models_text_is_unchanged_in_the_events_except_for_what_cannot_be_stored(
-    text: str, stored: str
-) -> None:
+async def test_what_of_a_models_text_reaches_the_events(text: str, stored: str) -> None:
     played = await play(around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2), text)
 
     assert played.out == stored
