@@ -175,7 +175,7 @@ def _encode_request(request: Request, put: Put, place: Place) -> list[Any]:
     schema = put(request.schema, (*place, "schema"))
     settings = [request.temperature, request.max_tokens, schema, request.seed, put(request.path, place)]
     sampling = (request.top_p, request.stop, request.reasoning_effort, request.extra_parameters)
-    if any(setting for setting in sampling):
+    if sampling != (None, (), None, None):
         extra = put(request.extra_parameters, (*place, "extra"))
         settings += [request.top_p, _encode_texts(request.stop, put, place), request.reasoning_effort, extra]
     with_tools = request.tools or any(message.tool_calls or message.tool_call_id for message in request.messages)
