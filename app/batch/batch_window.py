@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QModelIndex, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
+    QCheckBox,
     QDialog,
-    QFormLayout,
     QFrame,
+    QGridLayout,
     QHBoxLayout,
     QPushButton,
     QScrollArea,
@@ -26,7 +27,8 @@ from app.batch.columns_form import ColumnsForm
 from app.batch.live_batch import LiveBatch
 from app.batch.results_model import ResultsModel
 from app.batch.results_view import ResultsView
-from app.batch.summary_words import counted, summary_words
+from app.batch.summary_words import summary_words
+from app.batch.table_field import TableField, dropped_files
 from app.bridge import EngineThread
 from app.theme.progress import ProgressBar
 from app.theme.style import style
@@ -36,7 +38,6 @@ from app.theme.widgets import ElidedLabel, HintBar, PlainLabel, inset_number
 from app.window.choosers import Asker
 from app.worker import Worker
 from engine.batch.batch import CONCURRENCY_DEFAULT, BatchOptions, BatchResult
-from engine.batch.read_table import read_table
 from engine.batch.result import RowResult
 from engine.batch.rows import inputs_of_table
 from engine.batch.table import Table
@@ -45,7 +46,7 @@ from engine.errors import EngineError
 from engine.runner.declared import declared_inputs
 from engine.values import Value
 
-FILTER: Final = "CSV (*.csv);;JSON lines (*.jsonl);;All files (*)"
+RESULTS_FILTER: Final = "CSV (*.csv);;Excel workbook (*.xlsx);;JSON lines (*.jsonl);;All files (*)"
 SIZE: Final = QSize(1120, 720)
 _MOST_AT_ONCE: Final = 64
 
@@ -89,13 +90,16 @@ class BatchWindow(QDialog):
         self.batch: LiveBatch | None = None
         self.notice = HintBar("", "bad", self)
         self.notice.hide()
-        self.source = ElidedLabel("CSV or JSON lines: a row a run, a column an input.", self, look="dim")
-        self.choose = self._button("Choose table…", self._ask_for_table)
+        self.source = TableField(asker, self)
+        self.source.read_wanted.connect(self._read)
         self.form = ColumnsForm(declared_inputs(workflow), self)
         self.form.changed.connect(self._show_possible)
         self.target = ElidedLabel("in the history only", self, look="dim")
         self.choose_target = self._button("Choose file…", self._ask_for_target)
         self.choose_target.setAccessibleName("Choose the file for the results")
+        self.others = QCheckBox("Include other columns", self)
+        self.others.setToolTip("Columns of the table that are not inputs are carried through to the file of results")
+        self.others.setChecked(True)
         self.concurrency = QSpinBox(self)
         self.concurrency.setRange(1, _MOST_AT_ONCE)
         self.concurrency.setValue(CONCURRENCY_DEFAULT)
@@ -115,13 +119,14 @@ class BatchWindow(QDialog):
         self.start.setProperty("primary", True)
         self.stop = self._button("Stop", self._stop)
         self.open = self._button("Open run", lambda: self._open(self.view.currentIndex()))
+        self.setAcceptDrops(True)
         self._arrange()
+        style().changed.connect(self._dress)
         self._show_possible()
 
     def show_table(self, path: Path) -> None:
         """Read a table, in a thread, and offer its columns."""
-        self._worker.ask(lambda: read_table(path), lambda table: self._take_table(path, table), self._refuse)
-        self._show_possible()
+        self.source.read_file(path)
 
     def send_to(self, path: Path) -> None:
         """Write results to that file, too."""
@@ -130,12 +135,14 @@ class BatchWindow(QDialog):
 
     def run_batch(self) -> None:
         """Run the rows that are not done yet."""
-        table, columns, workflow = self.table, self.form.columns, self._workflow
+        table, columns, workflow, extra = self.table, self.form.columns, self._workflow, self.others.isChecked()
         if table is None or self._is_busy:
             return
         self.notice.hide()
         self.summary.clear()
-        self._worker.ask(lambda: inputs_of_table(workflow, table, columns), self._start, self._refuse)
+        self._worker.ask(
+            lambda: inputs_of_table(workflow, table, columns, extra_columns=extra), self._start, self._refuse
+        )
         self._show_possible()
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -154,6 +161,28 @@ class BatchWindow(QDialog):
             self._is_closing = True
             self._stop()
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Now the sizes are known."""
+        super().showEvent(event)
+        self._dress()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Take a table that is pasted."""
+        if event.matches(QKeySequence.StandardKey.Paste) and not self._is_busy:
+            self.source.paste_table()
+        else:
+            super().keyPressEvent(event)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take the file of a table."""
+        if dropped_files(event.mimeData()) and not self._is_busy:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Read the table that was dropped."""
+        event.acceptProposedAction()
+        self.show_table(dropped_files(event.mimeData())[0])
+
     # Making it
 
     def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
@@ -163,13 +192,6 @@ class BatchWindow(QDialog):
         return button
 
     def _arrange(self) -> None:
-        form = QFormLayout()
-        form.setHorizontalSpacing(4 * UNIT)
-        form.setVerticalSpacing(3 * UNIT)
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
-        form.addRow(PlainLabel("Table", self), _beside(self.source, self.choose))
-        form.addRow(PlainLabel("Inputs", self), self._scrolled_inputs())
-        form.addRow(PlainLabel("Results", self), _beside(self.target, self.choose_target))
         limits = QHBoxLayout()
         limits.setSpacing(4 * UNIT)
         limits.addWidget(self.concurrency)
@@ -177,7 +199,19 @@ class BatchWindow(QDialog):
         limits.addWidget(PlainLabel("Budget", self))
         limits.addWidget(self.budget)
         limits.addStretch(1)
-        form.addRow(PlainLabel("Rows at once", self), limits)
+        self._inputs_label = PlainLabel("Inputs", self)
+        form = QGridLayout()
+        form.setHorizontalSpacing(4 * UNIT)
+        form.setVerticalSpacing(3 * UNIT)
+        form.setColumnStretch(1, 1)
+        form.addWidget(PlainLabel("Table", self), 0, 0)
+        form.addWidget(self.source, 0, 1)
+        form.addWidget(self._inputs_label, 1, 0, Qt.AlignmentFlag.AlignTop)
+        form.addWidget(self._scrolled_inputs(), 1, 1)
+        form.addWidget(PlainLabel("Results", self), 2, 0)
+        form.addLayout(_beside(self.target, self.others, self.choose_target), 2, 1)
+        form.addWidget(PlainLabel("Rows at once", self), 3, 0)
+        form.addLayout(limits, 3, 1)
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
         buttons.addWidget(self.open)
@@ -208,6 +242,10 @@ class BatchWindow(QDialog):
         scroll_past_fields(area)
         return area
 
+    def _dress(self) -> None:
+        """Put the label of the inputs beside the first of them, at any size of letters."""
+        self._inputs_label.setMinimumHeight(self.form.line_height)
+
     # What happens
 
     @property
@@ -215,18 +253,27 @@ class BatchWindow(QDialog):
         """Whether rows are run, or a table is being read or prepared: a second batch would run beside the first."""
         return self.batch is not None or self._worker.is_busy
 
-    def _ask_for_table(self) -> None:
-        self._asker.open_text(self, self.show_table)
-
     def _ask_for_target(self) -> None:
-        self._asker.save_file(self, self._folder / "results.csv", FILTER, self.send_to)
+        self._asker.save_file(self, self._folder / "results.csv", RESULTS_FILTER, self.send_to)
 
-    def _take_table(self, path: Path, table: Table) -> None:
+    def _read(self, read: Callable[[], Table]) -> None:
+        self._worker.ask(read, self._take_table, self._refuse_table)
+        self._show_possible()
+
+    def _take_table(self, table: Table) -> None:
+        self.source.show_table(table)
+        self._folder = self.source.folder or self._folder
+        self._show_table(table)
+
+    def _refuse_table(self, error: EngineError) -> None:
+        self.source.show_failure(error)
+        self._show_table(None)
+        self._refuse(error)
+
+    def _show_table(self, table: Table | None) -> None:
         self.notice.hide()
         self.table = table
-        self._folder = path.parent
-        self.source.set_full_text(f"{path.name} · {counted(len(table.rows))}")
-        self.model.show_rows(table.rows)
+        self.model.show_rows(() if table is None else table.rows)
         self.bar.reset()
         self.progress.clear()
         self.form.show_table(table)
@@ -270,8 +317,11 @@ class BatchWindow(QDialog):
 
     def _end(self, result: BatchResult) -> None:
         self.summary.setText(summary_words(result.summary))
+        notes = list(result.notes)
         if result.summary.is_budget_spent:
-            self.notice.say("The budget is spent. Raise it and run again to go on; rows that are done stay.", "warning")
+            notes.insert(0, "The budget is spent. Raise it and run again to continue; completed rows are kept.")
+        if notes:
+            self.notice.say(" ".join(notes), "warning")
             self.notice.show()
         self._let_go()
         self.run_ended.emit()
@@ -301,13 +351,16 @@ class BatchWindow(QDialog):
         self.start.setEnabled(not self._is_busy and self.table is not None and not self.form.missing)
         self.stop.setEnabled(self.batch is not None)
         self.open.setEnabled(result is not None and bool(result.run_id))
-        for widget in (self.choose, self.form, self.choose_target, self.concurrency, self.budget):
+        others = self.table is not None and not set(self.table.columns) <= set(self.form.columns.values())
+        self.others.setVisible(others)
+        for widget in (self.source, self.form, self.choose_target, self.others, self.concurrency, self.budget):
             widget.setEnabled(not self._is_busy)
 
 
-def _beside(widget: QWidget, button: QPushButton) -> QHBoxLayout:
+def _beside(widget: QWidget, *others: QWidget) -> QHBoxLayout:
     row = QHBoxLayout()
     row.setSpacing(2 * UNIT)
     row.addWidget(widget, 1)
-    row.addWidget(button)
+    for other in others:
+        row.addWidget(other)
     return row

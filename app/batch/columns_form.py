@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QComboBox, QGridLayout, QWidget
 
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
+from engine.batch.rows import matching_column
 from engine.batch.table import Table
 from engine.runner.declared import Declared
 
@@ -44,6 +45,7 @@ class ColumnsForm(QWidget):
             grid.addWidget(label, place, 0)
             grid.addWidget(box, place, 1)
             self.choices[item.name] = box
+        grid.setRowStretch(len(declared), 1)
         if not declared:
             grid.addWidget(PlainLabel("This workflow has no inputs.", self, look="dim"), 0, 0)
         self.show_table(None)
@@ -58,11 +60,17 @@ class ColumnsForm(QWidget):
             box.addItem(_CHOOSE if item.default is None else _DEFAULT, None)
             for column in columns:
                 box.addItem(column, column)
-            wanted = next((column for column in columns if column.casefold() == item.name.casefold()), None)
+            wanted = matching_column(item.name, columns)
             box.setCurrentIndex(columns.index(wanted) + 1 if wanted is not None else 0)
             box.setEnabled(table is not None)
             box.blockSignals(False)
         self.changed.emit()
+
+    @property
+    def line_height(self) -> int:
+        """The height of one input's line."""
+        lines = list(self.choices.values()) or self.findChildren(PlainLabel)
+        return lines[0].sizeHint().height()
 
     @property
     def columns(self) -> dict[str, str]:

@@ -16,6 +16,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButto
 from engine.document.model import FILE_SUFFIX
 
 FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
+READ_TITLE: Final = "Read the value from a file"
+ANY_FILTER: Final = "All files (*)"
 OPEN_FILTER: Final = f"Workflows (*{FILE_SUFFIX});;Workflows of other programs (*.json *.yaml *.yml);;All files (*)"
 
 
@@ -33,8 +35,10 @@ class Asker(Protocol):
         """Ask where to save; `chosen` is not called where it is cancelled."""
         ...
 
-    def open_text(self, parent: QWidget, chosen: Callable[[Path], None]) -> None:
-        """Ask for one file of any kind to read."""
+    def open_text(
+        self, parent: QWidget, chosen: Callable[[Path], None], title: str = READ_TITLE, filters: str = ANY_FILTER
+    ) -> None:
+        """Ask for one file to read."""
         ...
 
 
@@ -54,9 +58,11 @@ class DialogAsker:
         dialog.selectFile(suggestion.name)
         _show(dialog, lambda paths: chosen(paths[0]))
 
-    def open_text(self, parent: QWidget, chosen: Callable[[Path], None]) -> None:
+    def open_text(
+        self, parent: QWidget, chosen: Callable[[Path], None], title: str = READ_TITLE, filters: str = ANY_FILTER
+    ) -> None:
         """See `Asker`."""
-        dialog = QFileDialog(parent, "Read the value from a file", "", "All files (*)")
+        dialog = QFileDialog(parent, title, "", filters)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         _show(dialog, lambda paths: chosen(paths[0]))
 

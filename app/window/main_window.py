@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -266,7 +267,18 @@ class MainWindow(QMainWindow):
     def dropEvent(self, event: QDropEvent) -> None:
         """Open files."""
         event.acceptProposedAction()
-        self.documents.open_files(_files(event))
+        self.open_dropped(_files(event))
+
+    def open_dropped(self, files: Sequence[Path]) -> None:
+        """Open the workflows among files, and run the current one for a table."""
+        from engine.batch.read_table import TABLE_SUFFIXES
+
+        tables = [file for file in files if file.suffix.casefold() in TABLE_SUFFIXES]
+        self.documents.open_files([file for file in files if file not in tables])
+        if tables and self.current is not None:
+            self.runs.run_batch(self.current, tables[0])
+        elif tables:
+            self.status.refuse("Open a workflow first. Then drop the table again to run it for each row.")
 
     def showEvent(self, event: QShowEvent) -> None:
         """The start page has the keyboard at first, and not whatever was made first."""

@@ -29,6 +29,8 @@ from engine.runner.options import RunOptions
 from engine.values import Value
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.batch.batch import BatchOptions
 
 _Role = QMessageBox.ButtonRole
@@ -101,12 +103,17 @@ class Runs(QObject):
         dialog.wanted.connect(start)
         dialog.open()
 
-    def run_batch(self, document: Document) -> None:
-        """Show the window in which a document is run for each row of a table."""
-        document.session.seal()
-        self._consent.before_run(document.session, lambda: self._show_batch(document))
+    def run_batch(self, document: Document, table: Path | None = None) -> None:
+        """Show the window in which a document is run for each row of a table.
 
-    def _show_batch(self, document: Document) -> None:
+        Args:
+            document: The document.
+            table: The table; None leaves it to be chosen there.
+        """
+        document.session.seal()
+        self._consent.before_run(document.session, lambda: self._show_batch(document, table))
+
+    def _show_batch(self, document: Document, table: Path | None) -> None:
         from app.batch.batch_window import BatchWindow
         from engine.batch.batch import BatchOptions
 
@@ -128,6 +135,8 @@ class Runs(QObject):
         window.open_wanted.connect(self.run_wanted)
         window.run_ended.connect(self._history.changed)
         window.show()
+        if table is not None:
+            window.show_table(table)
 
     def toggle_pause(self, document: Document) -> None:
         """Pause a run, or let it go on."""

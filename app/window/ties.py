@@ -32,7 +32,7 @@ class Ties(QObject):
         window.inspectors.addWidget(document.inspector)
         window.drawer.add(document.panels)
         share_layout(window, document.iterations)
-        canvas.files_dropped.connect(window.documents.open_files)
+        canvas.files_dropped.connect(window.open_dropped)
         canvas.template_dropped.connect(lambda text: window.documents.open_template(Path(text)))
         canvas.setup_wanted.connect(lambda: window.commands.set_up(document))
         document.fresh_run_wanted.connect(lambda: window.runs.run(document))

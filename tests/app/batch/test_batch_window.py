@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
+import xlsxwriter
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.batch.batch_window import BatchWindow
@@ -18,7 +20,7 @@ from app.batch.results_model import STATE, ResultsModel
 from app.bridge import EngineThread
 from app.theme.style import style
 from app.window.main_window import MainWindow
-from engine import RunOptions, Store, Workflow
+from engine import RunOptions, Store, Workflow, read_table
 from engine.batch.batch import BatchOptions
 from engine.batch.result import RowResult
 from engine.document.builder import Builder
@@ -102,7 +104,7 @@ def test_rows_are_run_and_shown_with_a_summary(open_batch: Any, tmp_path: Path, 
     window = open_batch({"default": "Fine."})
     assert not window.start.isEnabled()
     load(window, table(tmp_path), qtbot)
-    assert window.source.full_text == "table.csv · 3 rows"
+    assert window.source.label.full_text == "table.csv · 3 rows"
     assert window.form.columns == {"text": "text"}
     assert states(window) == ["waiting"] * 3
     window.send_to(tmp_path / "out.csv")
@@ -208,7 +210,8 @@ def test_results_of_another_batch_are_told_and_left(open_batch: Any, tmp_path: P
 
 def test_every_control_has_a_name(open_batch: Any):
     window = open_batch({"default": "Fine."})
-    controls = [window.choose, window.choose_target, window.concurrency, window.bar, window.view, window.start]
+    controls = [window.source.choose, window.source.paste, window.source.sheet, window.source.encoding]
+    controls += [window.others, window.choose_target, window.concurrency, window.bar, window.view, window.start]
     controls += [window.stop, window.open, *window.form.choices.values()]
     assert all(control.accessibleName() or getattr(control, "text", str)() for control in controls)
 
@@ -348,3 +351,164 @@ def test_many_inputs_and_large_letters_leave_the_buttons_on_the_screen(
     request.addfinalizer(lambda: style().choose("dark", 1.0))
     style().choose("dark", 2.0)
     assert window.view.verticalHeader().defaultSectionSize() >= window.view.fontMetrics().height()
+
+
+def workbook(folder: Path) -> Path:
+    book = xlsxwriter.Workbook(str(folder / "table.xlsx"))
+    for title, lines in {
+        "Tasks": [["text", "id"], ["sun", 7]],
+        "More": [["text"], ["rain"], ["snow"]],
+        "Empty": [],
+    }.items():
+        page = book.add_worksheet(title)
+        for place, line in enumerate(lines):
+            page.write_row(place, 0, line)
+    book.close()
+    return folder / "table.xlsx"
+
+
+def choose(window: BatchWindow, box: QComboBox, text: str, qtbot: QtBot) -> None:
+    box.setCurrentText(text)
+    box.activated.emit(box.currentIndex())
+    qtbot.waitUntil(lambda: not window._worker.is_busy, timeout=WAIT_MS)
+
+
+def test_a_sheet_of_a_workbook_is_chosen(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    assert not window.source.sheet.isVisible()
+    load(window, workbook(tmp_path), qtbot)
+    assert window.source.sheet.isVisible()
+    assert window.source.label.full_text == "table.xlsx · 1 row"
+    choose(window, window.source.sheet, "More", qtbot)
+    assert window.source.label.full_text == "table.xlsx · 2 rows"
+    assert cells(window, 1)[1] == "snow"
+    choose(window, window.source.sheet, "Empty", qtbot)
+    assert ("is empty" in window.notice.text, window.start.isEnabled(), window.source.sheet.isVisible()) == (
+        True,
+        False,
+        True,
+    )
+    choose(window, window.source.sheet, "Tasks", qtbot)
+    assert not window.notice.isVisible()
+    window.send_to(tmp_path / "out.xlsx")
+    run(window, qtbot)
+    (row,) = read_table(tmp_path / "out.xlsx").rows
+    assert (row["id"], row["input.text"], row["output.out"]) == (7, "sun", "Fine.")
+
+
+def test_the_encoding_is_shown_and_can_be_chosen(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    file = tmp_path / "table.csv"
+    file.write_bytes("text\nRené\n".encode("cp1252"))
+    load(window, file, qtbot)
+    assert window.source.label.full_text == "table.csv · 1 row · Windows-1252"
+    assert window.source.encoding.isVisible()
+    choose(window, window.source.encoding, "Windows-1251", qtbot)
+    assert cells(window, 0)[1] == "Renй"
+    choose(window, window.source.encoding, "UTF-8", qtbot)
+    assert "Choose another encoding" in window.notice.text
+    file.write_bytes("text\nЖук\n".encode("cp1251"))
+    load(window, file, qtbot)
+    assert ("Choose the encoding" in window.notice.text, window.source.encoding.isVisible()) == (True, True)
+    assert window.source.encoding.currentText() == "Automatic"
+    choose(window, window.source.encoding, "Windows-1251", qtbot)
+    assert (cells(window, 0)[1], window.notice.isVisible()) == ("Жук", False)
+    load(window, table(tmp_path), qtbot)
+    assert not window.source.encoding.isVisible()
+
+
+def test_a_table_is_pasted_from_a_spreadsheet(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    clipboard = QApplication.clipboard()
+    clipboard.setText('text\tid\r\n"two\nlines; é"\t1\r\nrain\t2\r\n')
+    assert window.source.paste.isEnabled()
+    QTest.keySequence(window, QKeySequence.StandardKey.Paste)
+    qtbot.waitUntil(lambda: not window._worker.is_busy, timeout=WAIT_MS)
+    assert window.source.label.full_text == "Pasted table · 2 rows"
+    assert cells(window, 0)[1] == "two lines; é · 1"
+    clipboard.setText("text")
+    window.source.paste.click()
+    qtbot.waitUntil(window.notice.isVisible, timeout=WAIT_MS)
+    assert "no rows" in window.notice.text
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(workbook(tmp_path)))])
+    clipboard.setMimeData(data)
+    window.source.paste.click()
+    qtbot.waitUntil(lambda: window.table is not None, timeout=WAIT_MS)
+    assert window.table.name == "table.xlsx"
+    clipboard.clear()
+    assert not window.source.paste.isEnabled()
+
+
+def test_a_table_is_dropped_on_the_window(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(workbook(tmp_path)))])
+    how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    entered = QDragEnterEvent(QPoint(10, 10), *how)
+    QApplication.sendEvent(window, entered)
+    assert entered.isAccepted()
+    QApplication.sendEvent(window, QDropEvent(QPointF(10, 10), *how))
+    qtbot.waitUntil(lambda: window.table is not None, timeout=WAIT_MS)
+    assert window.table.sheet == "Tasks"
+
+
+def test_other_columns_are_left_out_of_the_results_on_request(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path, "text\nsun\n"), qtbot)
+    assert not window.others.isVisible()
+    load(window, table(tmp_path), qtbot)
+    assert (window.others.isVisible(), window.others.isChecked()) == (True, True)
+    window.send_to(tmp_path / "out.csv")
+    run(window, qtbot)
+    assert [row["id"] for row in read_table(tmp_path / "out.csv").rows] == ["1", "2", "3"]
+    window.others.setChecked(False)
+    run(window, qtbot)
+    assert "id" not in read_table(tmp_path / "out.csv").columns
+    assert states(window) == ["done before"] * 3
+
+
+def test_a_row_that_does_not_fit_fails_and_the_others_run(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path, "id,text\n1,sun\n2\n3,snow\n"), qtbot)
+    run(window, qtbot)
+    assert states(window) == ["completed", "failed", "completed"]
+    assert 'line 3, column "text"' in cells(window, 1)[3]
+
+
+def test_a_text_that_was_cut_is_said(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "x" * 40_000})
+    load(window, table(tmp_path, "text\nsun\n"), qtbot)
+    window.send_to(tmp_path / "out.xlsx")
+    run(window, qtbot)
+    assert window.notice.isVisible()
+    assert "out.xlsx: 1 text was too long" in window.notice.text
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+def test_the_label_of_the_inputs_stands_beside_the_first(
+    open_batch: Any, scale: float, qtbot: QtBot, request: pytest.FixtureRequest
+):
+    request.addfinalizer(lambda: style().choose("dark", 1.0))
+    window = open_batch({"default": "Fine."})
+    style().choose("light", scale)
+    QCoreApplication.processEvents()
+    label, box = window._inputs_label, window.form.choices["text"]
+    middles = [widget.mapToGlobal(widget.rect().center()).y() for widget in (label, box)]
+    assert abs(middles[0] - middles[1]) <= 1
+
+
+def test_a_table_dropped_on_the_main_window_runs_the_current_workflow(
+    window: MainWindow, tmp_path: Path, script: Any, qtbot: QtBot
+):
+    from tests.architecture.project import ROOT
+
+    window.open_dropped([workbook(tmp_path)])
+    assert "Open a workflow first" in window.status.refusal.full_text
+    document = window.documents.open_template(ROOT / "templates" / "self-refine.loop.json")
+    document.canvas.files_dropped.emit([workbook(tmp_path)])
+    (shown,) = [child for child in window.findChildren(QWidget) if isinstance(child, BatchWindow)]
+    qtbot.waitUntil(lambda: shown.table is not None, timeout=WAIT_MS)
+    assert shown.table.name == "table.xlsx"
+    shown.close()

@@ -42,7 +42,7 @@ class Answers:
         if self.path is not None:
             chosen(self.path)
 
-    def open_text(self, parent: QWidget, chosen: Callable[[Path], None]) -> None:
+    def open_text(self, parent: QWidget, chosen: Callable[[Path], None], *_how: str) -> None:
         if self.path is not None:
             chosen(self.path)
 

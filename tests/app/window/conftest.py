@@ -42,7 +42,7 @@ class Answers:
         if self.to_save is not None:
             chosen(self.to_save)
 
-    def open_text(self, _parent: QWidget, chosen: Callable[[Path], None]) -> None:
+    def open_text(self, _parent: QWidget, chosen: Callable[[Path], None], *_how: str) -> None:
         if self.to_read is not None:
             chosen(self.to_read)
 

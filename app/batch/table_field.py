@@ -1,0 +1,147 @@
+"""The table of a batch: choosing, pasting or dropping it, and how its file is read."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QMimeData, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QWidget
+
+from app.batch.summary_words import counted
+from app.theme.tokens import UNIT
+from app.theme.widgets import ElidedLabel, PlainLabel
+from app.window.choosers import Asker
+from engine.batch.read_table import TABLE_SUFFIXES, read_pasted_table, read_table
+from engine.batch.table import Table
+from engine.batch.text_encoding import ENCODINGS, EncodingError
+from engine.errors import EngineError
+
+FILTER: Final = f"Tables ({' '.join(f'*{suffix}' for suffix in TABLE_SUFFIXES)});;All files (*)"
+_HINT: Final = "CSV, Excel or JSON lines: a run for each row, inputs in columns. Choose, paste or drop a table."
+_WIDEST: Final = 60 * UNIT
+
+
+class TableField(QWidget):
+    """Where the table comes from, and the choices that its file leaves open.
+
+    Signals:
+        read_wanted: A table is to be read: a function that reads it, for a thread.
+    """
+
+    read_wanted = Signal(object)
+
+    def __init__(self, asker: Asker, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._asker = asker
+        self._source: Path | str | None = None
+        self.label = ElidedLabel(_HINT, self, look="dim")
+        self.paste = QPushButton("Paste", self)
+        self.paste.setToolTip("Paste rows that were copied in a spreadsheet, with their column names")
+        self.paste.clicked.connect(lambda _checked=False: self.paste_table())
+        self.choose = QPushButton("Choose table…", self)
+        self.choose.clicked.connect(lambda _checked=False: self._ask())
+        self.sheet = QComboBox(self)
+        self.encoding = QComboBox(self)
+        self._choices = {self.sheet: PlainLabel("Sheet", self), self.encoding: PlainLabel("Encoding", self)}
+        for button in (self.paste, self.choose):
+            button.setAutoDefault(False)
+        self._arrange()
+        clipboard = QGuiApplication.clipboard()
+        clipboard.dataChanged.connect(self._show_possible)
+        self._show_possible()
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the file; None without one."""
+        return self._source.parent if isinstance(self._source, Path) else None
+
+    def read_file(self, path: Path) -> None:
+        """Read the table from a file."""
+        self._begin(path)
+
+    def paste_table(self) -> None:
+        """Read the table from the clipboard: the file that was copied, or cells as text."""
+        data = _clipboard()
+        if data is None:
+            return
+        if files := dropped_files(data):
+            self._begin(files[0])
+        elif data.text().strip():
+            self._begin(data.text())
+
+    def show_table(self, table: Table) -> None:
+        """Show what was read, and the choices that there were."""
+        how = f" · {table.encoding}" if table.encoding else ""
+        self.label.set_full_text(f"{table.name} · {counted(len(table.rows))}{how}")
+        self.sheet.blockSignals(True)
+        self.sheet.clear()
+        self.sheet.addItems(list(dict.fromkeys((*table.sheets, table.sheet))))
+        self.sheet.setCurrentText(table.sheet)
+        self.sheet.blockSignals(False)
+        self._offer(self.sheet, is_needed=len(table.sheets) > 1)
+        self._offer(self.encoding, is_needed=bool(table.encoding) or self.encoding.currentData() is not None)
+
+    def show_failure(self, error: EngineError) -> None:
+        """Show that there is no table, and offer the encodings where the right one was not found."""
+        self.label.set_full_text(self._source.name if isinstance(self._source, Path) else _HINT)
+        if isinstance(error, EncodingError) and isinstance(self._source, Path):
+            self._offer(self.encoding, is_needed=True)
+
+    def _arrange(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2 * UNIT)
+        row.addWidget(self.label, 1)
+        self.encoding.addItem("Automatic", None)
+        for codec, name in ENCODINGS.items():
+            self.encoding.addItem(name, codec)
+        for box, name in self._choices.items():
+            name.setBuddy(box)
+            box.setAccessibleName(f"{name.text()} of the table")
+            box.setMaximumWidth(_WIDEST)
+            box.activated.connect(lambda _index: self._read_again())
+            row.addWidget(name)
+            row.addWidget(box)
+            self._offer(box, is_needed=False)
+        row.addWidget(self.paste)
+        row.addWidget(self.choose)
+
+    def _offer(self, box: QComboBox, *, is_needed: bool) -> None:
+        box.setVisible(is_needed)
+        self._choices[box].setVisible(is_needed)
+
+    def _ask(self) -> None:
+        self._asker.open_text(self, self.read_file, "Choose a table", FILTER)
+
+    def _begin(self, source: Path | str) -> None:
+        """Read another table, in which nothing is chosen yet."""
+        self._source = source
+        self.sheet.clear()
+        self.encoding.setCurrentIndex(0)
+        for box in self._choices:
+            self._offer(box, is_needed=False)
+        self._read_again()
+
+    def _read_again(self) -> None:
+        if isinstance(self._source, str):
+            self.read_wanted.emit(partial(read_pasted_table, self._source))
+        elif self._source is not None:
+            sheet = self.sheet.currentText() or None
+            self.read_wanted.emit(partial(read_table, self._source, sheet=sheet, encoding=self.encoding.currentData()))
+
+    def _show_possible(self) -> None:
+        data = _clipboard()
+        self.paste.setEnabled(data is not None and (data.hasText() or bool(dropped_files(data))))
+
+
+def _clipboard() -> QMimeData | None:
+    """What is on the clipboard. Some platforms give nothing while it is empty, whatever Qt's types say."""
+    return QGuiApplication.clipboard().mimeData()
+
+
+def dropped_files(data: QMimeData) -> list[Path]:
+    """The files of this machine that are dropped or pasted."""
+    return [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
