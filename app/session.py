@@ -24,6 +24,7 @@ from engine.document.model import Node, Workflow
 from engine.document.operation import Operation
 from engine.document.problems import Problem
 from engine.errors import EngineError
+from engine.nodes.iteration_cap import shown_cap
 from engine.nodes.registry import Registry, builtin_registry
 from engine.plan.check import check_structure
 from engine.plan.structure import Structure, analyse
@@ -43,7 +44,7 @@ NOWHERE: Final = -1
 def look_through(workflow: Workflow, registry: Registry) -> Found:
     """Find structure and problems; for a thread, where the document is large."""
     structure = analyse(workflow, registry)
-    return structure, check_structure(structure)
+    return structure, check_structure(structure, max_iterations_cap=shown_cap())
 
 
 class Session(QObject):
@@ -72,6 +73,7 @@ class Session(QObject):
         registry: The node types.
         path: Where the document is saved; None for one that never was.
         is_trusted: Whether what it says is the person's own work, or was approved by them.
+        confirms_calls: Whether calls that it does not hold are confirmed during a run, as it is not their own work.
         structure: How the document hangs together; may be a moment behind it, see `analysed`.
         problems: What is wrong with it, as of the same moment.
         draft: What is being typed into a field over the canvas.
@@ -106,6 +108,7 @@ class Session(QObject):
         self.registry = registry or builtin_registry()
         self.path = path
         self.is_trusted = path is None
+        self.confirms_calls = False
         self._history = History(workflow if workflow is not None else Workflow())
         # A document without a layout is laid out by its structure, and cannot be shown before.
         is_quick = len(self.workflow.nodes) <= AT_ONCE or not self.workflow.layout

@@ -18,6 +18,7 @@ from app.theme.wheel import scroll_past_fields
 from app.theme.widgets import HintBar, PlainLabel
 from app.worker import Worker
 from engine.errors import EngineError
+from engine.nodes.iteration_cap import shown_cap
 from engine.nodes.spec import primary_output
 from engine.runner.words import money
 from engine.store.base import Store
@@ -164,7 +165,10 @@ class ForkDialog(QDialog):
                 self._refuse(str(error))
 
         self._access.ask(
-            lambda store: plan_fork(store, self._run_id, at, changes), answered, failed, worker=self._worker
+            lambda store: plan_fork(store, self._run_id, at, changes, max_iterations_cap=shown_cap()),
+            answered,
+            failed,
+            worker=self._worker,
         )
 
     def _show(self, plan: ForkPlan) -> None:

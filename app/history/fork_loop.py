@@ -19,6 +19,7 @@ from app.inspector.fields import Field, choice_help, fields_of, is_shown
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, inset_number, plain_tool_tip
 from engine.document.model import Node
+from engine.nodes.iteration_cap import clamped, shown_cap
 from engine.nodes.judge import JudgeConfig
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.registry import builtin_registry
@@ -97,7 +98,7 @@ class ForkLoop(QWidget):
     @property
     def max_iterations(self) -> int | None:
         """The count, where it has been changed."""
-        return self.most.value() if self.most.value() != self._old("max_iterations") else None
+        return self.most.value() if self.most.value() != self._most else None
 
     @property
     def _judge(self) -> dict[str, Any]:
@@ -160,7 +161,8 @@ class ForkLoop(QWidget):
         most.setRange(1, MOST_ITERATIONS)
         inset_number(most)
         count = self._old("max_iterations")
-        most.setValue(count if isinstance(count, int) else 1)
+        self._most = clamped(count, shown_cap()) if isinstance(count, int) else 1
+        most.setValue(self._most)
         most.valueChanged.connect(lambda _number: self.edited.emit())
         self._add("Iterations at the most, those that are reused counted", most)
         return most

@@ -17,6 +17,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.settings.choices import RECENT, Choices
 from engine.errors import EngineError
+from engine.nodes.iteration_cap import set_shown_cap
 from engine.ordinary_file import read_text_file, replace_file
 
 VERSION: Final = 1
@@ -58,6 +59,7 @@ class Preferences(QObject):
         self._timer.setInterval(SAVE_AFTER_MS)
         self._timer.timeout.connect(self.save)
         self.load()
+        set_shown_cap(self.choices.max_iterations_cap)
 
     def __getattr__(self, name: str) -> Any:
         if name in Choices.model_fields:
@@ -87,6 +89,7 @@ class Preferences(QObject):
         names = _differences(self.choices, after)
         if names:
             self.choices = after
+            set_shown_cap(after.max_iterations_cap)
             self._timer.start()
             self.changed.emit(names)
 

@@ -17,6 +17,7 @@ from app.worker import Worker, give_way
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.plan.secrets import without_secrets
 
 AFTER_MS: Final = 1000
 """From the first change that is not kept yet to the writing; later changes do not put it off."""
@@ -30,12 +31,12 @@ class _Keeper:
         self.place: Place | None = None
 
     def keep(self, workflow: Workflow, path: Path | None, avoided: Path | None) -> str:
-        """Write a document, and say why where that is not possible."""
+        """Write a document without the secrets in it, and say why where that is not possible."""
         self.place = self.place or self._claimed(path, avoided)
         if self.place is None:
             return f"{self._folder}: No file can be written there."
         try:
-            save(workflow, self.place.file, give_way)
+            save(without_secrets(workflow), self.place.file, give_way)
         except EngineError as error:
             return error.message
         return ""

@@ -11,8 +11,19 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QWidget
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialogButtonBox,
+    QFileDialog,
+    QGridLayout,
+    QMessageBox,
+    QPlainTextEdit,
+    QPushButton,
+    QWidget,
+)
 
+from app.theme.tokens import UNIT
 from engine.document.model import FILE_SUFFIX
 
 FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
@@ -101,6 +112,23 @@ def ask(
     box.buttonClicked.connect(lambda button: doing[button]())
     box.open()
     return box
+
+
+def put_text(box: QMessageBox, text: str, name: str) -> QPlainTextEdit:
+    """Put a text of any length between a question and its buttons, to be read line by line."""
+    field = QPlainTextEdit(text, box)
+    field.setReadOnly(True)
+    field.setAccessibleName(name)
+    field.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    field.setMinimumSize(140 * UNIT, 60 * UNIT)
+    grid, buttons = box.layout(), box.findChild(QDialogButtonBox)
+    assert isinstance(grid, QGridLayout)
+    assert buttons is not None
+    grid.removeWidget(buttons)
+    row, columns = grid.rowCount(), grid.columnCount()
+    grid.addWidget(field, row, 0, 1, columns)
+    grid.addWidget(buttons, row + 1, 0, 1, columns)
+    return field
 
 
 def before_replacing(parent: QWidget, chosen: Path, path: Path, write: Callable[[], object]) -> None:

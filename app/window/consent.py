@@ -14,14 +14,15 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.session import Session
-from app.window.choosers import ask, is_asking, put_cancel_first
+from app.window.choosers import ask, is_asking, put_cancel_first, put_text
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.runner.reach import Reach, reach_in, reach_of
-from engine.store.consent import approve, is_approved
+from engine.store.consent import approve, is_approved, is_fully_trusted
 
 _Role = QMessageBox.ButtonRole
 _MOST_LINES: Final = 14
+_LONGEST_LINE: Final = 120
 
 
 class Consent(QObject):
@@ -43,15 +44,19 @@ class Consent(QObject):
         if not reach:
             start()
         elif session.is_trusted:
-            self.remember(workflow)
+            self.remember(workflow, fully=not session.confirms_calls)
             start()
         else:
 
-            def go_on() -> None:
-                session.is_trusted = True
+            def run(fully: bool) -> None:
+                session.is_trusted, session.confirms_calls = True, not fully
                 self.before_run(session, start)
 
-            self._worker.ask(partial(is_approved, workflow), partial(self._answered, session.name, reach, go_on))
+            def answered(known: tuple[bool, bool]) -> None:
+                is_known, fully = known
+                self._answered(session.name, reach, partial(run, fully), is_known)
+
+            self._worker.ask(lambda: (is_approved(workflow), is_fully_trusted(workflow)), answered)
 
     def before_going_on(self, name: str, workflow: Workflow, go_on: Callable[[], object]) -> None:
         """Go on with a run of the history, after asking where its workflow is somebody else's.
@@ -63,7 +68,7 @@ class Consent(QObject):
         """
 
         def trusted() -> None:
-            self.remember(workflow)
+            self.remember(workflow, fully=False)
             go_on()
 
         def look() -> tuple[Reach, bool]:
@@ -76,9 +81,9 @@ class Consent(QObject):
 
         self._worker.ask(look, answered)
 
-    def remember(self, workflow: Workflow, then: Callable[[], object] = lambda: None) -> None:
-        """Note that what a document says is the person's own work, or trusted; `then` is done once that is noted."""
-        self._worker.ask(partial(approve, workflow), lambda _is_noted: then())
+    def remember(self, workflow: Workflow, then: Callable[[], object] = lambda: None, *, fully: bool = True) -> None:
+        """Note that a document is trusted, `fully` where it is the person's own work; `then` is done after that."""
+        self._worker.ask(partial(approve, workflow, fully=fully), lambda _is_noted: then())
 
     def _answered(self, name: str, reach: Reach, go_on: Callable[[], object], is_known: bool) -> None:
         if is_known:
@@ -89,10 +94,12 @@ class Consent(QObject):
         box = ask(
             self._window,
             f"Do you trust “{name}”?",
-            f"It has not been run here before. Beside models, it would use:\n\n{_listed(reach)}",
+            f"It has not been run here before. Beside models, it would use:{_listed(reach)}",
             [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
         )
         put_cancel_first(box)
+        if not _listed(reach):
+            put_text(box, "\n".join(reach.lines()), "What it would use")
 
 
 def is_known(workflow: Workflow) -> bool:
@@ -101,6 +108,7 @@ def is_known(workflow: Workflow) -> bool:
 
 
 def _listed(reach: Reach) -> str:
-    lines = reach.lines()
-    more = len(lines) - _MOST_LINES
-    return "\n".join([*lines[:_MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
+    """What there is, where it fits into the question; a field of its own takes what is longer."""
+    text = "\n".join(reach.lines())
+    is_short = text.count("\n") < _MOST_LINES and all(len(line) <= _LONGEST_LINE for line in text.split("\n"))
+    return f"\n\n{text}" if is_short and not reach.commands else ""

@@ -115,7 +115,8 @@ class DocumentFiles(QObject):
         forget_used(document)
         if document.session.is_trusted:
             # Who looks at it then is to find it approved.
-            self.consent.remember(document.session.workflow, partial(self.saved.emit, document))
+            fully = not document.session.confirms_calls
+            self.consent.remember(document.session.workflow, partial(self.saved.emit, document), fully=fully)
         else:
             self.saved.emit(document)
         then()

@@ -250,6 +250,6 @@ class Documents(QObject):
         def open_beside() -> None:
             session = document.session
             named = remains.workflow.model_copy(update={"name": f"{session.name} (recovered)"})
-            self.open_copy(named, is_trusted=session.is_trusted)
+            self.open_copy(named, is_trusted=session.is_trusted and not session.confirms_calls)
 
         offer(document, remains, open_beside)

@@ -7,6 +7,7 @@ of unknown outcome are made again, and what the run may touch on this machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from engine.runner.options import RunOptions
 from engine.runner.run import Run
 from engine.runner.words import money
 from engine.store.base import RunStatus, RunSummary, Store
+from engine.store.consent import approve, is_fully_trusted
 from engine.store.resume import ForkPlan, fork, resume, resume_with
 
 if TYPE_CHECKING:
@@ -146,11 +148,14 @@ class GoingOn(QObject):
         store = self._history.access.store
         if store is None:
             return
-        self._consent.remember(plan.workflow)  # the person has made the changes just now
         options = self._options((plan.changes.model,) if plan.changes.model else plan.parent.models, store, permissions)
-        self._history.run_in_page(
-            self._fork_page(plan.parent, plan.at, plan.workflow), lambda: fork(store, plan, options)
-        )
+
+        def begin() -> Run:
+            fully = is_fully_trusted(loads(store.document(plan.parent.run_id)))
+            approve(plan.workflow, fully=fully)  # the person has made the changes just now
+            return fork(store, plan, replace(options, confirm_calls=not fully))
+
+        self._history.run_in_page(self._fork_page(plan.parent, plan.at, plan.workflow), begin)
 
     def _go_on_with(self, summary: RunSummary, document: Workflow, budget: Budget) -> None:
         """Let a new run take over what had come to its end, as another document."""
@@ -162,7 +167,12 @@ class GoingOn(QObject):
             models = {*summary.models, *models_of(document, usual_model(window.preferences))}
             options = self._options(models, store, permissions)
             page = self._fork_page(summary, "", document)
-            self._history.run_in_page(page, lambda: resume_with(store, summary.run_id, document, options))
+
+            def begin() -> Run:
+                confirms = replace(options, confirm_calls=not is_fully_trusted(document))
+                return resume_with(store, summary.run_id, document, confirms)
+
+            self._history.run_in_page(page, begin)
 
         def look(_store: Store) -> Needs:
             build(document)  # where it does not run, there is no tab for it
@@ -189,7 +199,9 @@ class GoingOn(QObject):
         options = self._options(summary.models, store, permissions)
 
         def begin() -> Run:
-            return resume(store, summary.run_id, options, retry_in_flight=retry_in_flight)
+            confirms = not is_fully_trusted(loads(store.document(summary.run_id)))
+            given = replace(options, confirm_calls=confirms)
+            return resume(store, summary.run_id, given, retry_in_flight=retry_in_flight)
 
         def shown(run: StoredRun) -> None:
             self._history.run_in_page(self._history.show(run), begin)

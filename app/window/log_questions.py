@@ -30,10 +30,12 @@ from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 from app.window.log_lines import iterators_of, place, titles_of
+from engine.document.wording import harmless, visible
 from engine.errors import EngineError
 from engine.nodes.context import Answer
 from engine.runner.events import NodeWaiting
 from engine.runner.questions import check_answer, value_of_text
+from engine.runner.words import laid_out
 from engine.values import Value, to_text
 
 MOST_EDITED: Final = 20_000
@@ -41,6 +43,9 @@ MOST_EDITED: Final = 20_000
 
 LONGEST_LINE: Final = 5_000
 """Characters in one line of it: Qt lays out a whole line at each key."""
+
+_TOO_LONG: Final = "Too long to edit here; it continues unchanged."
+_HIDES: Final = "It contains hidden characters, shown as escapes, and cannot be edited here."
 
 SEND: Final = "Send"
 """The button where there is nothing to choose between."""
@@ -70,14 +75,17 @@ class QuestionCard(QFrame):
         self.show_node.setProperty("quiet", True)
         self.show_node.setAccessibleName(f"Show {title} on the canvas")
         self.show_node.clicked.connect(lambda _checked=False: self.show_wanted.emit())
-        self.message = PlainLabel(event.message, self, wrap=True, selectable=True)
+        self.message = PlainLabel(harmless(event.message), self, wrap=True, selectable=True)
         self._is_approval = event.kind == "approval"
         text = to_text(event.value)
-        self._is_edited = self._is_approval and _can_be_edited(text)
+        hides = event.value_schema is not None and visible(text) != text
+        self._is_edited = self._is_approval and _can_be_edited(text) and not hides
         self.value = self._text_field("Value", text if self._is_edited else "")
         self.reading = LongText("Value" if self._is_approval else "What it is about", self, fills=True)
-        self.reading.set_text("" if self._is_edited else text)
-        self.note = PlainLabel("Too long to be edited here; it goes on as it is.", self, look="dim small", wrap=True)
+        laid = laid_out(event.value) if event.value_schema is not None else text
+        self._is_read = event.value is not None and (not self._is_edited or "\n" in laid)
+        self.reading.set_text(visible(laid) if event.value_schema is not None else laid if self._is_read else "")
+        self.note = PlainLabel(_HIDES if hides else _TOO_LONG, self, look="dim small", wrap=True)
         self.answer = self._text_field("Your answer", "")
         self.answer.setPlaceholderText("Your answer")
         self.comment = QLineEdit(self)
@@ -135,7 +143,7 @@ class QuestionCard(QFrame):
         right.addWidget(self.value, 1)
         (right if self._is_approval else left).addWidget(self.reading, 1)
         self.value.setVisible(self._is_edited)
-        self.reading.setVisible(not self._is_edited and self.asked.value is not None)
+        self.reading.setVisible(self._is_read)
         self.note.setVisible(self._is_approval and not self._is_edited)
         self.answer.setVisible(not self._is_approval)
         self.comment.setVisible(self._is_approval)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 from app.bridge import EngineThread
 from app.history.store_access import StoreAccess
 from app.live_run import LiveRun
-from app.session import Session
+from app.session import Session, look_through
 from app.settings.preferences import Preferences
 from app.window.choosers import Asker, ask
 from app.window.consent import Consent
@@ -22,8 +22,6 @@ from app.window.run_dialog import RunDialog, RunWish, known_values
 from app.window.run_options import run_options
 from engine.document.problems import has_errors
 from engine.models.catalogue import Models
-from engine.plan.check import check_structure
-from engine.plan.structure import analyse
 from engine.runner.declared import declared_inputs
 from engine.runner.options import RunOptions
 from engine.values import Value
@@ -127,7 +125,8 @@ class Runs(QObject):
             def fresh() -> RunOptions:
                 return run_options(workflow, self._engine, self._preferences, folder, store, source)
 
-            run = replace(fresh(), allow_code=document.may_run_code, store=None)
+            allowed = {"allow_code": document.may_run_code, "confirm_calls": document.session.confirms_calls}
+            run = replace(fresh(), **allowed, store=None)
             return BatchOptions(run=run, store=store, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
@@ -180,7 +179,7 @@ class Runs(QObject):
         session.seal()
         problems = session.problems
         if session.structure.workflow is not session.workflow:  # a moment behind what was just typed
-            problems = check_structure(analyse(session.workflow, session.registry))
+            _, problems = look_through(session.workflow, session.registry)
         if has_errors(problems):
             session.refused.emit("The workflow has errors and cannot run yet. They are listed under Problems.")
             self.problems_in_the_way.emit(document)
@@ -197,7 +196,7 @@ class Runs(QObject):
             source = str(session.path) if session.path is not None else ""
             store = self._history.store
             options = run_options(session.workflow, self._engine, self._preferences, folder, store, source)
-            options = replace(options, allow_code=document.may_run_code)
+            options = replace(options, allow_code=document.may_run_code, confirm_calls=session.confirms_calls)
             session.start_run(values, options, paused=paused)
             then()
 

@@ -50,7 +50,7 @@ class SubflowPages(QObject):
             documents.open_file(path.parent / file)
         elif path is None and isinstance(copy, dict):
             session = document.session
-            is_trusted = session.is_trusted and not session.is_past
+            is_trusted = session.is_trusted and not session.confirms_calls and not session.is_past
             documents.open_copy(Workflow.model_validate(copy), is_trusted=is_trusted)
         else:
             document.session.refused.emit("The subflow names no file yet. Choose one in its settings.")

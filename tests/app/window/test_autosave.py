@@ -19,6 +19,7 @@ from app.window.recovery import Place, Recovered, places_of, recovered_of, recov
 from engine.document import files
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
+from engine.document.node_operations import SetConfig
 from engine.document.operations import SetDescription
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import MakeWindow, await_files, open_file, press, saved, small
@@ -52,6 +53,21 @@ def test_changes_are_kept_beside_the_file_within_two_seconds(
 
     assert load(tmp_path / ".one.loop.json.autosave").description == "new"
     assert load(path).description == ""
+    autosave.settle()
+
+
+def test_a_secret_in_a_document_is_in_no_copy_of_it(
+    make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    path = saved(tmp_path)
+    session = make_session(load(path), path)
+    autosave = Autosave(session, folder)
+    first = session.workflow.nodes[0].id
+
+    file = kept(autosave, qtbot, lambda: session.do(SetConfig(first, ("api_key",), "q7Zt4Lw9Xk2B")))
+
+    assert "q7Zt4Lw9Xk2B" not in file.read_text(encoding="utf-8")
+    assert load(file).nodes_by_id[first].config["api_key"] == "(removed)"
     autosave.settle()
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.history.store_session import StoredSession
 from app.window.document import Document
+from app.window.log_questions import QuestionCard
 from app.window.main_window import MainWindow
 from engine.document.builder import Builder
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
-from engine.store.consent import approve, is_approved
+from engine.store.consent import approve, is_approved, is_fully_trusted
 from tests.app.window.conftest import answer, ended, open_file, press, question, saved
 from tests.engine.document.importing.files import DEV_CYCLE
 
@@ -235,3 +236,59 @@ def test_a_strangers_file_that_is_chosen_as_a_subflow_is_asked_about(
     qtbot.waitUntil(lambda: query_in(document) == "tides")
 
     assert asked_before_it_runs(window, document, qtbot)
+
+
+def running(command: str = "echo one\necho two") -> Workflow:
+    """A shell whose command comes through an edge, beside one whose command stands in the document."""
+    flow = Builder("Running")
+    task = flow.add("input", id="task", config={"default": command})
+    fed = flow.add("tool", id="fed", config={"tool": "shell"})
+    known = flow.add("tool", id="known", config={"tool": "shell", "arguments": {"command": "echo \u202eknown\nls"}})
+    out, other = flow.add("output", id="out"), flow.add("output", id="other")
+    flow.connect(task["value"], fed["command"])
+    flow.connect(fed["output"], out["value"])
+    flow.connect(known["output"], other["value"])
+    return flow.build()
+
+
+def test_commands_are_shown_whole_and_what_an_edge_brings_is_asked_for_during_the_run(
+    window: MainWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = opened(window, tmp_path, running())
+    document.may_run_code = True
+    window.runs.run(document)
+    qtbot.waitUntil(lambda: not no_question(window))
+    (field,) = question(window).findChildren(QPlainTextEdit)
+    shown = field.toPlainText().split("\n")
+    start = shown.index("Command: ")
+    assert shown[start + 1 : start + 3] == ["    echo \\u202eknown", "    ls"]
+    assert "Known only during the run, and asked for then: the command of “fed” (shell)" in shown
+
+    answer(window, "Trust and run")
+
+    qtbot.waitUntil(lambda: bool(document.log.questions.count), timeout=20_000)
+    card = document.log.questions.current
+    assert card is not None
+    assert card.asked.value == {"command": "echo one\necho two"}
+    assert card.reading.view.toPlainText() == "command:\n    echo one\n    echo two"
+    press_choice(card, "Approve")
+    ended(document, qtbot)
+    assert document.session.shown.picture is not None
+    assert document.session.shown.picture.status == "completed"
+    assert not is_fully_trusted(document.session.workflow)
+
+
+def test_ones_own_work_is_not_asked_about_during_its_run(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    document = window.documents.open_copy(running())
+    document.may_run_code = True
+    window.runs.run(document)
+    assert no_question(window)
+    ended(document, qtbot)
+    assert document.session.shown.picture is not None
+    assert document.session.shown.picture.status == "completed"
+    qtbot.waitUntil(lambda: is_fully_trusted(document.session.workflow))
+
+
+def press_choice(card: QuestionCard, title: str) -> None:
+    (button,) = (button for button in card.buttons if button.text() == title)
+    button.click()

@@ -175,3 +175,26 @@ def test_arguments_that_do_not_fit_stay_on_the_card_with_the_reason(qtbot: QtBot
     made.value.document().setModified(True)
     press(made, "Approve")
     assert answered == [("approve", {"path": "b"}, "")]
+
+
+def test_a_command_to_approve_is_shown_whole_and_line_by_line(qtbot: QtBot) -> None:
+    command = "echo start\n" + "rm -r /tmp/x; " * 100 + "\necho end"
+
+    made, _ = card(qtbot, "approval", "May it?", {"command": command}, "approve", "reject", schema={"type": "object"})
+
+    assert made.reading.isVisible()
+    assert made.reading.view.toPlainText() == "command:\n    " + command.replace("\n", "\n    ")
+    assert made.value.isVisible(), "it can be edited"
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x1b[2J", "\ufeff", "\u2066", "\u3164", "\x9b"])
+def test_hidden_characters_in_a_call_to_approve_are_seen(qtbot: QtBot, hidden: str) -> None:
+    made, answered = card(
+        qtbot, "approval", "May it?", {"path": f"a{hidden}b"}, "approve", "reject", schema={"type": "object"}
+    )
+
+    seen = (made.value if made.value.isVisible() else made.reading.view).toPlainText()
+    assert hidden not in seen
+    assert "\\" in seen
+    press(made, "Approve")
+    assert answered == [("approve", {"path": f"a{hidden}b"}, "")]
