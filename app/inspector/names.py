@@ -39,6 +39,7 @@ RECORD_HELP: Final = {
     "similarity": "How similar the result was to the one before, from 0 to 1.",
     "cost_usd": "What the first iteration cost, in US dollars.",
     "duration_s": "How long the first iteration took, in seconds.",
+    "warnings": "The warnings of the first iteration, as a list.",
 }
 ITEM_HELP: Final = {"item": "The item of the iterator around.", "index": "The item's number, from 0."}
 _NUMBERS: Final = frozenset({"iteration", "index", "max_iterations"})
