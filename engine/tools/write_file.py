@@ -8,10 +8,12 @@ one step: a reader, and a computer that loses power, sees the old text or the ne
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 import threading
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +36,8 @@ from engine.tools.sandbox import (
 from engine.values import Value
 
 _MOST_VERSIONS = 999
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+"""What a disk answers that knows no hard links."""
 
 # An append that fails is taken back by cutting the file, which must not cut what another node appended meanwhile.
 _one_append_at_a_time = threading.Lock()
@@ -91,12 +95,7 @@ def _write(folder: Path, path: str, text: str, mode: WriteMode) -> Value:
         elif mode == "overwrite":
             _replace(parent, name, content)
         else:
-            name = _claim_free_name(parent, name, path)
-            try:
-                _replace(parent, name, content)
-            except BaseException:
-                os.unlink(parent.at(name), dir_fd=parent.descriptor)
-                raise
+            name = _create(parent, name, content, path)
     return {"path": "/".join((*folders, name)), "bytes": len(content)}
 
 
@@ -120,34 +119,83 @@ def _append(parent: Parent, name: str, content: bytes, path: str) -> None:
 def _replace(parent: Parent, name: str, content: bytes) -> None:
     """Write beside the file and put it in the file's place in one step."""
     there = look_at(parent, name)
-    temporary = unfinished_name()
-    descriptor = open_ordinary(parent, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        try:
-            if there is not None and hasattr(os, "fchmod"):
-                os.fchmod(descriptor, stat.S_IMODE(there.st_mode))
-            _write_all(descriptor, content)
-        finally:
-            os.close(descriptor)
-        os.replace(parent.at(temporary), parent.at(name), src_dir_fd=parent.descriptor, dst_dir_fd=parent.descriptor)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(parent.at(temporary), dir_fd=parent.descriptor)
-        raise
+    with _written_beside(parent, content, None if there is None else stat.S_IMODE(there.st_mode)) as written:
+        os.replace(parent.at(written), parent.at(name), src_dir_fd=parent.descriptor, dst_dir_fd=parent.descriptor)
     _sync_folder(parent)
     clear_unfinished(parent.path)
 
 
+def _create(parent: Parent, name: str, content: bytes, path: str) -> str:
+    """Write beside the file and give it the first free name in one step, so that a kill leaves no part of it."""
+    with _written_beside(parent, content) as written:
+        for candidate in _candidates(name):
+            try:
+                os.link(
+                    parent.at(written),
+                    parent.at(candidate),
+                    src_dir_fd=parent.descriptor,
+                    dst_dir_fd=parent.descriptor,
+                )
+            except FileExistsError:
+                continue
+            except OSError as error:
+                if error.errno in _NO_LINKS:
+                    return _create_without_links(parent, name, content, path)
+                raise
+            _sync_folder(parent)
+            clear_unfinished(parent.path)
+            return candidate
+    raise _no_free_name(path)
+
+
+def _create_without_links(parent: Parent, name: str, content: bytes, path: str) -> str:
+    """The same on a disk that knows no links, where a kill may leave an empty file."""
+    name = _claim_free_name(parent, name, path)
+    try:
+        _replace(parent, name, content)
+    except BaseException:
+        os.unlink(parent.at(name), dir_fd=parent.descriptor)
+        raise
+    return name
+
+
+@contextmanager
+def _written_beside(parent: Parent, content: bytes, mode: int | None = None) -> Generator[str]:
+    """An unfinished file with that content; whatever is left of it at the end is removed."""
+    written = unfinished_name()
+    descriptor = open_ordinary(parent, written, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            if mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(descriptor, mode)
+            _write_all(descriptor, content)
+        finally:
+            os.close(descriptor)
+        yield written
+    finally:
+        with suppress(OSError):
+            os.unlink(parent.at(written), dir_fd=parent.descriptor)
+
+
+def _candidates(name: str) -> Iterator[str]:
+    stem, suffix = Path(name).stem, Path(name).suffix
+    yield name
+    for version in range(2, _MOST_VERSIONS + 1):
+        yield f"{stem}-{version}{suffix}"
+
+
 def _claim_free_name(parent: Parent, name: str, path: str) -> str:
     """Make an empty file under the first name that is free: the name itself, then numbered from 2."""
-    stem, suffix = Path(name).stem, Path(name).suffix
-    for version in range(1, _MOST_VERSIONS + 1):
-        candidate = name if version == 1 else f"{stem}-{version}{suffix}"
+    for candidate in _candidates(name):
         with suppress(FileExistsError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             os.close(os.open(parent.at(candidate), flags, 0o666, dir_fd=parent.descriptor))
             return candidate
-    raise ToolError(
+    raise _no_free_name(path)
+
+
+def _no_free_name(path: str) -> ToolError:
+    return ToolError(
         f"The file {shown(path)} is there in {_MOST_VERSIONS} versions already.",
         "Choose another name or the mode 'overwrite'.",
     )

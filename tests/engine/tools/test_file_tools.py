@@ -232,7 +232,11 @@ def test_a_pipe_put_in_the_place_of_a_file_after_the_look_is_still_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(sandbox, "look_at", lambda *_: Path(__file__).stat())
+
+    def look_elsewhere(*_: object) -> os.stat_result:
+        return Path(__file__).stat()
+
+    monkeypatch.setattr(sandbox, "look_at", look_elsewhere)
     with open_parent(tmp_path, ()) as parent, pytest.raises(OSError, match="pipe"):
         open_ordinary(parent, "pipe", os.O_RDONLY)
 
@@ -411,3 +415,28 @@ async def test_no_descriptor_stays_open(folder: Path) -> None:
         await refused(read(folder, "a/link"))
         await refused(read(folder, "link/b"))
     assert open_descriptors() <= before + 1
+
+
+@pytest.mark.parametrize("links", [True, False])
+async def test_a_new_file_takes_its_name_only_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    seen: list[list[str]] = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        fsync(descriptor)
+        seen.append(sorted(file.name for file in tmp_path.iterdir() if not file.name.startswith(".")))
+
+    def no_links(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "fsync", watched)
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    for _ in range(2):
+        await write_file(WriteFileParameters(path="a.md", text="whole"), ToolContext(folder=tmp_path))
+    files = {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)}  # noqa: PTH208
+    assert files == {"a.md": "whole", "a-2.md": "whole"}
+    if links:
+        assert seen[0] == [], "its text is on the disk before its name"
