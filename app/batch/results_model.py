@@ -15,9 +15,21 @@ from engine.document.wording import one_line
 from engine.runner.words import exit_reason_words, money, seconds
 from engine.values import Value, to_text
 
-COLUMNS: Final = ("Row", "Input", "State", "Result", "Score", "Iterations", "Why it stopped", "Cost", "Time")
-NUMBERS: Final = frozenset({0, 4, 5, 7, 8})
+COLUMNS: Final = (
+    "Row",
+    "Input",
+    "State",
+    "Result",
+    "Score",
+    "Iterations",
+    "Why it stopped",
+    "Cost",
+    "Time",
+    "Warnings",
+)
+NUMBERS: Final = frozenset({0, 4, 5, 7, 8, 9})
 STATE: Final = 2
+WARNINGS: Final = 9
 _SHOWN: Final = 160
 _TOLD: Final = 2000
 _WAITING: Final = "waiting"
@@ -97,13 +109,17 @@ class ResultsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         if role == Qt.ItemDataRole.ToolTipRole and (result := self._results[row]) is not None:
-            words = result.error or "\n\n".join(f"{name}: {to_text(value)}" for name, value in result.outputs.items())
-            return plain_tool_tip(words[:_TOLD])
-        if role == Qt.ItemDataRole.ForegroundRole and column == STATE:
-            theme = style().theme
-            colours = {"failed": theme.bad, "completed": theme.good, "running": theme.accent}
-            return QBrush(QColor(colours.get(self._states[row], theme.dim)))
+            return plain_tool_tip(_tool_tip(result, column)[:_TOLD])
+        if role == Qt.ItemDataRole.ForegroundRole and column in {STATE, WARNINGS}:
+            return QBrush(QColor(self._colour(row, column)))
         return None
+
+    def _colour(self, row: int, column: int) -> str:
+        theme = style().theme
+        if column == WARNINGS:
+            return theme.warning
+        colours = {"failed": theme.bad, "completed": theme.good, "running": theme.accent}
+        return colours.get(self._states[row], theme.dim)
 
     def _text(self, row: int, column: int) -> str:
         if column == 0:
@@ -126,6 +142,7 @@ class ResultsModel(QAbstractTableModel):
             exit_reason_words(result.exit_reason),
             money(result.cost_usd),
             seconds(result.duration_s),
+            str(len(result.warnings) or ""),
         )[column - 3]
 
     def _tell(self, number: int) -> None:
@@ -133,11 +150,17 @@ class ResultsModel(QAbstractTableModel):
 
     def _dress(self) -> None:
         if self._inputs:
-            self.dataChanged.emit(self.index(0, STATE), self.index(len(self._inputs) - 1, STATE))
+            self.dataChanged.emit(self.index(0, STATE), self.index(len(self._inputs) - 1, WARNINGS))
 
 
 def _line(values: Mapping[str, Value]) -> str:
     return one_line(" · ".join(to_text(value) for value in values.values()), _SHOWN)
+
+
+def _tool_tip(result: RowResult, column: int) -> str:
+    if column == WARNINGS and result.warnings:
+        return "\n\n".join(result.warnings)
+    return result.error or "\n\n".join(f"{name}: {to_text(value)}" for name, value in result.outputs.items())
 
 
 def _alignment(column: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.batch.result import BatchSummary
 from engine.models.base import Usage
-from engine.runner.words import money, tokens
+from engine.runner.words import counted_warnings, money, tokens
 
 
 def summary_words(summary: BatchSummary) -> str:
@@ -14,6 +14,7 @@ def summary_words(summary: BatchSummary) -> str:
     counts += [f"{summary.failed} failed"] if summary.failed else []
     spent = " (budget spent)" if summary.is_budget_spent else ""
     counts += [f"{summary.not_run} not run{spent}"] if summary.not_run else []
+    counts += [counted_warnings(summary.warnings)] if summary.warnings else []
     counts += [tokens(Usage(summary.tokens, 0)), money(None if summary.is_price_unknown else summary.cost_usd)]
     groups = [
         f"{group.iterations} iteration{'' if group.iterations == 1 else 's'}: {counted(group.rows)}"

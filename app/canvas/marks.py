@@ -19,11 +19,13 @@ from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure
 from engine.runner.events import NodeWaiting
 from engine.runner.iterator_run import FAILED
+from engine.runner.words import counted_warnings
 from engine.values import Value
 
 PREVIEW: Final = 160
 """The most characters of a value that a card shows; it has room for fewer."""
 
+_WITHOUT_OUTPUT: Final = frozenset({NodeState.SKIPPED, NodeState.STOPPED})
 _FINISHED: Final = frozenset({NodeState.DONE, NodeState.CACHED})
 
 
@@ -50,6 +52,8 @@ class RunMarks:
             note = " · ".join([*([note] if note else []), *([f"{bar.failed} failed"] if bar.failed else [])])
         elif execution.retries and state is NodeState.RUNNING:
             note = f"try {execution.retries + 1}"
+        if execution.warnings and state in _FINISHED:
+            note = " · ".join([*([note] if note else []), counted_warnings(len(execution.warnings))])
         return CardState(state, note, self._line(node, spec, execution), bar)
 
     def _standing(self, node: Node, bar: Bar) -> str:
@@ -106,11 +110,11 @@ class RunMarks:
         loop = self._structure.loop_of.get(source) if kind == "exit" else None
         if loop is not None:
             ended = self._picture.node(loop, self._chosen).state
-            return Flow.CARRIED if ended in _FINISHED else Flow.DEAD if ended is NodeState.SKIPPED else Flow.NONE
+            return Flow.CARRIED if ended in _FINISHED else Flow.DEAD if ended in _WITHOUT_OUTPUT else Flow.NONE
         execution = self._picture.node(source, self._chosen)
         if is_body_port(kind, port) and self._picture.loop(source, self._chosen).current >= 0:
             return Flow.CARRIED
-        if execution.state is NodeState.SKIPPED:
+        if execution.state in _WITHOUT_OUTPUT:
             return Flow.DEAD
         if execution.state not in _FINISHED:
             return Flow.NONE

@@ -37,10 +37,14 @@ _MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.RUNNING: ("", "accent", ""),
     NodeState.DONE: ("mdi6.check-bold", "good", ""),
     NodeState.SKIPPED: ("mdi6.debug-step-over", "dim", "skipped"),
+    NodeState.STOPPED: ("mdi6.stop-circle-outline", "dim", "stopped"),
     NodeState.CACHED: ("mdi6.history", "good", "cached"),
     NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),
     NodeState.ASKING: ("mdi6.account-question-outline", "warning", "waiting for you"),
 }
+
+
+_QUIET: Final = frozenset({NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPPED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +230,7 @@ class StateItem(QGraphicsItem):
             painter.drawArc(ring, self._angle * 16, 110 * 16)
         if words:
             painter.setFont(fonts().small_bold)
-            quiet = self.shown.state in {NodeState.WAITING, NodeState.SKIPPED} and pill is self._pill
+            quiet = self.shown.state in _QUIET and pill is self._pill
             painter.setPen(theme.colour("dim" if quiet else "text"))
             text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
             painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)

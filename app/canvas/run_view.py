@@ -142,7 +142,7 @@ class RunView(QObject):
                 return
             item.state = StateItem(item)
         item.state.show_state(state)
-        item.dim(by_run=state.state is NodeState.SKIPPED)
+        item.dim(by_run=state.state in {NodeState.SKIPPED, NodeState.STOPPED})
         if item.state.is_moving:
             self._moving.add(item)
         else:

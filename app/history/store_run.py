@@ -178,10 +178,10 @@ def _iteration(store: Store, run: StoredRun, level: str) -> LoopIterationComplet
 
 
 def _settle(nodes: dict[str, NodePicture]) -> None:
-    """What had not come to its end when the run ended did not do its work."""
+    """What had not come to its end when the run ended was stopped."""
     for execution in nodes.values():
         if execution.state is NodeState.RUNNING:
-            execution.state = NodeState.SKIPPED
+            execution.state = NodeState.STOPPED
 
 
 def _note_status(run: StoredRun) -> None:

@@ -107,7 +107,7 @@ class IterationTable(QTableView):
         widths = {Column.NUMBER: width(Column.NUMBER, len(str(self.rows.rowCount())) + 1)}
         if self.rows.unit != "item":  # items have nothing to do with each other
             widths[Column.SIMILAR] = width(Column.SIMILAR, 6)
-        for column in (Column.SCORE, Column.TOKENS, Column.COST, Column.TIME):
+        for column in (Column.SCORE, Column.TOKENS, Column.COST, Column.TIME, Column.WARNINGS):
             if longest.get(column):
                 widths[column] = width(column, longest[column])
         room = self.viewport().width()
@@ -180,7 +180,9 @@ class _Delegate(QStyledItemDelegate):
 
     def _restyle(self) -> None:
         theme, scale = style().theme, style().scale
-        self._colours = {name: QColor(getattr(theme, name)) for name in ("text", "dim", "good", "good_soft", "accent")}
+        self._colours = {
+            name: QColor(getattr(theme, name)) for name in ("text", "dim", "good", "good_soft", "accent", "warning")
+        }
         self._grounds = {name: QColor(getattr(theme, name)) for name in ("selection", "hover", "line")}
         self._font = style().font(FONT_SIZE)
         self._small = style().font(FONT_SIZE_SMALL, QFont.Weight.DemiBold)
@@ -207,7 +209,8 @@ class _Delegate(QStyledItemDelegate):
         if not text:
             return
         painter.setFont(self._font)
-        painter.setPen(self._colours["dim" if column == Column.VERDICT or rows.is_under_way(row) else "text"])
+        dim = column == Column.VERDICT or rows.is_under_way(row)
+        painter.setPen(self._colours["warning" if column == Column.WARNINGS else "dim" if dim else "text"])
         painter.drawText(inner, _RIGHT if column in NUMBERS else _LEFT, self._fitting(text, inner.width()))
 
     def _fitting(self, text: str, width: int) -> str:

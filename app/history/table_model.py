@@ -34,6 +34,7 @@ class Column(IntEnum):
     TOKENS = 5
     COST = 6
     TIME = 7
+    WARNINGS = 8
 
 
 HEADINGS: Final = {
@@ -44,8 +45,9 @@ HEADINGS: Final = {
     Column.TOKENS: ("Tokens", "Tokens used, in and out"),
     Column.COST: ("Cost", "US dollars spent"),
     Column.TIME: ("Time", "How long it took"),
+    Column.WARNINGS: ("Warnings", "Warnings of it and of everything in it"),
 }
-NUMBERS: Final = frozenset({Column.SCORE, Column.SIMILAR, Column.TOKENS, Column.COST, Column.TIME})
+NUMBERS: Final = frozenset({Column.SCORE, Column.SIMILAR, Column.TOKENS, Column.COST, Column.TIME, Column.WARNINGS})
 """Columns of figures, set to the right."""
 
 
@@ -83,6 +85,7 @@ class IterationModel(QAbstractTableModel):
             Column.TOKENS: lambda iteration: token_count(iteration.usage),
             Column.COST: cost,
             Column.TIME: lambda iteration: seconds(iteration.duration_s),
+            Column.WARNINGS: lambda iteration: str(len(iteration.warnings) or ""),
         }
         similarities.found.connect(self._note_similarities)
 
@@ -192,6 +195,8 @@ class IterationModel(QAbstractTableModel):
             return plain_tool_tip(beginning(iteration.result, _LONG))
         if column is Column.VERDICT:
             return plain_tool_tip(f"{iteration.branch or ''}\n{(iteration.reason or '')[:_LONG]}".strip())
+        if column is Column.WARNINGS and iteration.warnings:
+            return plain_tool_tip("\n".join(iteration.warnings)[:_LONG])
         return None
 
     def _measure(self, first: int, end: int) -> None:
@@ -206,12 +211,13 @@ class IterationModel(QAbstractTableModel):
             (Column.TOKENS, map(token_count, {usage.exact: usage for usage in by_size}.values())),
             (Column.COST, map(cost, {(it.cost_usd, it.usage.total_tokens > 0): it for it in new}.values())),
             (Column.TIME, (seconds(max(it.duration_s for it in new)),)),
+            (Column.WARNINGS, (str(max(len(it.warnings) for it in new) or ""),)),
         ):
             self.longest[column] = max(self.longest.get(column, 0), *map(len, texts), 0)
 
     def _note_similarities(self, first: int, last: int) -> None:
         self._tell(first, min(last, self._rows - 1), Column.SIMILAR, Column.SIMILAR)
 
-    def _tell(self, first: int, last: int, left: Column = Column.NUMBER, right: Column = Column.TIME) -> None:
+    def _tell(self, first: int, last: int, left: Column = Column.NUMBER, right: Column = Column.WARNINGS) -> None:
         if first <= last:
             self.dataChanged.emit(self.index(first, left), self.index(last, right))

@@ -8,7 +8,7 @@ from typing import Final
 from app.inspector.units import from_units
 from engine.models.base import Usage
 from engine.runner.events import LoopIterationCompleted
-from engine.runner.words import money, seconds
+from engine.runner.words import counted_warnings, money, seconds
 from engine.store.stopping import percent
 from engine.values import Value, short_number
 
@@ -94,4 +94,6 @@ def facts(iteration: LoopIterationCompleted, similarity: float | None) -> str:
     if cost(iteration):
         parts.append(cost(iteration))
     parts.append(seconds(iteration.duration_s))
+    if iteration.warnings:
+        parts.append(counted_warnings(len(iteration.warnings)))
     return " · ".join(parts)

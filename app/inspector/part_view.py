@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
@@ -27,6 +28,7 @@ class PartView(QWidget):
     Attributes:
         copy: Copies the whole text, also what is not shown yet.
         content: The text.
+        unfold: Shows or hides the text of a part that is folded; hidden for any other.
     """
 
     def __init__(self, parent: QWidget | None = None, *, fills: bool = False) -> None:
@@ -36,8 +38,13 @@ class PartView(QWidget):
         self._facts = PlainLabel(look="dim small", wrap=True)
         self.copy = QToolButton()
         self.content = LongText("", fills=fills)
+        self.unfold = QToolButton()
+        self.unfold.setCheckable(True)
+        self.unfold.setArrowType(Qt.ArrowType.RightArrow)
+        self.unfold.setVisible(False)
         line = QHBoxLayout()
         line.setSpacing(UNIT)
+        line.addWidget(self.unfold)
         line.addWidget(self.heading, 1)
         line.addWidget(self.copy)
         box = QVBoxLayout(self)
@@ -47,6 +54,7 @@ class PartView(QWidget):
         box.addWidget(self.content)
         box.addWidget(self._facts)
         self.copy.clicked.connect(self._copy)
+        self.unfold.toggled.connect(self._show_content)
         ThemedIcon(self.copy, "mdi6.content-copy", "dim")
 
     def show_part(self, part: Part) -> None:
@@ -55,11 +63,19 @@ class PartView(QWidget):
             self.heading.setText(part.heading)
             name_widget(self.copy, f"Copy: {part.heading}", "Copy this text.")
             self.content.view.setAccessibleName(part.heading)
+            name_widget(self.unfold, f"Show: {part.heading}", "Show or hide this text.")
+        if part.is_folded is self.unfold.isHidden():
+            self.unfold.setVisible(part.is_folded)
+            self._show_content(not part.is_folded or self.unfold.isChecked())
         self._facts.setText(part.facts)
         self._facts.setVisible(bool(part.facts))
         if part.value is not self._value:
             self._value = part.value
             self.content.set_text(part.text)
+
+    def _show_content(self, is_shown: bool) -> None:
+        self.content.setVisible(is_shown)
+        self.unfold.setArrowType(Qt.ArrowType.DownArrow if is_shown else Qt.ArrowType.RightArrow)
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(from_units(self.content.text))

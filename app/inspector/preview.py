@@ -54,7 +54,7 @@ def _filled(content: str, scope: Scope) -> str:
 def _scope(node_id: str, run: LastRun) -> Scope:
     execution = run.picture.node(node_id, run.chosen)
     scope: dict[str, Value | Namespace] = {}
-    if execution.state not in {NodeState.WAITING, NodeState.SKIPPED}:
+    if execution.state not in {NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPPED}:
         scope.update(_with_nulls(node_id, execution.inputs, run))
     loop = run.picture.parents.get(node_id)
     if loop is not None:
@@ -131,6 +131,6 @@ class _Last:
             return None
         execution = self._run.picture.node(name, {**self._run.chosen, self._loop_id: self._index})
         spec = self._run.registry.find(node.type)
-        if spec is None or execution.state in {NodeState.WAITING, NodeState.SKIPPED}:
+        if spec is None or execution.state in {NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPPED}:
             return None
         return spec.recorded(dict(execution.outputs))

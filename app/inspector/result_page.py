@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -30,11 +30,12 @@ _RUN_STATES = {
     "paused": NodeState.RUNNING,
     "completed": NodeState.DONE,
     "failed": NodeState.FAILED,
-    "cancelled": NodeState.SKIPPED,
+    "cancelled": NodeState.STOPPED,
 }
 
 
 _ITERATIONS = "out:iterations"
+_MOST_WARNINGS = 20
 _RUN_WORDS = {"completed": "Done", "cancelled": "Stopped"}
 
 
@@ -116,6 +117,7 @@ class ResultPage(QWidget):
             told.append(seconds(picture.duration_s))
         words = _RUN_WORDS.get(picture.status, picture.status.capitalize())
         problems = [Problem("run", picture.error, picture.remedy)] if picture.error else []
+        problems += _warnings(picture.warnings.all)
         parts = [Part(f"result:{name}", f"Result: {name}", value) for name, value in picture.outputs.items()]
         self._show(_RUN_STATES[picture.status], words, " · ".join(told), problems, parts)
 
@@ -180,6 +182,7 @@ STATE_COLOURS: dict[NodeState, Callable[[Theme], str]] = {
     NodeState.DONE: lambda theme: theme.good,
     NodeState.CACHED: lambda theme: theme.good,
     NodeState.SKIPPED: lambda theme: theme.dim,
+    NodeState.STOPPED: lambda theme: theme.dim,
     NodeState.FAILED: lambda theme: theme.bad,
     NodeState.ASKING: lambda theme: theme.warning,
 }
@@ -201,5 +204,14 @@ def _problems(execution: NodePicture) -> list[Problem]:
             Problem("run", execution.error, execution.remedy, Severity.ERROR if is_fatal else Severity.WARNING)
         )
     if execution.state is not NodeState.SKIPPED:
-        found.extend(Problem("run", text, severity=Severity.WARNING) for text in execution.warnings)
+        found.extend(_warnings(execution.warnings))
+    return found
+
+
+def _warnings(texts: Sequence[str]) -> list[Problem]:
+    """Warnings as problems; of very many the first."""
+    found = [Problem("run", text, severity=Severity.WARNING) for text in texts[:_MOST_WARNINGS]]
+    if len(texts) > _MOST_WARNINGS:
+        more = f"There are {len(texts) - _MOST_WARNINGS:,} more warnings."
+        found.append(Problem("run", more, severity=Severity.WARNING))
     return found

@@ -12,7 +12,7 @@ from app.runs.executions import NodePicture, NodeState
 from engine.models.base import ToolCall
 from engine.nodes.spec import ModelCall
 from engine.runner.events import LoopIterationCompleted
-from engine.runner.words import money, seconds
+from engine.runner.words import counted_warnings, money, seconds
 from engine.values import Value, compact_json, short_number
 
 _ROLES: Final = {
@@ -33,12 +33,14 @@ class Part:
         heading: What stands over it.
         value: What it shows: a value, written out only when it is shown.
         facts: A line below the heading.
+        is_folded: Whether it is shown only when a person unfolds it.
     """
 
     key: str
     heading: str
     value: Value
     facts: str = ""
+    is_folded: bool = False
 
     @property
     def text(self) -> str:
@@ -75,6 +77,10 @@ def _call_parts(call: ModelCall, number: int, count: int) -> list[Part]:
     if call.reply.finish != "stop":
         told.append(f"ended by {call.reply.finish.value.replace('_', ' ')}")
     told += _parameters(call)
+    if call.reply.reasoning:
+        parts.append(Part(f"call:{number}:reasoning", f"Reasoning{which}", call.reply.reasoning, is_folded=True))
+    if call.reply.refusal:
+        parts.append(Part(f"call:{number}:refusal", f"Refusal{which}", call.reply.refusal))
     reply = _with_calls(call.reply.text, call.reply.tool_calls)
     parts.append(Part(f"call:{number}:reply", f"Reply{which}", reply, " · ".join(told)))
     return parts
@@ -122,6 +128,8 @@ def iteration_line(iteration: LoopIterationCompleted, *, is_returned: bool) -> s
     if iteration.usage.total_tokens:
         parts.append("free" if iteration.cost_usd == 0 else money(iteration.cost_usd))
     parts.append(seconds(iteration.duration_s))
+    if iteration.warnings:
+        parts.append(counted_warnings(len(iteration.warnings)))
     return " · ".join(parts)
 
 

@@ -46,6 +46,7 @@ class NodeState(StrEnum):
     SKIPPED = "skipped"
     CACHED = "cached"
     FAILED = "failed"
+    STOPPED = "stopped"
     ASKING = "asking"
 
 

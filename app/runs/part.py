@@ -14,6 +14,7 @@ _STATUS: Final = {
     NodeState.CACHED: "completed",
     NodeState.FAILED: "failed",
     NodeState.SKIPPED: "cancelled",
+    NodeState.STOPPED: "cancelled",
 }
 
 

@@ -30,6 +30,7 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.runner.warning_log import WarningLog
 from engine.values import Value
 
 
@@ -67,6 +68,7 @@ class RunPicture(Executions):
         self.at_work: dict[str, None] = {}
         self.budget: tuple[float, float, str] | None = None
         self.models: tuple[str, ...] = ()
+        self.warnings = WarningLog()
 
     @property
     def is_over(self) -> bool:
@@ -82,6 +84,7 @@ class RunPicture(Executions):
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
+        self.warnings.take(event)
         return node_of(event.path)
 
 
@@ -113,7 +116,7 @@ def _answered(picture: RunPicture, event: NodeAnswered) -> None:
 def _stopped_in(picture: RunPicture, *around: str) -> None:
     """What is still at work inside something that is over was stopped in mid-work, and tells no end of its own."""
     for path in [path for path in picture.at_work if path.startswith(around)]:
-        picture.nodes[path].state = NodeState.SKIPPED
+        picture.nodes[path].state = NodeState.STOPPED
         picture.questions.pop(path, None)
         del picture.at_work[path]
 
@@ -149,7 +152,7 @@ def _completed(picture: RunPicture, event: NodeCompleted) -> None:
 def _failed(picture: RunPicture, event: NodeFailed) -> None:
     execution = picture.nodes[event.path]
     execution.state = NodeState.FAILED
-    execution.calls = event.calls
+    execution.calls, execution.warnings = event.calls, event.warnings
     execution.error, execution.remedy = event.error, event.remedy
     _spent(picture, execution, event, counts=event.node_type not in PAIR_BY_START)
 

@@ -77,7 +77,7 @@ def test_a_running_node_shows_the_tail_of_its_stream_and_moves(hand: Hand, qtbot
     hand.session.shown.live.cancel()
     qtbot.waitUntil(lambda: hand.session.shown.live is None)
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
-    assert state(hand, "draft").state is NodeState.SKIPPED
+    assert state(hand, "draft").state is NodeState.STOPPED
     assert state(hand, "text").state is None
 
 

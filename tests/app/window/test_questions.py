@@ -227,7 +227,7 @@ def test_a_run_that_is_stopped_asks_no_more(window: MainWindow, asking: Ask, qtb
     assert document.log.questions.isHidden()
     assert window.status.question.isHidden()
     assert document.session.shown.picture is not None
-    assert document.session.shown.picture.node("ask").state is NodeState.SKIPPED
+    assert document.session.shown.picture.node("ask").state is NodeState.STOPPED
 
 
 def test_the_question_of_a_document_behind_is_told_when_it_comes_to_the_front(
@@ -278,7 +278,7 @@ def test_a_loop_that_is_over_or_begins_anew_takes_its_questions_back() -> None:
 
     failed = asked(NodeFailed, "loop", "Another node failed.", "", 1.0)
     assert failed.questions == {}
-    assert failed.nodes["loop[0].ask"].state is NodeState.SKIPPED
+    assert failed.nodes["loop[0].ask"].state is NodeState.STOPPED
     anew = asked(LoopIterationStarted, 0, 3, "")
     assert anew.questions == {}
     assert "loop[0].ask" not in anew.nodes

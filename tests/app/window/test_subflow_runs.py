@@ -184,7 +184,7 @@ def test_while_the_run_goes_on_its_nodes_are_followed(window: MainWindow, script
     ended(document, qtbot)
     assert part.session.shown.picture is not None
     assert part.session.shown.picture.status == "cancelled"
-    qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.SKIPPED)
+    qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.STOPPED)
 
 
 def test_the_next_run_is_followed_where_it_has_the_same_workflow_in_it(

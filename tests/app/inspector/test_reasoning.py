@@ -1,0 +1,51 @@
+"""What the window shows of reasoning, refusals and warnings."""
+
+from __future__ import annotations
+
+from pytestqt.qtbot import QtBot
+
+from app.batch.results_model import COLUMNS, WARNINGS, ResultsModel
+from app.inspector.part_view import PartView
+from app.inspector.result_parts import Part, parts_of
+from app.runs.executions import NodePicture, NodeState
+from engine.batch.result import RowResult
+from engine.models.base import Message, Reply, Request
+from engine.nodes.spec import ModelCall
+
+
+def execution(*replies: Reply) -> NodePicture:
+    calls = tuple(ModelCall("m", Request((Message("user", "Go."),)), reply, 0.0, 1.0) for reply in replies)
+    return NodePicture(NodeState.DONE, calls=calls)
+
+
+def test_reasoning_is_a_folded_part_before_the_reply_and_a_refusal_is_quoted() -> None:
+    parts = parts_of(execution(Reply("Yes.", reasoning="Hm."), Reply("", refusal="No.")))
+
+    told = [(part.heading.partition(",")[0], part.text, part.is_folded) for part in parts]
+    assert told[1:3] == [("Reasoning", "Hm.", True), ("Reply", "Yes.", False)]
+    assert ("Refusal", "No.", False) in told
+    assert sum(part.is_folded for part in parts) == 1
+
+
+def test_a_folded_part_shows_its_text_when_it_is_unfolded(qtbot: QtBot) -> None:
+    view = PartView()
+    qtbot.addWidget(view)
+    view.show_part(Part("r", "Reasoning", "Hm.", is_folded=True))
+    assert (view.unfold.isHidden(), view.content.isHidden()) == (False, True)
+
+    view.unfold.click()
+    assert not view.content.isHidden()
+    view.show_part(Part("r", "Reasoning", "Hm, hm.", is_folded=True))
+    assert not view.content.isHidden()
+    view.show_part(Part("x", "Reply", "Yes."))
+    assert (view.unfold.isHidden(), view.content.isHidden()) == (True, False)
+
+
+def test_the_rows_of_a_batch_count_their_warnings(qtbot: QtBot) -> None:
+    model = ResultsModel()
+    model.show_rows([{"a": 1}, {"a": 2}])
+    model.take([RowResult(1, "k1", "r1", "completed", warnings=("a: cut off", "b: cut off"))])
+    model.take([RowResult(2, "k2", "r2", "completed")])
+
+    assert COLUMNS[WARNINGS] == "Warnings"
+    assert [model.index(row, WARNINGS).data() for row in (0, 1)] == ["2", ""]
