@@ -287,3 +287,24 @@ def test_a_run_that_goes_to_a_link_leaves_the_link_and_to_a_pipe_is_refused(prog
     ended = program("runs", "export", run_id, "--to", "csv", "-o", pipe)
     assert (ended.code, "something that is no ordinary file has this name" in ended.err) == (2, True)
     assert pipe.is_fifo()
+
+
+def test_reasoning_and_warnings_are_shown_and_reasoning_in_full_on_request(program: Program, tmp_path: Path):
+    thought = "I weigh it. " * 100
+    run_id = ran(program, tmp_path, None, "<think>" + thought + "</think>One.", "Two.", "Three.")
+
+    place = ("runs", "show", run_id, "--iteration", "loop[0].draft")
+    short, full = program(*place).out, program(*place, "--full").out
+    assert "Reasoning:" in short
+    assert thought.strip() not in short
+    assert thought.strip() in full
+    (call,) = program(*place, "--json").json["calls"]
+    assert (call["reply"], call["reasoning"]) == ("One.", thought.strip())
+    again = tmp_path / "again.json"
+    program("runs", "export", run_id, "--to", "json", "-o", str(again))
+    assert thought.strip() in again.read_text(encoding="utf-8")
+    assert thought.strip() in program("runs", "export", run_id, "--to", "markdown").out
+    assert "weigh" not in program("runs", "show", run_id).out
+    played = program("run", str(tmp_path / "w.loop.json"), "-m", f"recorded:{run_id}", "--json").json
+    (call,) = program("runs", "show", played["run_id"], "--iteration", "loop[0].draft", "--json").json["calls"]
+    assert (call["reply"], call["reasoning"]) == ("One.", thought.strip())
