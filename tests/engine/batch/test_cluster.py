@@ -61,7 +61,17 @@ async def test_only_json_travels_and_no_key_does(tmp_path: Path, monkeypatch: py
     assert all(function is run_row and isinstance(task, str) for function, task in executor.given)
     tasks = [json.loads(task) for _, task in executor.given]
     assert {tuple(sorted(task)) for task in tasks} == {
-        ("allow_code", "allow_private_addresses", "document", "folder", "inputs", "options", "run_id", "source")
+        (
+            "allow_code",
+            "allow_private_addresses",
+            "confirm_calls",
+            "document",
+            "folder",
+            "inputs",
+            "options",
+            "run_id",
+            "source",
+        )
     }
     assert all(isinstance(text, str) and json.loads(text)["format"] == "loopwright.run" for text in executor.gave)
     assert KEY not in "".join(task for _, task in executor.given) + "".join(executor.gave)
