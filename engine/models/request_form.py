@@ -66,9 +66,9 @@ _NOT_TAKEN: Final = re.compile(
     r"unsupported|no endpoints found that support"
     r"|(not|n't|never|no) (currently )?(be )?(support|accept|allow|permit|enabl|implement|available|recogni)"
     r"|unrecogni[sz]ed|unknown|unexpected|extra[ _](inputs?|fields?|forbidden)|additional propert|deprecated"
-    r"|only the default|cannot (both )?be (set|used|specified)|invalid (argument|field|param|role)"
-    r"|not a valid (field|param)"
-    r"|['\"` ]instead\b|no longer|requires --enable|input should be|only user and assistant",
+    r"|only the default|only \S{1,20} is (allowed|supported)|(may|can) only be set to|\bor unset\b"
+    r"|cannot (both )?be (set|used|specified)|invalid (argument|field|param|role)|not a valid (field|param)"
+    r"|['\"` ]instead\b|no longer|requires --(enable|jinja)|input should be|only user and assistant",
     re.IGNORECASE,
 )
 
@@ -103,18 +103,19 @@ ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
     # Before the temperature: of two that exclude each other, the one that more people set stays.
     _setting(Change.NO_TOP_P, "top_?p|topp|p", "Top P", lambda request, _streams: request.top_p is not None),
     _setting(Change.NO_STOP, "stop(_sequences)?", "Stop sequences", lambda request, _streams: bool(request.stop)),
+    # Before the reasoning effort: Claude takes no other temperature while it thinks, and says both words.
+    _setting(
+        Change.NO_TEMPERATURE, "temperature", "Temperature", lambda request, _streams: request.temperature is not None
+    ),
     _setting(
         Change.NO_REASONING_EFFORT,
         "reasoning([_. ]effort)?|thinking|think(ing_?budget)?",
         "Reasoning effort",
         lambda request, _streams: request.reasoning_effort is not None,
     ),
-    _setting(
-        Change.NO_TEMPERATURE, "temperature", "Temperature", lambda request, _streams: request.temperature is not None
-    ),
     Adaptation(
         Change.TOOLS_IN_WORDS,
-        re.compile("tool", re.IGNORECASE),
+        re.compile("tool|function[ _-]?call", re.IGNORECASE),
         lambda request, _streams: bool(request.tools),
         "does not accept tools; they are described in the prompt instead.",
         is_named=False,

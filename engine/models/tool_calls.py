@@ -72,7 +72,8 @@ def read_in_words(reply: Reply, request: Request) -> Reply:
     if not calls:
         return reply
     numbered = tuple(replace(call, id=f"call_{number}") for number, call in enumerate(calls, 1))
-    return replace(reply, tool_calls=numbered, finish=Finish.TOOL_CALLS)
+    finish = reply.finish if reply.finish is Finish.LENGTH else Finish.TOOL_CALLS
+    return replace(reply, tool_calls=numbered, finish=finish)
 
 
 def _words(tools: tuple[ToolDefinition, ...]) -> str:

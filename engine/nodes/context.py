@@ -210,9 +210,11 @@ class NodeContext(Generic[ConfigT]):
         failure = failure_of(reply, request, self.config)
         if failure is not None:
             raise failure
+        if reply.finish is Finish.LENGTH:
+            reply = await self._completed(choice, request, reply)
         if reply.finish is Finish.CONTENT_FILTER:
             self.warn("The provider's content filter cut the reply off.")
-        return await self._completed(choice, request, reply) if reply.finish is Finish.LENGTH else reply
+        return reply
 
     async def _completed(self, choice: ModelChoice, request: Request, reply: Reply) -> Reply:
         """Do with a reply that was cut off what the settings say."""

@@ -6,7 +6,7 @@ What a model writes is data here, never anything else. How a reply is read is in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from engine.document.json_rules import faults as faults_in
 from engine.document.wording import shown
@@ -21,6 +21,8 @@ __all__ = ["UnreadableReplyError", "ask", "faults_by", "read", "read_whole"]
 
 _JSON_BEGINS = ("{", "[", "```")
 _JSON_ENDS = ("}", "]", "```")
+
+_CUT_OFF: Final = {Finish.LENGTH: "at its token limit", Finish.CONTENT_FILTER: "by the provider's content filter"}
 
 ReadT = TypeVar("ReadT")
 
@@ -57,7 +59,8 @@ async def ask(
     except UnreadableReplyError as failure:
         context.warn(f"The {what} could not be read ({str(failure).rstrip('.')}); asked once more.")
         again = f"That could not be read: {shown(str(failure), 500)} Answer again, with the JSON object alone."
-    second = await answer([*messages, Message("assistant", reply.text), Message("user", again)])
+    said = [Message("assistant", reply.text)] if reply.text.strip() else []  # servers refuse empty messages
+    second = await answer([*messages, *said, Message("user", again)])
     return read_whole(second, read_reply)
 
 
@@ -69,7 +72,7 @@ def read_whole(reply: Reply, read_reply: Callable[[str], ReadT]) -> ReadT:
     Raises:
         UnreadableReplyError: It cannot be read, or was cut off before what is to be read had ended.
     """
-    if reply.finish is not Finish.LENGTH:
+    if reply.finish not in _CUT_OFF:
         return read_reply(reply.text)
     text = reply.text.strip()
     try:
@@ -77,7 +80,7 @@ def read_whole(reply: Reply, read_reply: Callable[[str], ReadT]) -> ReadT:
             return read_reply(f"{text} [cut off]")
     except UnreadableReplyError:
         pass
-    raise UnreadableReplyError("the reply was cut off at its token limit, before its end.")
+    raise UnreadableReplyError(f"the reply was cut off {_CUT_OFF[reply.finish]}, before its end.")
 
 
 def read(text: str, schema: dict[str, Value]) -> Value:

@@ -70,6 +70,12 @@ def test_a_call_in_words_has_an_id_and_says_why_the_reply_ended() -> None:
     assert (reply.tool_calls, reply.finish) == ((ToolCall("call_1", "add", {}),), Finish.TOOL_CALLS)
 
 
+def test_a_reply_with_calls_that_was_cut_off_stays_one_that_was() -> None:
+    reply = read_in_words(Reply('{"tool": "add", "arguments": {}} and then {"tool":', Finish.LENGTH), ASKED)
+
+    assert (len(reply.tool_calls), reply.finish) == (1, Finish.LENGTH)
+
+
 def test_a_conversation_is_told_in_plain_messages() -> None:
     call = ToolCall("x", "add", {"a": 1})
     said = (Message("assistant", "Let me see.", (call,)), Message("tool", "2", tool_call_id="x"))

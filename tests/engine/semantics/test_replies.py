@@ -287,6 +287,37 @@ async def test_a_reply_is_left_as_it_is_when_its_rest_is_empty() -> None:
     assert len(_warnings(played)) == 1
 
 
+async def test_a_rest_that_the_content_filter_cuts_off_is_warned_of() -> None:
+    said = [Reply("half ", Finish.LENGTH), Reply("and a bit", Finish.CONTENT_FILTER)]
+
+    played = await play(asking("llm", on_cut_off="continue"), by_node(ask=said))
+
+    assert played.out == "half and a bit"
+    (warning,) = _warnings(played)
+    assert "content filter" in warning
+
+
+@pytest.mark.parametrize("kind", ["llm", "router", "judge"])
+async def test_empty_replies_use_up_retries_and_fallbacks_and_each_is_charged(kind: str) -> None:
+    usage = Usage(10, 5)
+
+    def empty_of(name: str) -> FunctionModel:
+        return FunctionModel(
+            lambda call: Reply("" if call.node in {"ask", "judge"} else "draft", usage=usage), name=name
+        )
+
+    asked = [empty_of(name) for name in ("main", "second", "third")]
+    names = [model.name for model in asked[1:]]
+    schema = {"reply_schema": _SCHEMA} if kind == "llm" else {}
+    workflow = asking(kind, retries=2, retry_delay_s=0, fallback_models=names, **schema)
+
+    played = await play(workflow, FakeModels(asked[0], **dict(zip(names, asked[1:], strict=True))), ends="failed")
+
+    counts = [len(of_the_asker(model.calls)) for model in asked]
+    assert counts == [3, 3, 3]
+    assert played.result.usage.total_tokens == usage.total_tokens * sum(len(model.calls) for model in asked)
+
+
 async def test_each_continuation_must_fit_the_budget() -> None:
     endless = FunctionModel(lambda _: Reply("a word", Finish.LENGTH, Usage(0, 50)))
 
@@ -333,6 +364,29 @@ async def test_a_structured_reply_that_was_cut_off_says_so(kind: str) -> None:
     played = await play(asking(kind, **config), Reply('{"n": 1', Finish.LENGTH), ends="failed")
 
     assert "cut off" in played.result.error
+
+
+@pytest.mark.parametrize("kind", ["llm", "router", "judge"])
+async def test_a_verdict_that_the_content_filter_cut_off_counts_only_if_it_is_whole(kind: str) -> None:
+    cut = 'Such as {"branch": "done", "done": true, "score": 9, "reason": "x", "n": 1} but'
+
+    def answer(call: Call) -> Any:
+        return Reply(cut, Finish.CONTENT_FILTER) if call.node in {"ask", "judge"} else "draft"
+
+    config = {"reply_schema": _SCHEMA} if kind == "llm" else {}
+    played = await play(asking(kind, **config), answer, ends="failed" if kind == "llm" else "completed")
+
+    assert "content filter" in (played.result.error or " ".join(played.result.warnings))
+    assert played.result.outputs.get("out") != "seed"
+
+
+async def test_the_second_question_has_no_empty_message_of_the_model() -> None:
+    said = by_node(ask=["", '{"n": 1}'])
+
+    played = await play(asking("llm", reply_schema=_SCHEMA, allow_empty=True), said)
+
+    assert played.out == {"n": 1}
+    assert all(message.text for message in played.model.calls[1].request.messages)
 
 
 async def test_a_structured_reply_that_was_cut_off_after_its_json_is_read() -> None:
