@@ -10,10 +10,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from engine.document.model import Workflow
+from engine.document.settings import Settings
 from engine.document.wording import indented, visible
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.nodes.agent_config import AgentConfig
@@ -43,6 +47,8 @@ class Reach:
         models: Models that read this machine's history or files.
         workflows: Files of other workflows in it.
         plugins: Node types that plugins have added.
+        prices: Prices that the document states, and whether it lets models of unknown price run: a budget counts
+            by them, so a wrong price lets a run spend more than the person allows.
     """
 
     tools: tuple[str, ...] = ()
@@ -53,6 +59,7 @@ class Reach:
     models: tuple[str, ...] = ()
     workflows: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    prices: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
@@ -71,6 +78,7 @@ class Reach:
             ("Reads from this machine's history or files", self.models),
             ("Workflow", self.workflows),
             ("Node type of a plugin", self.plugins),
+            ("For your budget, the file says", self.prices),
         )
         return [f"{kind}: {indented(thing)}" for kind, things in kinds for thing in things]
 
@@ -83,7 +91,7 @@ def reach_of(workflow: Workflow, registry: Registry | None = None) -> Reach:
 def reach_in(structure: Structure) -> Reach:
     """The same, for a document that was taken apart already."""
     found: dict[str, dict[str, None]] = {field.name: {} for field in fields(Reach)}
-    for kind, thing in _things(structure):
+    for kind, thing in chain(_things(structure), _prices(structure.workflow)):
         found[kind][visible(thing)] = None
     return Reach(**{kind: tuple(things) for kind, things in found.items()})
 
@@ -122,6 +130,19 @@ def _things(structure: Structure) -> Iterator[tuple[str, str]]:
             yield from _models((getattr(settings, "model", None), *getattr(settings, "fallback_models", ())))
     for inner in structure.parts.values():
         yield from _things(inner)
+
+
+def _prices(workflow: Workflow) -> Iterator[tuple[str, str]]:
+    """What the settings say about prices; those of the workflows in it have no effect."""
+    try:
+        settings = Settings.model_validate(workflow.settings)
+    except ValidationError:  # then it does not run
+        return
+    for model, price in settings.prices.items():
+        per_million = f"${price.input_usd_per_million:g} input and ${price.output_usd_per_million:g} output"
+        yield "prices", f"{model} costs {per_million} per million tokens"
+    if settings.allow_unknown_price:
+        yield "prices", "models of unknown price may be used, and count as free"
 
 
 def _models(names: Iterable[object]) -> Iterator[tuple[str, str]]:

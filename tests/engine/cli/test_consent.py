@@ -92,6 +92,46 @@ def test_hosts_commands_and_what_lies_in_subflows_are_told(program: Program, tmp
     assert [line.split()[1] for line in told if line.startswith("  Tool:")] == ["http_get", "python", "search_files"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"prices": {"openai/gpt-4o": {"input_usd_per_million": 0, "output_usd_per_million": 0.5}}},
+            ["openai/gpt-4o costs $0 input and $0.5 output per million tokens"],
+        ),
+        ({"allow_unknown_price": True}, ["models of unknown price may be used, and count as free"]),
+        (
+            {
+                "prices": {
+                    name: {"input_usd_per_million": 1e-9, "output_usd_per_million": 15} for name in ("a", "b\x1b[2J")
+                },
+                "allow_unknown_price": True,
+            },
+            ["a costs $1e-09 input", "b\\x1b[2J costs $1e-09 input", "models of unknown price"],
+        ),
+    ],
+)
+def test_prices_that_the_file_states_are_asked_about_since_a_budget_counts_by_them(
+    program: Program, tmp_path: Path, settings: dict[str, Any], told: list[str]
+):
+    script = write(tmp_path, drafts("One."), "script.json")
+    file = write(tmp_path, {**refine(1), "settings": settings})
+    arguments = ("run", file, "-m", f"scripted:{script}", "--budget-usd", 1)
+    ended = program(*arguments)
+    assert ended.code == ExitCode.REFUSED
+    lines = [line for line in ended.err.splitlines() if line.startswith("  For your budget, the file says: ")]
+    assert [text in line for text, line in zip(told, lines, strict=True)] == [True] * len(told)
+    assert program(*arguments, "--allow").code == 0
+    assert program(*arguments).code == 0
+
+
+@pytest.mark.parametrize("settings", [{"allow_unknown_price": False}, {"prices": {}}, {"budget_usd": 2.0}])
+def test_settings_that_state_no_price_are_not_asked_about(program: Program, tmp_path: Path, settings: dict[str, Any]):
+    script = write(tmp_path, drafts("One."), "script.json")
+    file = write(tmp_path, {**refine(1), "settings": settings})
+    assert program("run", file, "-m", f"scripted:{script}").code == 0
+
+
 def test_a_run_that_somebody_else_made_is_asked_about_before_it_goes_on(
     program: Program, tmp_path: Path, nothing_approved: Path
 ):
