@@ -82,8 +82,8 @@ class GoingOn(QObject):
             standing, needs = found
 
             def go_on(document: Workflow | None) -> None:
+                retry = bool(standing.calls)  # the person has been shown them
                 if document is None:
-                    retry = bool(standing.calls)
                     self._permitting(
                         summary,
                         needs,
@@ -91,7 +91,7 @@ class GoingOn(QObject):
                         lambda allowed: self._go_on(summary, allowed, retry_in_flight=retry),
                     )
                 else:
-                    self._go_on_with(summary, document, standing.budget)
+                    self._go_on_with(summary, document, standing.budget, retry_in_flight=retry)
 
             ask_before(self._window, standing, go_on)
 
@@ -157,7 +157,7 @@ class GoingOn(QObject):
 
         self._history.run_in_page(self._fork_page(plan.parent, plan.at, plan.workflow), begin)
 
-    def _go_on_with(self, summary: RunSummary, document: Workflow, budget: Budget) -> None:
+    def _go_on_with(self, summary: RunSummary, document: Workflow, budget: Budget, *, retry_in_flight: bool) -> None:
         """Let a new run take over what had come to its end, as another document."""
         store, window = self._history.access.store, self._window
         if store is None:
@@ -170,7 +170,7 @@ class GoingOn(QObject):
 
             def begin() -> Run:
                 confirms = replace(options, confirm_calls=not is_fully_trusted(document))
-                return resume_with(store, summary.run_id, document, confirms)
+                return resume_with(store, summary.run_id, document, confirms, retry_in_flight=retry_in_flight)
 
             self._history.run_in_page(page, begin)
 

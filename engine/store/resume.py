@@ -133,7 +133,7 @@ def resume_with(
     document: Workflow,
     options: RunOptions | None = None,
     *,
-    retry_in_flight: bool = True,
+    retry_in_flight: bool = False,
     on_event: Callable[[AnyEvent], None] | None = None,
 ) -> Run:
     """Go on with a run as another document: a new run that takes over whatever had come to its end.

@@ -150,7 +150,7 @@ async def test_a_call_in_flight_is_made_again_only_when_told_to(
     assert (call.path, call.model, call.tool) == (place, "", "send")
 
     def resume_another_document(store: MemoryStore, run_id: str, options: RunOptions) -> Run:
-        return resume_with(store, run_id, workflow, options, retry_in_flight=False)
+        return resume_with(store, run_id, workflow, options)
 
     for begin_again in (resume, resume_another_document):
         with pytest.raises(EngineError) as refused:

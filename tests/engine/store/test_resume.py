@@ -418,7 +418,7 @@ async def test_a_run_goes_on_as_another_document_in_a_run_of_its_own() -> None:
     )
     models = paid_models()
 
-    again = await gone_on(resume_with(store, run_id, shorter, options(models)), models)
+    again = await gone_on(resume_with(store, run_id, shorter, options(models), retry_in_flight=True), models)
 
     assert again.result.run_id != run_id
     assert store.find(again.result.run_id).parent == run_id
