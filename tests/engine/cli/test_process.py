@@ -79,6 +79,36 @@ def test_ctrl_c_shows_people_what_was_finished(tmp_path: Path):
     assert err == b"The run was cancelled.\n"
 
 
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("command", ["run", "resume", "fork"])
+def test_a_signal_cancels_and_the_history_has_what_was_finished(
+    tmp_path: Path, command: str, sent: signal.Signals, code: int
+):
+    store = tmp_path / "history.sqlite3"
+    arguments = slow(tmp_path, "One.")
+    if command != "run":
+        failing: Any = {"error": {"kind": "not_found"}}
+        write(tmp_path, drafts("One.", failing), "script.json")
+        ran = process(*arguments, "--store", store, "--json")
+        run_id = json.loads(ran.stdout)["run_id"]
+        slow(tmp_path, "One.", *([failing] if command == "resume" else []))  # the next call there never ends
+        place = ["--at", "loop[1]", "--yes"] if command == "fork" else []
+        arguments = ["runs", command, run_id, *place]
+    with started(
+        *arguments, "--store", str(store), "--events", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        wait_for(running.stdout, b'"path": "loop[1].draft"')
+        running.send_signal(sent)
+        out, err = running.communicate(timeout=30)
+    assert running.returncode == code
+    assert json.loads(out.splitlines()[-1])["type"] == "run.cancelled"
+    assert err.endswith(b"The run was cancelled.\n")
+    kept = SqliteStore(store)
+    assert "cancelled" in {run.status for run in kept.runs()}
+    assert "running" not in {run.status for run in kept.runs()}
+    kept.close()
+
+
 @pytest.mark.parametrize("how", ["timeout", "ctrl_c"])
 def test_a_tool_that_hangs_does_not_keep_the_program_from_ending(tmp_path: Path, how: str):
     read = {"tool": "read_file", "arguments": {"path": "a.txt"}, "timeout_s": 0.1 if how == "timeout" else FOR_EVER}

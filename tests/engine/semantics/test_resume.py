@@ -61,6 +61,7 @@ def without_times(result: RunResult) -> dict[str, Any]:
     for looped in told["loops"].values():
         for iteration in looped["iterations"]:
             iteration.pop("duration_s")
+            iteration["warnings"].sort()
     return told
 
 
