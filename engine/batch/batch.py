@@ -20,10 +20,13 @@ from engine.batch.results_file import ResultsFile
 from engine.batch.rows import BatchRow, batch_id, make_rows
 from engine.batch.table import TableError
 from engine.document.model import Workflow
+from engine.document.settings import Settings
 from engine.errors import EngineError
+from engine.models.base import Usage
 from engine.models.catalogue import Models
 from engine.nodes.output import OutputConfig
 from engine.plan.build import build
+from engine.runner.account import Account
 from engine.runner.attempts import unexpected
 from engine.runner.beginning import prepare
 from engine.runner.options import Catalogue, RunOptions
@@ -41,8 +44,9 @@ class BatchOptions:
     Attributes:
         run: How each run is to be done; its budgets are those of one row. Its `models` and `store` are not used.
         concurrency: How many rows are under way at once.
-        budget_usd: What all rows together may spend, those that were done before included: once so much is spent, no
-            more rows are begun; those under way come to their end. No row alone may spend more. None: no limit.
+        budget_usd: The most that all rows together may spend, those that were done before included. A call that does
+            not fit is not made, and then no more rows are begun. An executor's workers do not know of each other: rows
+            that they have begun come to their end, each within this budget. None: no limit.
         out: The file of results, `.jsonl`, `.xlsx` or CSV; None: none is written.
         store: The history, where runs are kept and found again; None: nowhere.
         name: What a person calls the batch; another name is another batch, and runs all rows anew.
@@ -113,9 +117,9 @@ class Batch:
         self._is_stopped = False
         self._is_ending = False
         self._is_out_of_budget = False
-        self._spent_usd = 0.0
-        self._run_options = _within(self.options.run, self.options.budget_usd)
+        self._account = Account(limit_usd=self.options.budget_usd, name="batch")
         self._check()
+        self._run_options = _within(self.options.run, self.options.budget_usd, workflow)
 
     @property
     def is_stopped(self) -> bool:
@@ -197,14 +201,15 @@ class Batch:
 
     @property
     def _is_budget_spent(self) -> bool:
-        budget = self.options.budget_usd
-        return budget is not None and self._spent_usd > 0 and self._spent_usd >= budget
+        budget, account = self.options.budget_usd, self._account
+        return budget is not None and (account.has_refused or 0 < account.spent_usd >= budget)
 
     def _take(self, row: BatchRow, result: RowResult, out: ResultsFile | None) -> None:
         # A row may stand elsewhere in the table than when it was done.
         result = replace(result, row=row.number, inputs=row.inputs, extra=row.extra)
         self._results[row.key] = result
-        self._spent_usd += result.cost_usd or 0.0
+        if self.options.executor is not None or result.is_reused:  # no run has charged it
+            self._account.charge(Usage(), result.cost_usd or 0.0)
         if out is not None and result.status != "cancelled":
             out.write(result)
         self._on_row(result)
@@ -214,7 +219,8 @@ class Batch:
         if options.executor is not None:
             return ExecutorRows(self.workflow, self._run_options, options.executor, options.store)
         retry = options.retry_in_flight
-        return LocalRows(self.workflow, self._run_options, options.models, options.store, retry_in_flight=retry)
+        run = replace(self._run_options, account=self._account)
+        return LocalRows(self.workflow, run, options.models, options.store, retry_in_flight=retry)
 
     def _results_file(self) -> ResultsFile | None:
         if self.options.out is None:
@@ -250,11 +256,12 @@ async def _run_row(row: BatchRow, runner: RowRunner) -> RowResult:
         return refused_row(row, str(unexpected(error)))
 
 
-def _within(run: RunOptions, budget_usd: float | None) -> RunOptions:
+def _within(run: RunOptions, budget_usd: float | None, workflow: Workflow) -> RunOptions:
     """How each run is to be done so that none of them alone spends more than all may."""
     if budget_usd is None:
         return run
-    return replace(run, budget_usd=budget_usd if run.budget_usd is None else min(run.budget_usd, budget_usd))
+    own = run.budget_usd if run.budget_usd is not None else Settings.model_validate(workflow.settings).budget_usd
+    return replace(run, budget_usd=budget_usd if own is None else min(own, budget_usd))
 
 
 async def run_batch(

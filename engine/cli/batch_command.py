@@ -71,7 +71,7 @@ def batch_command(
     model: ModelName = None,
     budget_usd: Annotated[
         float | None,
-        typer.Option(min=0, callback=finite, metavar="USD", help="Once all rows have spent this, no more are begun."),
+        typer.Option(min=0, callback=finite, metavar="USD", help="The most that all rows together may spend."),
     ] = None,
     row_budget_usd: Annotated[
         float | None, typer.Option(min=0, callback=finite, metavar="USD", help="The most that each row may spend.")
@@ -103,8 +103,8 @@ def batch_command(
     Started again, it goes on: rows that are done, in OUT or in the history, are not run again. Ctrl+C stops it, and
     what is done is kept.
 
-    With --budget-usd it begins no more rows once all together have spent so much, and ends with 1. Those under way come
-    to their end. With a higher one it goes on.
+    With --budget-usd all rows together spend no more than that: a call that does not fit is not made, no more rows are
+    begun, and it ends with 1. With a higher one it goes on.
 
     Example: loopwright batch self-refine tasks.csv -o results.csv --concurrency 8
     """

@@ -1,4 +1,4 @@
-"""What a run may spend and has spent, as a tree: the run, its loops, their iterations.
+"""What a run may spend and has spent, as a tree: the run, its loops, their iterations; above runs, their batch.
 
 A charge counts at every level. A model call that would not fit at some level is not made; calls side by side reserve
 what they may cost, so that together they cannot overrun.
@@ -93,6 +93,8 @@ class Account:
 
     Attributes:
         path: The loop that it belongs to; empty for the run.
+        name: What it is, if it is neither a run nor a loop: `batch`.
+        has_refused: Whether a call was not made because it did not fit here.
         limited: Whether it, or a level above it, has a limit.
         reserved_usd, reserved_tokens, held: What calls under way may cost, and how many there are.
         input_tokens, output_tokens, exact: Tokens used so far, and whether the figures are exact.
@@ -102,11 +104,13 @@ class Account:
 
     __slots__ = (
         "exact",
+        "has_refused",
         "held",
         "input_tokens",
         "limit_tokens",
         "limit_usd",
         "limited",
+        "name",
         "output_tokens",
         "parent",
         "path",
@@ -124,8 +128,12 @@ class Account:
         parent: Account | None = None,
         limit_usd: float | None = None,
         limit_tokens: int | None = None,
+        *,
+        name: str = "",
     ) -> None:
         self.path = path
+        self.name = name
+        self.has_refused = False
         self.parent = parent
         self.limit_usd = limit_usd
         self.limit_tokens = limit_tokens
@@ -179,6 +187,7 @@ class Account:
         while (obstacle := self._obstacle(needed)) is not None:
             level, may_fit = obstacle
             if not may_fit:
+                self._note_refusal(needed)
                 raise level.refusal(needed)
             future = asyncio.get_running_loop().create_future()
             assert self.waiting is not None
@@ -201,7 +210,7 @@ class Account:
         told: list[tuple[Account, str, float, float]] = []
         level: Account | None = self
         while level is not None:
-            if not level.warned:
+            if not level.warned and not level.name:  # whoever runs a batch reports how it stands
                 spent = ((level.limit_usd, level.spent_usd, "usd"), (level.limit_tokens, level.tokens, "tokens"))
                 for limit, amount, unit in spent:
                     if limit is not None and amount >= WARN_AT * limit and not level.warned:
@@ -241,9 +250,20 @@ class Account:
             level = level.parent
         return found
 
+    def _note_refusal(self, needed: Estimate) -> None:
+        level: Account | None = self
+        while level is not None:
+            for limit, amount in (
+                (level.limit_usd, level.spent_usd + needed.cost_usd),
+                (level.limit_tokens, level.tokens + needed.tokens),
+            ):
+                if limit is not None and amount > limit + _ROUNDING:
+                    level.has_refused = True
+            level = level.parent
+
     def refusal(self, needed: Estimate) -> BudgetError:
         """The error that says that a call does not fit here."""
-        whose = f'of the loop "{self.path}"' if self.path else "of the run"
+        whose = f'of the loop "{self.path}"' if self.path else f"of the {self.name or 'run'}"
         if self.limit_usd is not None and self.spent_usd + needed.cost_usd > self.limit_usd + _ROUNDING:
             left = f"${max(self.limit_usd - self.spent_usd, 0):.4f} of ${self.limit_usd:g}"
             need = f"up to ${needed.cost_usd:.4f}"

@@ -10,6 +10,7 @@ from typing import Protocol, TypeGuard
 from engine.models.base import Model
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry, builtin_registry
+from engine.runner.account import Account
 from engine.runner.journal import RunKeeper
 from engine.values import Value
 
@@ -51,6 +52,7 @@ class RunOptions:
         store: Where the run is kept while it goes; None: nowhere.
         source: The file that the document came from, for the history; empty where it never was saved.
         run_id: The id of the run; empty for a new one. A run that is begun twice under one id is kept once.
+        account: What several runs in the same event loop may spend together; None: nothing is shared.
     """
 
     model: str | None = None
@@ -68,6 +70,7 @@ class RunOptions:
     store: RunKeeper | None = None
     source: str = ""
     run_id: str = ""
+    account: Account | None = None
 
 
 def options_to_json(options: RunOptions, default_model: str | None = None) -> dict[str, Value]:

@@ -91,6 +91,7 @@ class Run:
         if on_event is not None:
             self._bus.add_callback(on_event)
         self._account = Account(
+            parent=options.account,
             limit_usd=settings.budget_usd if options.budget_usd is None else options.budget_usd,
             limit_tokens=settings.budget_tokens if options.budget_tokens is None else options.budget_tokens,
         )

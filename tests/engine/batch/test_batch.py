@@ -318,6 +318,56 @@ async def test_no_row_is_begun_once_the_budget_of_the_batch_is_spent():
     assert summary.cost_usd == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("concurrency", [2, 3, 4])
+async def test_rows_under_way_at_once_do_not_together_spend_more_than_the_batch_may(concurrency: int):
+    under_way = asyncio.Event()
+
+    async def answer(_call: Call) -> str:
+        asyncio.get_running_loop().call_soon(under_way.set)
+        await under_way.wait()
+        return "fine"
+
+    models = Models(answer, **CENTS)
+    outcome = await play(models, five_cents(), concurrency=concurrency, budget_usd=0.07)
+    assert len(models.model.calls) == 1
+    assert outcome.summary.cost_usd == pytest.approx(0.05)
+    assert outcome.summary.completed == 1
+    refused = [row.error for row in outcome.rows if row.status == "failed"]
+    assert len(refused) >= concurrency - 1
+    assert all("The budget of the batch is spent" in error for error in refused)
+
+
+async def test_a_row_that_follows_has_what_the_rows_before_it_left():
+    loop = {"edges": "loop -> draft -> exit", "max_iterations": 2}
+    workflow = around(llm("draft", max_tokens=5), **loop)
+    outcome = await play(Models("x", **CENTS), workflow, concurrency=1, budget_usd=0.17)
+    assert [(row.exit_reason, round(row.cost_usd or 0, 2)) for row in outcome.rows] == [
+        ("max_iterations", 0.1),
+        ("budget", 0.05),
+    ]
+    assert (outcome.summary.not_run, outcome.summary.is_budget_spent) == (2, True)
+
+
+async def test_rows_cut_off_by_the_budget_are_run_again_with_a_higher_one_and_pay_nothing_twice():
+    kept, models = MemoryStore(), Models("fine", **CENTS)
+    twice = flow(
+        entry(), llm("one", max_tokens=5), llm("two", max_tokens=5), result(), edges="text -> one -> two -> out"
+    )
+    first = await play(models, twice, store=kept, concurrency=2, budget_usd=0.16)
+    assert first.summary.cost_usd == pytest.approx(0.15)
+    again = await play(models, twice, store=kept, concurrency=2, budget_usd=0.4)
+    assert (again.summary.completed, len(models.model.calls)) == (4, 8)
+    assert again.summary.cost_usd == pytest.approx(0.4)
+
+
+async def test_the_budget_of_a_document_holds_in_a_batch_with_a_larger_one():
+    loop = {"edges": "loop -> draft -> exit", "max_iterations": 9}
+    workflow = around(llm("draft", max_tokens=5), **loop)
+    workflow = workflow.model_copy(update={"settings": {"budget_usd": 0.1}})
+    outcome = await play(Models("x", **CENTS), workflow, rows=[{"text": "a"}], budget_usd=5.0)
+    assert outcome.summary.cost_usd == pytest.approx(0.1)
+
+
 async def test_a_batch_whose_budget_was_spent_goes_on_with_a_higher_one():
     kept, models = MemoryStore(), Models("fine", **CENTS)
     for budget, done in ((0.05, 1), (0.05, 1), (0.15, 3), (9.0, 4)):

@@ -146,8 +146,12 @@ def test_a_row_that_does_not_fit_fails_and_the_others_run(program: Program, tmp_
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_batch_that_was_broken_off_goes_on_by_the_same_command(program: Program, tmp_path: Path, how: signal.Signals):
+@pytest.mark.parametrize(
+    ("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_a_batch_that_was_broken_off_goes_on_by_the_same_command(
+    program: Program, tmp_path: Path, how: signal.Signals, code: int
+):
     stuck = {"pattern": "stuck", "reply": {"text": "never", "delay_s": FOR_EVER}}
     model = scripted(tmp_path, {"rules": [stuck], "default": "Good."})
     out = tmp_path / "out.csv"
@@ -157,8 +161,10 @@ def test_a_batch_that_was_broken_off_goes_on_by_the_same_command(program: Progra
         wait_for(running.stderr, b"row 1: completed")
         running.send_signal(how)
         _, err = running.communicate(timeout=30)
-    assert running.returncode == (130 if how is signal.SIGINT else -signal.SIGKILL)
-    assert (b"Stopped. Start the same command again to go on." in err) == (how is signal.SIGINT)
+    assert running.returncode == code
+    assert (b"Stopped. Start the same command again to go on." in err) == (how is not signal.SIGKILL)
+    listed = json.loads(program("runs", "--json").out)["runs"]
+    assert {run["status"] for run in listed} <= {"completed", "interrupted" if how is signal.SIGKILL else "cancelled"}
     assert [row["input.task"] for row in results(out)] == ["easy"]
     first = results(out)[0]
     write(tmp_path, {"default": "Good."}, "script.json")
@@ -182,8 +188,11 @@ def test_a_batch_stops_at_its_budget_and_goes_on_with_a_higher_one(program: Prog
     cost = program(*arguments, 1000, "--name", "first").json["summary"]["cost_usd"] / 4
     ended = program(*arguments, cost * 1.5)
     assert (ended.code, ended.json["summary"]["is_budget_spent"]) == (1, True)
+    assert ended.json["summary"]["cost_usd"] == pytest.approx(cost)
     done = ended.json["summary"]["completed"]
-    assert ended.err.startswith(f"The budget is spent: {4 - done} rows were not begun.")
+    refused, spent = ended.err.splitlines()
+    assert refused.startswith(f"Row {done + 1} failed: The budget of the batch is spent: ")
+    assert spent.startswith(f"The budget is spent: {4 - done - 1} rows were not begun.")
     again = program(*arguments, cost * 9)
     assert (again.code, again.json["summary"]["completed"]) == (0, 4)
     assert again.json["summary"]["reused"] == done
