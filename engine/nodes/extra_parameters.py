@@ -1,4 +1,7 @@
-"""The type of `extra_parameters`: parameters of a provider's own, without secrets and without what other fields say."""
+"""The type of `extra_parameters`: parameters of a provider's own, without what other fields say.
+
+Secrets in them are found where those of the whole document are (`engine.plan.secrets`).
+"""
 
 from __future__ import annotations
 
@@ -58,6 +61,15 @@ _RESERVED: Final[dict[str, str]] = {
         _NO_REQUEST,
     ),
 }
+_TOKEN_LIMITS: Final = frozenset(
+    {
+        *("maxtokens", "maxcompletiontokens", "maxoutputtokens", "maxnewtokens", "maxlength", "maxgenerationlength"),
+        *("npredict", "numpredict", "maxtokenstosample", "maxgentokens"),
+        *("bestof", "candidatecount", "numreturnsequences", "numgenerations"),
+    }
+)
+"""Names under which servers take the length or the number of replies, which a budget has to know."""
+
 _SECRET_NAME: Final = re.compile(
     r"(api|access|secret|private|auth|subscription|account)_?key|secret|passw(or)?d|credential|authorization|bearer"
     r"|(^|_)(auth|access|id|session|refresh|security|api|bearer)_?token$|^(token|key|auth)$"
@@ -69,13 +81,17 @@ _SECRET_VALUE: Final = re.compile(
 
 def _checked(parameters: dict[str, Value]) -> dict[str, Value]:
     for name in parameters:
-        instead = _RESERVED.get(re.sub(r"[^a-z0-9]", "", name.lower()))
+        instead = _RESERVED.get(_plain(name))
         if instead is not None:
             raise PydanticCustomError("reserved_parameter", "reserved", {"name": name[:60], "instead": instead})
-    for name, value in _entries(parameters):
-        if is_secret_name(name) or (isinstance(value, str) and is_secret_value(value)):
-            raise PydanticCustomError("secret_parameter", "secret", {"name": name[:60]})
+    for name in _names(parameters):
+        if _plain(name) in _TOKEN_LIMITS:
+            raise PydanticCustomError("reserved_parameter", "reserved", {"name": name[:60], "instead": _SET_ELSEWHERE})
     return parameters
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def is_secret_name(name: str) -> bool:
@@ -92,17 +108,17 @@ def _snake(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
 
 
-def _entries(parameters: dict[str, Value]) -> Iterator[tuple[str, Value]]:
-    """Every named value at any depth; entries of a list go by the list's name."""
-    pending = list(parameters.items())
+def _names(parameters: dict[str, Value]) -> Iterator[str]:
+    """Every name at any depth."""
+    pending: list[Value] = [parameters]
     while pending:
-        name, value = pending.pop()
-        yield name, value
+        value = pending.pop()
         if isinstance(value, dict):
-            pending += value.items()
+            yield from value
+            pending += value.values()
         elif isinstance(value, list):
-            pending += [(name, inner) for inner in value]
+            pending += value
 
 
 ExtraParameters = Annotated[dict[str, Any], AfterValidator(_checked)]
-"""A JSON object whose names at its top are none of the request's own, and in which no secret stands."""
+"""A JSON object whose top-level names are none of the request's own, and which holds no limit of tokens."""

@@ -39,10 +39,6 @@ _SAID: Final = {
     "less_than_equal": ("is {shown}, and must be {le:g} or less", "Give {le:g} or less."),
     "string_too_long": ("has more than {max_length} characters", "Shorten it."),
     "reserved_parameter": ('holds "{name}", which is not an extra parameter', "Remove it: {instead}."),
-    "secret_parameter": (
-        'holds "{name}", which looks like a key or another secret',
-        "Remove it: keys belong in the environment or the system keyring.",
-    ),
     "string_too_short": ("is empty or too short", "Fill it in."),
     "too_long": ("has more than {max_length} entries", "Remove some."),
     "too_short": ("has fewer entries than the {min_length} that it needs", "Add what is missing."),

@@ -29,6 +29,23 @@ def test_what_the_program_sets_itself_is_no_extra_parameter(name: str) -> None:
 @pytest.mark.parametrize(
     "parameters",
     [
+        {"max_output_tokens": 9},
+        {"n_predict": 9},
+        {"best_of": 5},
+        {"options": {"num_predict": 9}},
+        {"generationConfig": {"maxOutputTokens": 9}},
+        {"nested": [{"candidate_count": 4}]},
+    ],
+)
+def test_no_extra_parameter_makes_replies_longer_or_more_than_a_budget_knows(parameters: dict[str, Any]) -> None:
+    ((code, field, _),) = problems({"extra_parameters": parameters})
+
+    assert (code, field) == ("bad-config", "extra_parameters")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
         {"api_key": "x"},
         {"apiKey": "x"},
         {"nested": {"list": [{"Authorization": "Bearer abc"}]}},
@@ -44,7 +61,8 @@ def test_what_the_program_sets_itself_is_no_extra_parameter(name: str) -> None:
 def test_secrets_are_no_extra_parameters(parameters: dict[str, Any]) -> None:
     ((code, field, message),) = problems({"extra_parameters": parameters})
 
-    assert (code, field) == ("bad-config", "extra_parameters")
+    assert code == "secret-in-document"
+    assert (field or "").startswith("extra_parameters.")
     assert "secret" in message
     assert "0123456789" not in message
 
@@ -87,4 +105,6 @@ def test_a_judges_settings_are_checked_as_well() -> None:
     judge = {"criteria": "It is good.", "extra_parameters": {"api_key": "x"}}
     workflow = around(llm("draft"), edges="loop -> draft -> exit", exit_condition="judge", judge=judge)
 
-    assert [(found.code, found.field) for found in validate(workflow)] == [("bad-config", "judge.extra_parameters")]
+    assert [(found.code, found.field) for found in validate(workflow)] == [
+        ("secret-in-document", "judge.extra_parameters.api_key")
+    ]
