@@ -82,9 +82,10 @@ class QuestionCard(QFrame):
         self._is_edited = self._is_approval and _can_be_edited(text) and not hides
         self.value = self._text_field("Value", text if self._is_edited else "")
         self.reading = LongText("Value" if self._is_approval else "What it is about", self, fills=True)
-        laid = laid_out(event.value) if event.value_schema is not None else text
-        self._is_read = event.value is not None and (not self._is_edited or "\n" in laid)
-        self.reading.set_text(visible(laid) if event.value_schema is not None else laid if self._is_read else "")
+        laid = text if event.value_schema is None else visible(laid_out(event.value))
+        # Arguments are JSON in their field, where a command of several lines cannot be read.
+        self._is_read = event.value is not None and (not self._is_edited or (laid != text and "\n" in laid))
+        self.reading.set_text(laid if self._is_read else "")
         self.note = PlainLabel(_HIDES if hides else _TOO_LONG, self, look="dim small", wrap=True)
         self.answer = self._text_field("Your answer", "")
         self.answer.setPlaceholderText("Your answer")

@@ -177,6 +177,14 @@ def test_arguments_that_do_not_fit_stay_on_the_card_with_the_reason(qtbot: QtBot
     assert answered == [("approve", {"path": "b"}, "")]
 
 
+@pytest.mark.parametrize("value", ["One line.", "Dear all,\n\nthe well is dry.\n", "\n", {"title": "A\nB"}, ["a\nb"]])
+def test_a_value_that_can_be_edited_is_shown_once(qtbot: QtBot, value: Value) -> None:
+    made, _ = card(qtbot, "approval", "Shall it go out?", value, "approve", "reject")
+
+    assert made.value.toPlainText() == to_text(value)
+    assert made.reading.isHidden()
+
+
 def test_a_command_to_approve_is_shown_whole_and_line_by_line(qtbot: QtBot) -> None:
     command = "echo start\n" + "rm -r /tmp/x; " * 100 + "\necho end"
 
