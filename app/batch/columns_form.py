@@ -13,8 +13,8 @@ from engine.batch.rows import matching_column
 from engine.batch.table import Table
 from engine.runner.declared import Declared
 
-_DEFAULT: Final = "the workflow's own value"
-_CHOOSE: Final = "choose a column"
+_DEFAULT: Final = "Workflow default"
+_CHOOSE: Final = "Choose a column"
 
 
 class ColumnsForm(QWidget):
@@ -30,6 +30,7 @@ class ColumnsForm(QWidget):
         super().__init__(parent)
         self.choices: dict[str, QComboBox] = {}
         self._declared = declared
+        self._matched: set[str] = set()
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(4 * UNIT)
@@ -53,6 +54,7 @@ class ColumnsForm(QWidget):
     def show_table(self, table: Table | None) -> None:
         """Offer the columns of a table; where one has an input's name, it is chosen."""
         columns = () if table is None else table.columns
+        self._matched.clear()
         for item in self._declared:
             box = self.choices[item.name]
             box.blockSignals(True)
@@ -61,6 +63,8 @@ class ColumnsForm(QWidget):
             for column in columns:
                 box.addItem(column, column)
             wanted = matching_column(item.name, columns)
+            if wanted is not None:
+                self._matched.add(item.name)
             box.setCurrentIndex(columns.index(wanted) + 1 if wanted is not None else 0)
             box.setEnabled(table is not None)
             box.blockSignals(False)
@@ -73,12 +77,12 @@ class ColumnsForm(QWidget):
         return lines[0].sizeHint().height()
 
     @property
-    def columns(self) -> dict[str, str]:
-        """By input, the column chosen for it."""
-        chosen = ((name, box.currentData()) for name, box in self.choices.items())
-        return {name: column for name, column in chosen if column is not None}
+    def columns(self) -> dict[str, str | None]:
+        """By input, the column chosen for it; None: its default is chosen although a column has its name."""
+        chosen = {name: box.currentData() for name, box in self.choices.items()}
+        return {name: column for name, column in chosen.items() if column is not None or name in self._matched}
 
     @property
     def missing(self) -> list[str]:
         """The inputs that have neither a column nor a value of their own."""
-        return [item.name for item in self._declared if item.default is None and item.name not in self.columns]
+        return [item.name for item in self._declared if item.default is None and self.columns.get(item.name) is None]

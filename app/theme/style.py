@@ -130,6 +130,13 @@ def _load_fonts() -> None:
         QFontDatabase.addApplicationFont(str(file))
 
 
+def fixed_font() -> QFont:
+    """The system's font with letters of one width, in the size of the program's texts."""
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    font.setPixelSize(style().font().pixelSize())
+    return font
+
+
 def _palette(theme: Theme) -> QPalette:
     role = QPalette.ColorRole
     colours = {

@@ -8,21 +8,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import (
     QApplication,
     QDialogButtonBox,
     QFileDialog,
     QGridLayout,
+    QLabel,
     QMessageBox,
     QPlainTextEdit,
     QPushButton,
     QWidget,
 )
 
+from app.theme.style import fixed_font
 from app.theme.tokens import UNIT
 from engine.document.model import FILE_SUFFIX
 
@@ -119,16 +120,25 @@ def put_text(box: QMessageBox, text: str, name: str) -> QPlainTextEdit:
     field = QPlainTextEdit(text, box)
     field.setReadOnly(True)
     field.setAccessibleName(name)
-    field.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    field.setFont(fixed_font())
     field.setMinimumSize(140 * UNIT, 60 * UNIT)
-    grid, buttons = box.layout(), box.findChild(QDialogButtonBox)
+    grid, buttons, question = box.layout(), box.findChild(QDialogButtonBox), box.findChild(QLabel, "qt_msgbox_label")
     assert isinstance(grid, QGridLayout)
     assert buttons is not None
     grid.removeWidget(buttons)
+    left = _columns_before(grid, question)
     row, columns = grid.rowCount(), grid.columnCount()
-    grid.addWidget(field, row, 0, 1, columns)
+    grid.addWidget(field, row, left, 1, columns - left)
     grid.addWidget(buttons, row + 1, 0, 1, columns)
     return field
+
+
+def _columns_before(grid: QGridLayout, widget: QWidget | None) -> int:
+    """How many columns stand left of a widget, such as the one for an icon."""
+    if widget is None or (place := grid.indexOf(widget)) < 0:
+        return 0
+    position = cast("tuple[int, int, int, int]", grid.getItemPosition(place))
+    return position[1]
 
 
 def before_replacing(parent: QWidget, chosen: Path, path: Path, write: Callable[[], object]) -> None:

@@ -94,7 +94,7 @@ class Consent(QObject):
         box = ask(
             self._window,
             f"Do you trust “{name}”?",
-            f"It has not been run here before. Beside models, it would use:{_listed(reach)}",
+            f"It has not been run here before. Besides models, it would use:{_listed(reach)}",
             [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
         )
         put_cancel_first(box)

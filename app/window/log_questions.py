@@ -142,7 +142,10 @@ class QuestionCard(QFrame):
         right = QVBoxLayout()
         right.setSpacing(2 * UNIT)
         right.addWidget(self.value, 1)
-        (right if self._is_approval else left).addWidget(self.reading, 1)
+        if self._is_approval and not self._is_edited:
+            right.addWidget(self.reading, 1)
+        else:
+            left.addWidget(self.reading, 2)
         self.value.setVisible(self._is_edited)
         self.reading.setVisible(self._is_read)
         self.note.setVisible(self._is_approval and not self._is_edited)

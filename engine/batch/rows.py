@@ -106,7 +106,7 @@ def make_rows(batch: str, inputs: Sequence[Mapping[str, Value]]) -> list[BatchRo
 def inputs_of_table(
     workflow: Workflow,
     table: Table,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     *,
     extra_columns: bool = True,
 ) -> list[RowInputs]:
@@ -118,8 +118,8 @@ def inputs_of_table(
     Args:
         workflow: The workflow.
         table: The table.
-        columns: The column of an input's values. An input that is not named has the column of its own name, whatever
-            its case.
+        columns: The column of an input's values; None leaves the input to its default. An input that is not named has
+            the column of its own name, whatever its case.
         extra_columns: Whether the cells of the other columns are carried through to the results. If so, a column
             whose name is almost that of an input without a column is an error.
 
@@ -127,9 +127,10 @@ def inputs_of_table(
         TableError: An input without a default has no column, or a column that was named does not exist.
     """
     declared = {item.name: item for item in declared_inputs(workflow)}
-    chosen = _columns(declared, table, dict(columns or {}))
+    given = dict(columns or {})
+    chosen = _columns(declared, table, given)
     others = [column for column in table.columns if column not in chosen.values()] if extra_columns else []
-    _refuse_misspelled(declared, table, chosen, others)
+    _refuse_misspelled([name for name in declared if name not in {*chosen, *given}], table, others)
     return [_inputs(table, index, declared, chosen, others) for index in range(len(table.rows))]
 
 
@@ -144,16 +145,16 @@ def matching_column(name: str, columns: Iterable[str]) -> str | None:
     return same_in_any_case
 
 
-def _columns(declared: Mapping[str, Declared], table: Table, given: dict[str, str]) -> dict[str, str]:
+def _columns(declared: Mapping[str, Declared], table: Table, given: dict[str, str | None]) -> dict[str, str]:
     """By input, the column that its values stand in."""
     unknown = next((name for name in given if name not in declared), None)
     if unknown is not None:
         raise TableError(f'The workflow has no input "{shown(unknown, 60)}".', _there_are(declared))
-    absent = next((column for column in given.values() if column not in table.columns), None)
+    absent = next((column for column in given.values() if column not in {None, *table.columns}), None)
     if absent is not None:
         raise TableError(f'{table.name}: There is no column "{shown(absent, 60)}".', _it_has(table))
     found = {name: matching_column(name, table.columns) for name in declared if name not in given}
-    chosen = {name: column for name, column in found.items() if column is not None} | given
+    chosen = {name: column for name, column in (found | given).items() if column is not None}
     missing = [name for name, item in declared.items() if name not in chosen and item.default is None]
     if missing:
         names = ", ".join(f'"{shown(name, 60)}"' for name in missing)
@@ -162,10 +163,7 @@ def _columns(declared: Mapping[str, Declared], table: Table, given: dict[str, st
     return chosen
 
 
-def _refuse_misspelled(
-    declared: Mapping[str, Declared], table: Table, chosen: Mapping[str, str], others: list[str]
-) -> None:
-    unmatched = [name for name in declared if name not in chosen]
+def _refuse_misspelled(unmatched: list[str], table: Table, others: list[str]) -> None:
     for column in others:
         near = difflib.get_close_matches(column.casefold(), unmatched, n=1, cutoff=_NEAR)
         if near:

@@ -5,24 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QWidget
 
 from app.inspector.editors.base import Editor
 from app.inspector.editors.texts import GrowingEdit
 from app.inspector.fields import Field
 from app.inspector.target import Target
-from app.theme.style import style
+from app.theme.style import fixed_font, style
 from app.theme.widgets import PlainLabel
 from engine.nodes.json_text import parse_json
 from engine.values import Value
-
-
-def fixed_font() -> QFont:
-    """The system's font with letters of one width, in the size of the program's texts."""
-    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-    font.setPixelSize(style().font().pixelSize())
-    return font
 
 
 class JsonEditor(Editor):

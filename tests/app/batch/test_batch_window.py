@@ -147,6 +147,28 @@ def test_columns_are_chosen_by_hand_where_names_differ(open_batch: Any, tmp_path
     assert cells(window, 0)[1:4] == ["sun", "completed", "Fine."]
 
 
+def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(
+    open_batch: Any, tmp_path: Path, qtbot: QtBot
+):
+    flow = Builder("Styled")
+    text = flow.add("input", id="text", config={"name": "text", "type": "text"})
+    style = flow.add("input", id="style", config={"name": "style", "type": "text", "default": "plain"})
+    join = flow.add("transform", id="join", config={"mode": "template", "template": "{{input}} {{style}}"})
+    out = flow.add("output", id="styled", config={"name": "styled"})
+    flow.connect(text["value"], join["input"])
+    flow.connect(style["value"], join["style"])
+    flow.connect(join["output"], out["value"])
+    window = open_batch({"default": "Fine."}, flow.build())
+    load(window, table(tmp_path, "text,style\nsun,bold\n"), qtbot)
+    assert window.form.columns == {"text": "text", "style": "style"}
+    assert window.others.isHidden()
+    window.form.choices["style"].setCurrentIndex(0)
+    assert not window.form.missing
+    assert not window.others.isHidden(), "the column is another one now"
+    run(window, qtbot)
+    assert cells(window, 0)[3] == "sun plain"
+
+
 def test_a_row_that_fails_says_why(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     error = {"error": {"kind": "authentication", "message": "The key is wrong."}}
     window = open_batch({"rules": [{"pattern": "rain", "reply": error}], "default": "Fine."})

@@ -56,6 +56,14 @@ def test_columns_can_be_named_and_others_ignored(tmp_path: Path):
     assert rows[0].extra == {}
 
 
+def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(tmp_path: Path):
+    rows = read(tmp_path, "topic,words\nrain,7\n", columns={"words": None})
+    assert rows == [{"topic": "rain"}]
+    assert rows[0].extra == {"words": "7"}
+    with pytest.raises(TableError, match='no column for the input "topic"'):
+        read(tmp_path, "topic,words\nrain,7\n", columns={"topic": None})
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
