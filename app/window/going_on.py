@@ -37,6 +37,7 @@ from engine.runner.words import money
 from engine.store.base import RunStatus, RunSummary, Store
 from engine.store.consent import approve, is_fully_trusted
 from engine.store.resume import ForkPlan, fork, resume, resume_with
+from engine.store.run_file import is_imported
 
 if TYPE_CHECKING:
     from app.window.history import History
@@ -151,9 +152,10 @@ class GoingOn(QObject):
         options = self._options((plan.changes.model,) if plan.changes.model else plan.parent.models, store, permissions)
 
         def begin() -> Run:
-            fully = is_fully_trusted(loads(store.document(plan.parent.run_id)))
+            parent = plan.parent.run_id
+            fully = is_fully_trusted(loads(store.document(parent)))
             approve(plan.workflow, fully=fully)  # the person has made the changes just now
-            return fork(store, plan, replace(options, confirm_calls=not fully))
+            return fork(store, plan, replace(options, confirm_calls=not fully or is_imported(store, parent)))
 
         self._history.run_in_page(self._fork_page(plan.parent, plan.at, plan.workflow), begin)
 
@@ -169,8 +171,9 @@ class GoingOn(QObject):
             page = self._fork_page(summary, "", document)
 
             def begin() -> Run:
-                confirms = replace(options, confirm_calls=not is_fully_trusted(document))
-                return resume_with(store, summary.run_id, document, confirms, retry_in_flight=retry_in_flight)
+                confirms = not is_fully_trusted(document) or is_imported(store, summary.run_id)
+                given = replace(options, confirm_calls=confirms)
+                return resume_with(store, summary.run_id, document, given, retry_in_flight=retry_in_flight)
 
             self._history.run_in_page(page, begin)
 
@@ -199,7 +202,8 @@ class GoingOn(QObject):
         options = self._options(summary.models, store, permissions)
 
         def begin() -> Run:
-            confirms = not is_fully_trusted(loads(store.document(summary.run_id)))
+            is_own = is_fully_trusted(loads(store.document(summary.run_id)))
+            confirms = not is_own or is_imported(store, summary.run_id)
             given = replace(options, confirm_calls=confirms)
             return resume(store, summary.run_id, given, retry_in_flight=retry_in_flight)
 

@@ -24,12 +24,14 @@ class NotApprovedError(EngineError):
     """A workflow that uses something of this machine, and that nobody has approved."""
 
 
-def ask_consent(workflow: Workflow, *, allow: bool) -> bool:
+def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -> bool:
     """Make sure that a person has approved whatever the workflow uses; nothing is asked of one that only calls models.
 
     Args:
         workflow: The document, as it would run.
         allow: Whether the person has said so beforehand.
+        is_imported: Whether a run goes on that came from a file: what it did so far may be made up, whoever's the
+            workflow is.
 
     Returns:
         Whether calls that the document does not hold are to be confirmed during the run.
@@ -49,7 +51,7 @@ def ask_consent(workflow: Workflow, *, allow: bool) -> bool:
         approve(workflow, fully=True)
         return False
     if is_approved(workflow):
-        return not is_fully_trusted(workflow)
+        return is_imported or not is_fully_trusted(workflow)
     screen = err()
     screen.line("This workflow has not been run here before. It would use:", style="bold")
     for line in reach.lines():

@@ -62,10 +62,11 @@ def runs_answer(
     from engine.cli.runs_go_on import Going, ran
     from engine.store.answering import give_answer, question_at
     from engine.store.resume import resume
+    from engine.store.run_file import is_imported
 
     with history(context, store) as kept:
         asked = question_at(kept, kept.find(run).run_id, node)
-        confirms = ask_consent(ran(kept, asked.run_id), allow=allow)
+        confirms = ask_consent(ran(kept, asked.run_id), allow=allow, is_imported=is_imported(kept, asked.run_id))
         answer = _given(asked, _choice(approve=approve, reject=reject, choice=choice), value, comment)
         if answer is None:
             if not can_ask():

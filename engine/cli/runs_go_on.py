@@ -70,6 +70,7 @@ def runs_resume(
     from engine import RunOptions
     from engine.cli.consent import ask_consent
     from engine.store.resume import resume, resume_with
+    from engine.store.run_file import is_imported
 
     with history(context, store) as kept:
         run_id = kept.find(run).run_id
@@ -85,7 +86,8 @@ def runs_resume(
         )
 
         source, workflow = _opened(document) if document is not None else ("", ran(kept, run_id))
-        options = replace(options, confirm_calls=ask_consent(workflow, allow=allow))
+        confirms = ask_consent(workflow, allow=allow, is_imported=is_imported(kept, run_id))
+        options = replace(options, confirm_calls=confirms)
 
         def begin(given: RunOptions) -> Run:
             if document is None:
@@ -147,6 +149,7 @@ def runs_fork(
     from engine.store.consent import approve
     from engine.store.parts import value_like
     from engine.store.resume import Changes, fork, plan_fork
+    from engine.store.run_file import is_imported
 
     with history(context, store) as kept:
         run_id = kept.find(run).run_id
@@ -160,7 +163,7 @@ def runs_fork(
             document=other,
         )
         plan = plan_fork(kept, run_id, at, changes, max_iterations_cap=max_iterations_cap)
-        confirms = ask_consent(other or ran(kept, run_id), allow=allow)
+        confirms = ask_consent(other or ran(kept, run_id), allow=allow, is_imported=is_imported(kept, run_id))
         if confirms:  # the person has made the changes just now
             approve(plan.workflow)
         else:

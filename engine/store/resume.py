@@ -26,6 +26,7 @@ from engine.runner.places import Place, PlaceError, parse_place
 from engine.runner.run import Run
 from engine.store.base import RunStatus, RunSummary, Store, StoreError
 from engine.store.reuse import Reuse, reuse
+from engine.store.run_file import is_imported, mark_imported
 from engine.values import Value
 
 _MOST_LISTED: Final = 10
@@ -240,7 +241,8 @@ def fork(
     begins = partial(RunStarted, strategies=ready.strategies)
     first = begins(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
     source = ready.options.source or parent.source
-    head = RunHead(run_id, dumps(plan.workflow), head_options(ready), source, parent.run_id, plan.at)
+    kept = mark_imported(head_options(ready), imported=is_imported(store, parent.run_id))
+    head = RunHead(run_id, dumps(plan.workflow), kept, source, parent.run_id, plan.at)
     calls = CallLog(event for event in past if event.path and point.holds(parse_place(event.path).steps))
     beginning = replace(begin_kept(ready.options, head, [first, *before]), calls=calls)
     return Run(ready, beginning, on_event)

@@ -7,7 +7,7 @@ escaped, so that each text survives any encoding, half characters too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -32,8 +32,20 @@ _AROUND_A_VALUE: Final = 10
 _LATEST: Final = 250_000_000_000.0
 """Seconds since the epoch up to which every system and time zone has a date: the year 9892."""
 _HEAD_TEXTS: Final = ("run_id", "document", "source", "parent", "forked_at")
+_IMPORTED: Final = "imported"
+"""The option that marks a run from a file, and every fork of it."""
 _READING_MODELS: Final = (RECORDED_PREFIX, SCRIPTED_PREFIX)
 _REMEDY: Final = "Export the run once more, or choose another file."
+
+
+def is_imported(store: Store, run_id: str) -> bool:
+    """Whether a run, or the one that it was forked from, came from a file: then what it did may be made up."""
+    return store.options(run_id).get(_IMPORTED) is True
+
+
+def mark_imported(options: Mapping[str, Value], *, imported: bool) -> dict[str, Value]:
+    """The options of a run with the mark of one that came from a file, if it did."""
+    return {**options, _IMPORTED: True} if imported else dict(options)
 
 
 def head_of(store: Store, run_id: str) -> RunHead:
@@ -94,7 +106,7 @@ def import_run_file(store: Store, path: Path) -> tuple[str, str]:
     """Import a run from a file into a store.
 
     The file may be anyone's: what it allows the run counts for nothing, and answers in it that nothing has acted on
-    yet are asked for again. Both are up to the person who resumes the run.
+    yet are asked for again. Both are up to the person who resumes the run. Secrets in its document are not stored.
 
     Returns:
         The run's id in the file, and in the store.
@@ -118,7 +130,8 @@ def _without_permissions(head: RunHead) -> RunHead:
         if isinstance(model := head.options.get(name), str) and not model.startswith(_READING_MODELS)
     }
     budgets = {name: _lowest(head, name) for name in ("budget_usd", "budget_tokens")}
-    return replace(head, source="", options={**options, **budgets})
+    limited = mark_imported({**options, **budgets}, imported=True)
+    return replace(head, source="", document=shareable(head.document), options=limited)
 
 
 def _lowest(head: RunHead, budget: str) -> Value:

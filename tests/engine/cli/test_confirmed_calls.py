@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,30 @@ def test_a_command_that_is_refused_is_not_run(program: Program, tmp_path: Path):
     assert ended.code == 1
     assert "A person refused this call. No." in ended.err
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("command", ["resume", "fork", "fork of a fork"])
+def test_what_an_imported_run_brings_is_asked_for_although_the_workflow_is_trusted_fully(
+    program: Program, tmp_path: Path, command: str
+):
+    file = write(tmp_path, running())
+    ran = program("run", file, "--allow", "--allow-code", "--folder", tmp_path, "--json").json["run_id"]
+    exported = json.loads(program("runs", "export", ran, "--to", "json").out)
+    made = tmp_path / "made"
+    told = [event for event in exported["events"] if event["path"] in {"", "task"}][:-1]
+    exported["events"] = json.loads(json.dumps(told).replace("echo one", f"touch {made}"))
+    foreign = write(tmp_path, exported, "foreign.json")
+    run_id = program("runs", "import", foreign).out.split()[2]
+
+    at = ("--at", "run_it", "--yes")
+    if command == "fork of a fork":
+        run_id = program("runs", "fork", run_id, *at, "--allow-code", "--json").json["run_id"]
+    goes_on = ("resume", run_id) if command == "resume" else ("fork", run_id, *at)
+    waiting = program("runs", *goes_on, "--allow-code", "--json")
+
+    assert (waiting.code, waiting.json["status"]) == (3, "waiting"), waiting.err
+    assert waiting.json["waiting"]["run_it"]["value"] == {"command": f"touch {made}"}
+    assert not made.exists()
 
 
 @pytest.mark.parametrize("options", [("--allow",), ()])

@@ -15,7 +15,7 @@ from engine.store.base import StoreError
 from engine.store.event_json import event_from_json
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
-from engine.store.run_file import head_of, import_run_file, read_run_file, run_from_json, run_to_json
+from engine.store.run_file import head_of, import_run_file, is_imported, read_run_file, run_from_json, run_to_json
 from tests.engine.cli.kit import Events
 from tests.engine.semantics.documents import around, llm
 from tests.engine.semantics.kit import begin
@@ -106,10 +106,10 @@ def test_an_event_of_an_older_program_has_the_usual_values_in_new_fields():
         (event_with(1, time=1e18), "Event 2 has a time that no calendar has."),
         (event_with(1, time=-1), "Event 2 has a time that no calendar has."),
         (event_with(1, inputs=[]), "The field “inputs” of an event “node.started” takes an object."),
-        (event_with(4, call={}), "The field “call.model” of an event “node.called” takes a value, and has none."),
-        (event_with(5, kind="x"), "The field “kind” of an event “node.waiting” takes one of approval, question."),
+        (event_with(5, call={}), "The field “call.model” of an event “node.called” takes a value, and has none."),
+        (event_with(6, kind="x"), "The field “kind” of an event “node.waiting” takes one of approval, question."),
         (
-            event_with(8, usage={"input_tokens": True}),
+            event_with(9, usage={"input_tokens": True}),
             "The field “usage.input_tokens” of an event “node.completed” takes",
         ),
     ],
@@ -163,8 +163,34 @@ def test_a_file_allows_the_run_nothing(tmp_path: Path, options: dict[str, Any]):
 
     kept = store.options(run_id)
     assert options_with_kept(RunOptions(), kept) == RunOptions()
-    assert set(kept) <= {"model", "default_model", "budget_usd", "budget_tokens"}
+    assert set(kept) <= {"model", "default_model", "budget_usd", "budget_tokens", "imported"}
+    assert is_imported(store, run_id)
     assert store.find(run_id).source == "", "tools would be offered its folder"
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"id": "a", "type": "llm", "config": {"api_key": "plain-secret"}},
+        {
+            "id": "a",
+            "type": "llm",
+            "config": {"extra_parameters": {"headers": {"X-Api-Key": "plain-secret"}}},
+        },
+        {"id": "a", "type": "tool", "config": {"tool": "x", "arguments": {"deep": [{"password": "plain-secret"}]}}},
+        {"id": "a", "type": "llm", "config": {"api_base": "https://me:plain-secret@example.org/v1"}},
+    ],
+)
+def test_secrets_of_an_imported_document_are_not_stored(tmp_path: Path, node: dict[str, Any]):
+    file, store = tmp_path / "run.json", MemoryStore()
+    whole = json.loads("".join(run_to_json(head(), one_of_each())))
+    whole["run"]["document"] = json.dumps({"nodes": [node], "edges": []})  # another program may have written it
+    file.write_text(json.dumps(whole))
+
+    _, run_id = import_run_file(store, file)
+
+    assert "plain-secret" not in store.document(run_id)
+    assert json.loads(store.document(run_id))["nodes"][0]["id"] == "a"
 
 
 def test_a_cap_that_the_person_sets_holds_for_an_imported_run(tmp_path: Path):
