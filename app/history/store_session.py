@@ -55,6 +55,7 @@ class StoredSession(Session):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(engine, workflow, parent=parent)
+        self.is_trusted = False  # an imported file may hold it
         self.shown.workflow = workflow
         self._access = access
         self._title = title

@@ -275,10 +275,14 @@ class MainWindow(QMainWindow):
 
         tables = [file for file in files if file.suffix.casefold() in TABLE_SUFFIXES]
         self.documents.open_files([file for file in files if file not in tables])
-        if tables and self.current is not None:
-            self.runs.run_batch(self.current, tables[0])
-        elif tables:
+        if not tables:
+            return
+        if self.current is None:
             self.status.refuse("Open a workflow first. Then drop the table again to run it for each row.")
+        elif self.current.session.is_past:
+            self.status.refuse("This is a stored run. Choose “Open as new document”, then drop the table again.")
+        else:
+            self.runs.run_batch(self.current, tables[0])
 
     def showEvent(self, event: QShowEvent) -> None:
         """The start page has the keyboard at first, and not whatever was made first."""

@@ -47,9 +47,14 @@ def read_pasted_table(text: str) -> Table:
 
 
 def _with_rows(table: Table) -> Table:
-    if not table.rows:
-        raise TableError(f"{table.name}: The table has no rows.", TABLE_REMEDY)
-    return table
+    if table.rows:
+        return table
+    if table.sheet:
+        raise TableError(
+            f'{table.name}: The sheet "{shown(table.sheet, 60)}" has no rows below its first.',
+            "Put column names in the first row, or choose another sheet.",
+        )
+    raise TableError(f"{table.name}: The table has no rows.", TABLE_REMEDY)
 
 
 def parse_table(content: bytes, path: Path, *, sheet: str | None = None, encoding: str | None = None) -> Table:

@@ -86,7 +86,7 @@ def batch_command(
     ] = None,
     retry_in_flight: Annotated[
         bool,
-        typer.Option("--retry-in-flight", help="Make tool calls again whose outcome is unknown since a row stopped."),
+        typer.Option("--retry-in-flight", help="Run tool calls again that were in flight when a row stopped."),
     ] = False,
     max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     allow_unknown_price: AllowUnknownPrice = False,

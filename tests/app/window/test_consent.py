@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtWidgets import QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
+from app.batch.batch_window import BatchWindow
 from app.history.store_session import StoredSession
 from app.window.document import Document
 from app.window.log_questions import QuestionCard
@@ -162,6 +163,21 @@ def test_a_run_that_nobody_here_approved_is_a_strangers_as_a_new_document_too(
 
     assert window.current is not None
     assert asked_before_it_runs(window, window.current, qtbot)
+
+
+def test_a_table_dropped_on_a_stored_run_runs_nothing(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("query\nsun\n", encoding="utf-8")
+    session = StoredSession(window.engine, window.history.access, searching(), "Searching")
+    page = window.history.make_page(session).document
+    assert window.current is page
+
+    page.canvas.files_dropped.emit([table])
+
+    assert "Open as new document" in window.status.refusal.full_text
+    assert not window.findChildren(BatchWindow)
+    assert asked_before_it_runs(window, page, qtbot)
+    assert not is_approved(session.workflow)
 
 
 def test_the_workflow_in_a_strangers_document_is_a_strangers(window: MainWindow, qtbot: QtBot) -> None:
