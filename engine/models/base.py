@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from engine.errors import EngineError
-from engine.values import Value
+from engine.values import Value, compact_json
 
 OnText = Callable[[str], None]
 """Receives each new piece of a streamed reply's text. It must not block."""
@@ -117,6 +117,32 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.exact and other.exact,
         )
+
+
+_CHARACTERS_PER_TOKEN: Final = 4
+
+
+def estimated_usage(request: Request, *written: str, tool_calls: Iterable[ToolCall] = ()) -> Usage:
+    """Estimate the tokens of a call that its server did not count, at four characters a token.
+
+    Args:
+        request: What was sent; its tools and its schema count too.
+        written: The texts that the model wrote, its reasoning included.
+        tool_calls: The calls that it wrote.
+    """
+    sent = [len(message.text) + _calls_size(message.tool_calls) for message in request.messages]
+    sent += [len(tool.name) + len(tool.description) + len(compact_json(tool.parameters)) for tool in request.tools]
+    sent += [] if request.schema is None else [len(compact_json(request.schema))]
+    received = sum(map(len, written)) + _calls_size(tool_calls)
+    return Usage(_tokens_of(sum(sent)), _tokens_of(received), exact=False)
+
+
+def _calls_size(calls: Iterable[ToolCall]) -> int:
+    return sum(len(call.name) + len(compact_json(call.arguments)) for call in calls)
+
+
+def _tokens_of(characters: int) -> int:
+    return -(-characters // _CHARACTERS_PER_TOKEN)
 
 
 class Finish(StrEnum):
@@ -233,6 +259,7 @@ class ModelError(EngineError):
         kind: What went wrong.
         retry_after: Seconds that the provider asks to wait before the next attempt; None where it says nothing.
         partial: The text that had arrived before the call broke.
+        usage: The tokens that the call took although it failed; None where nobody knows of any.
     """
 
     def __init__(
@@ -248,6 +275,7 @@ class ModelError(EngineError):
         self.kind = kind
         self.retry_after = retry_after
         self.partial = partial
+        self.usage: Usage | None = None
 
     @property
     def retryable(self) -> bool:

@@ -22,13 +22,12 @@ from engine.models.base import (
     ToolCall,
     ToolDefinition,
     Usage,
+    estimated_usage,
 )
 from engine.models.keys import Keys
 from engine.models.reply_text import ReplyText
 from engine.models.tool_calls import PartialCalls
 from engine.values import Value, clean_text, clean_value, map_texts
-
-_CHARACTERS_PER_TOKEN = 4
 
 
 def clean_request(request: Request) -> Request:
@@ -145,17 +144,19 @@ class PluginModel:
             if isinstance(part, str):
                 add(part)
         texts.finish()
-        cost = said.cost_usd
+        cost, calls = said.cost_usd, self._read_calls(said.tool_calls)
         return replace(
             reply,
             text=texts.text,
             reasoning=texts.reasoning,
             refusal=texts.refusal,
             finish=said.finish if isinstance(said.finish, Finish) else Finish.OTHER,
-            usage=said.usage if _is_usage(said.usage) else _estimated(request, texts.text),
+            usage=said.usage
+            if _is_usage(said.usage)
+            else estimated_usage(request, texts.text, texts.reasoning, tool_calls=calls),
             model=self._cleaned(said.model) if isinstance(said.model, str) else "",
             cost_usd=float(cost) if type(cost) in {int, float} and 0 <= cost <= 1e9 else None,
-            tool_calls=self._read_calls(said.tool_calls),
+            tool_calls=calls,
         )
 
     def _read_calls(self, calls: Any) -> tuple[ToolCall, ...]:
@@ -186,8 +187,3 @@ class PluginModel:
 def _is_usage(usage: Any) -> bool:
     counts = (usage.input_tokens, usage.output_tokens) if isinstance(usage, Usage) else (None,)
     return all(type(count) is int and count >= 0 for count in counts)
-
-
-def _estimated(request: Request, text: str) -> Usage:
-    asked = sum(len(message.text) for message in request.messages)
-    return Usage(-(-asked // _CHARACTERS_PER_TOKEN), -(-len(text) // _CHARACTERS_PER_TOKEN), exact=False)

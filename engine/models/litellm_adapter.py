@@ -148,6 +148,16 @@ class _RefusedError(Exception):
         self.refusal = refused
 
 
+@contextlib.contextmanager
+def _billed(parser: ReplyParser) -> Generator[None]:
+    """Note on a failure what had come of the reply, which the provider most likely bills."""
+    try:
+        yield
+    except ModelError as error:
+        error.usage = parser.usage
+        raise
+
+
 class _Call:
     """One call of a model, made again where it was refused because of its form."""
 
@@ -193,7 +203,7 @@ class _Call:
         asked = changed(request, changes)
         arguments = self._arguments(asked, changes)
         parser = ReplyParser(self._name, self._place, self._keys, asked, on_text)
-        with feeding(parser):
+        with feeding(parser), _billed(parser):
             if on_text is not None and Change.NO_STREAM not in changes:
                 if Change.NO_STREAM_OPTIONS not in changes:
                     arguments["stream_options"] = {"include_usage": True}
@@ -213,7 +223,7 @@ class _Call:
         except Exception as error:  # litellm raises classes of a dozen libraries, and bugs of its own
             # Without its cause: that one's text, and its request's headers, may hold the key.
             failure = translate(error, self._model, self._place, self._keys, parser.partial)
-            refused = None if parser.partial else refusal(error)
+            refused = None if parser.has_begun else refusal(error)
             if refused is not None:
                 raise _RefusedError(failure, refused) from None
             raise failure from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from engine.errors import EngineError
-from engine.models.base import Finish, ModelErrorKind, OnText, Reply, Request, ToolCall, Usage
+from engine.models.base import Finish, ModelErrorKind, OnText, Reply, Request, ToolCall, Usage, estimated_usage
 from engine.models.destination import Destination
 from engine.models.keys import Keys
 from engine.models.litellm_errors import model_error
@@ -17,7 +17,6 @@ from engine.models.reply_text import ReplyText
 from engine.models.tool_calls import PartialCalls
 from engine.values import Value, clean_text, compact_json, map_texts
 
-_CHARACTERS_PER_TOKEN: Final = 4
 _MOST_TOKENS: Final = 10**12
 _MOST_USD: Final = 1e9
 _LONGEST_NAME: Final = 300
@@ -79,6 +78,16 @@ class ReplyParser:
         """The answer so far."""
         return self._text.text
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of an answer has arrived."""
+        return bool(self._text.text or self._text.reasoning or self._calls)
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens so far; None where neither a part of an answer nor a count has arrived."""
+        return self._read_usage() if self.has_begun or self._usage else None
+
     def pass_on(self) -> None:
         """Give the new pieces of the answer to whoever listens."""
         pieces = self._new_pieces[:]
@@ -117,7 +126,7 @@ class ReplyParser:
         return Reply(
             self._text.text,
             self._finish_of(calls),
-            self._read_usage(),
+            self._read_usage(calls),
             self._cleaned(self._name)[:_LONGEST_NAME] or self._model,
             read_cost_usd(self._usage, self._prefix),
             calls,
@@ -325,13 +334,13 @@ class ReplyParser:
             return Finish.TOOL_CALLS if calls else Finish.STOP
         return finish
 
-    def _read_usage(self) -> Usage:
-        """The tokens as the server counted them; what it did not count is estimated at four characters a token."""
+    def _read_usage(self, calls: tuple[ToolCall, ...] = ()) -> Usage:
+        """The tokens as the server counted them; what it did not count is estimated."""
         sent, received = self._usage.get("prompt_tokens"), self._usage.get("completion_tokens")
-        exact = sent is not None and received is not None and bool(sent or received)
-        asked = sum(len(message.text) for message in self._request.messages)
-        answered = len(self._text.text) + len(self._text.reasoning)
-        return Usage(sent or _tokens(asked), received if exact and received is not None else _tokens(answered), exact)
+        if sent is not None and received is not None and (sent or received):
+            return Usage(sent, received)
+        estimate = estimated_usage(self._request, self._text.text, self._text.reasoning, tool_calls=calls)
+        return Usage(sent or estimate.input_tokens, received or estimate.output_tokens, exact=False)
 
     def _cleaned(self, text: str) -> str:
         return self._keys.redact_reply(clean_text(text))
@@ -362,7 +371,3 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MOST_TOKENS
-
-
-def _tokens(characters: int) -> int:
-    return -(-characters // _CHARACTERS_PER_TOKEN)

@@ -239,10 +239,11 @@ class Level:
         try:
             sent = request if max_tokens is None else replace(request, max_tokens=max_tokens)
             reply = clean_reply(await model.complete(sent, partial(self._stream, context.path, received)))
-        except BaseException:
-            if received:
-                # What a provider had sent before the call broke off was most likely billed.
-                self._charge(context, Usage(request_tokens(request), text_tokens(received), exact=False), price, None)
+        except BaseException as error:
+            # What a provider had sent before the call broke off was most likely billed.
+            used = _used(error, request, received)
+            if used is not None:
+                self._charge(context, used, price, None)
             raise
         cost = self._charge(context, reply.usage, price, reply.cost_usd)
         self._note_call(context, ModelCall(model.name, request, reply, cost, time.perf_counter() - started))
@@ -426,6 +427,15 @@ def post_note(core: Core, note: Note) -> None:
 def _reuses(context: NodeContext[Any], request: Request | None = None) -> bool:
     """Whether the node's settings say that an earlier reply may be used again."""
     return may_reuse(getattr(context.config, "cache", "off"), request)
+
+
+def _used(error: BaseException, request: Request, received: list[str]) -> Usage | None:
+    """The tokens of a call that failed: what the model knows, or what had arrived; None for nothing."""
+    known = error.usage if isinstance(error, ModelError) else None
+    if not received:
+        return known
+    seen = Usage(request_tokens(request), text_tokens(received), exact=False)
+    return known if known is not None and known.total_tokens > seen.total_tokens else seen
 
 
 def _add(context: NodeContext[Any], usage: Usage, cost: float | None) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from engine.models.base import Finish, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
+from engine.models.base import Finish, Message, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.behaviours import PARTIAL_REPLY, USAGE
 from tests.engine.wire.server import WireServer
@@ -251,7 +252,9 @@ async def test_a_stream_that_ends_inside_an_event_is_interrupted(talk: Talk) -> 
         ({"input_tokens": 3, "output_tokens": 2}, Usage(3, 2)),
         ({"prompt_tokens": 3, "completion_tokens": 0}, Usage(3, 0)),
         ({"prompt_tokens": 3}, Usage(3, 2, exact=False)),
-        ({"completion_tokens": 3}, Usage(5, 2, exact=False)),
+        ({"completion_tokens": 3}, Usage(5, 3, exact=False)),
+        ({"completion_tokens": 3, "prompt_tokens": 0}, Usage(0, 3)),
+        ({"completion_tokens": 900, "prompt_tokens": None}, Usage(5, 900, exact=False)),
         ({"prompt_tokens": -3, "completion_tokens": 2}, Usage(5, 2, exact=False)),
         ({"prompt_tokens": "3", "completion_tokens": "2"}, Usage(5, 2, exact=False)),
         ({"prompt_tokens": 3.0, "completion_tokens": 2.5}, Usage(5, 2, exact=False)),
@@ -479,6 +482,69 @@ async def test_an_error_that_says_nothing_is_none(talk: Talk, nothing: Any, stre
     body = completion(message(), error=nothing)
 
     assert (await (talk.stream(as_events(body)) if stream else talk.whole(body))).text == "Hello"
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"schema": {"type": "object", "description": "x" * 400}},
+        {"tools": (ToolDefinition("look", "x" * 400, {"type": "object"}),)},
+        {"tools": (ToolDefinition("look", "", {"type": "object", "description": "x" * 400}),)},
+        {
+            "messages": (
+                *QUESTION.messages,
+                Message("assistant", "", (ToolCall("1", "look", {"at": "x" * 400}),)),
+                Message("tool", "nothing", tool_call_id="1"),
+            )
+        },
+    ],
+    ids=["schema", "description", "parameters", "arguments"],
+)
+async def test_an_estimate_counts_everything_that_was_sent(talk: Talk, more: dict[str, Any], stream: bool) -> None:
+    request = replace(QUESTION, **more)
+    body = events(message("{}"), usage=None) if stream else completion(message("{}"), usage=None)
+
+    reply = await (talk.stream(body, request) if isinstance(body, str) else talk.whole(body, request))
+
+    assert 100 < reply.usage.input_tokens < 200
+    assert not reply.usage.exact
+
+
+@both_ways
+async def test_a_reply_of_tool_calls_alone_is_estimated_by_these(talk: Talk, stream: bool) -> None:
+    call = {"index": 0, "id": "1", "function": {"name": "look", "arguments": json.dumps({"at": "x" * 400})}}
+    said = {"role": "assistant", "tool_calls": [call]}
+    body = events(said, usage=None) if stream else completion(said, usage=None)
+    request = replace(QUESTION, tools=(ToolDefinition("look", "", {}),))
+
+    reply = await (talk.stream(body, request) if isinstance(body, str) else talk.whole(body, request))
+
+    assert reply.usage.output_tokens > 100
+
+
+@pytest.mark.parametrize(
+    ("said", "least"),
+    [
+        ([message([{"type": "image"}])], 5),
+        ([{"reasoning_content": "x" * 400}], 100),
+        ([{"content": "<think>" + "x" * 400}], 100),
+        ([message("x" * 400)], 100),
+    ],
+    ids=["a reply that nobody can read", "reasoning", "reasoning in tags", "text"],
+)
+async def test_a_call_that_failed_says_what_it_took(talk: Talk, said: list[Any], least: int) -> None:
+    broken = events(*said, said[0], finish=None, usage=None, done=False)
+    unreadable = events(*said)
+
+    error = await talk.failure(unreadable if least == 5 else broken[:-9] + "\n", stream=True)
+
+    assert error.kind in {ModelErrorKind.BAD_REPLY, ModelErrorKind.INTERRUPTED}
+    assert error.usage.output_tokens >= least
+
+
+async def test_a_call_that_was_refused_took_nothing(talk: Talk) -> None:
+    assert (await talk.failure({"error": {"message": "top_k is too large"}})).usage is None
 
 
 async def test_a_whole_reply_to_a_request_for_a_stream_is_read_and_the_other_way_round(talk: Talk) -> None:

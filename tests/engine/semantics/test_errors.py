@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import ModelError, ModelErrorKind, OnText, Price, Reply, Request
+from engine.models.base import ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
 from engine.runner.events import NodeCompleted, NodeFailed, NodeRetrying, NodeSkipped
 from tests.engine.semantics.documents import Part, around, entry, flow, formula, judge, llm, result, transform
 from tests.engine.semantics.kit import play
@@ -260,3 +260,16 @@ async def test_a_model_that_runs_out_of_time_by_itself_is_not_told_as_the_nodes_
     played = await play(_asks(llm("draft", timeout_s=3600)), TimeoutError("the model's own"), ends="failed")
 
     assert "3600" not in played.result.error
+
+
+async def test_a_call_that_failed_is_charged_what_the_model_says_it_took() -> None:
+    def failing(_call: Call) -> Exception:
+        error = ModelError(ModelErrorKind.BAD_REPLY, "It is no reply.")
+        error.usage = Usage(100, 900)  # reasoning, of which nothing is streamed
+        return error
+
+    model = FunctionModel(failing, price=Price(0.0, 1.0))
+    played = await play(_asks(llm("ask", retries=1, retry_delay_s=0)), model, ends="failed")
+
+    assert played.result.usage == Usage(200, 1800)
+    assert played.result.cost_usd == 1800
