@@ -25,9 +25,9 @@ from engine.tools.registry import builtin_tools
 
 _MOST_ARGUMENTS = 2
 _ABOUT_PROVIDERS = (
-    "Servers that speak like OpenAI's, and those that do not, each have their own ways. This page lists them, and what "
-    "the program does about each. A server that refuses something is asked once more without it; what worked is "
-    "remembered for the run, and the node that asked has a warning."
+    "Model servers differ in what they accept and in how they answer. This page lists the differences and how the "
+    "program handles each. When a server refuses a setting, a role or a format, the program sends the request again "
+    "without it, remembers what worked for the rest of the run, and shows a warning once."
 )
 _MARK = "<!-- Made by `make docs` from the program's own declarations; edit those instead. -->"
 
@@ -146,7 +146,10 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    text = " ".join(text.split()).replace("|", "\\|")
+    # In code, which every second part is, Markdown shows entities as they are written.
+    parts = text.split("`")
+    return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
 
 
 def _commands() -> Iterator[tuple[str, Any]]:

@@ -80,7 +80,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "no_top_p",
         "request",
         "Refuses `top_p`, or `top_p` beside `temperature`.",
-        "OpenAI's reasoning models; Claude 4.1 and later",
+        "OpenAI's reasoning models; Claude 4.1 and later; Claude with extended thinking",
         _LEFT_OUT,
     ),
     Quirk("no_stop", "request", "Refuses `stop`.", "OpenAI's reasoning models, Grok 4, Perplexity", _LEFT_OUT),
@@ -88,7 +88,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "no_temperature",
         "request",
         "Takes no `temperature` but its own.",
-        "OpenAI's reasoning models, recent Claude models",
+        "OpenAI's reasoning models, recent Claude models, Claude with extended thinking, Kimi",
         _LEFT_OUT,
     ),
     Quirk("no_reasoning_effort", "request", "Refuses `reasoning_effort`.", "Models that do not reason", _LEFT_OUT),
@@ -96,7 +96,8 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "tools_in_words",
         "request",
         "Refuses tools.",
-        "Small models in Ollama, vLLM without `--enable-auto-tool-choice`, some routes of OpenRouter",
+        "Small models in Ollama, vLLM without `--enable-auto-tool-choice`, llama.cpp without `--jinja`, Gemma at "
+        "Google, some routes of OpenRouter",
         "The tools are described in the prompt, and calls are read from the text, with a warning.",
     ),
     Quirk(

@@ -56,28 +56,31 @@ class ModelFields(NodeConfig):
         gt=0,
         le=1,
         title="Top P",
-        description="Draws only from the likeliest tokens that together have this probability. Empty: the model's own.",
+        description=(
+            "Samples only from the most likely tokens whose probabilities add up to this value. Leave empty for the "
+            "model's default."
+        ),
         json_schema_extra={"group": "more"},
     )
     stop: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
         default_factory=list[str],
         max_length=16,
         title="Stop sequences",
-        description="Texts at which the reply ends; they are not part of it. Many providers accept at most four.",
+        description="Texts that end the reply; the reply does not include them. Many providers accept at most four.",
         json_schema_extra={"widget": "lines", "group": "more"},
     )
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
         default=None,
         title="Reasoning effort",
-        description="How much a reasoning model thinks before it answers. Empty: the model's own.",
+        description="How much a reasoning model thinks before it answers. Leave empty for the model's default.",
         json_schema_extra={"group": "more"},
     )
     extra_parameters: ExtraParameters | None = Field(
         default=None,
         title="Extra parameters",
         description=(
-            'Parameters of the provider as a JSON object, sent unchanged ({"top_k": 40}). Keys and secrets do not '
-            "belong here."
+            'Other parameters of the provider as a JSON object, sent unchanged ({"top_k": 40}). Keys and other secrets '
+            "are refused."
         ),
         json_schema_extra={"widget": "json", "group": "more"},
     )
@@ -92,15 +95,15 @@ class ModelFields(NodeConfig):
         default="warn",
         title="When a reply is cut off",
         description=(
-            "When a reply reaches its token limit. warn: it is used as far as it goes, with a warning. "
-            "continue: the model is asked for the rest, at most five times. fail: the node fails."
+            "What to do when a reply reaches its token limit. warn: use the partial reply, with a warning. continue: "
+            "ask the model for the rest, at most five times. fail: the node fails."
         ),
         json_schema_extra={"group": "more"},
     )
     allow_empty: bool = Field(
         default=False,
         title="Allow empty replies",
-        description="Accept a reply without text as an empty text. Off: it is a failure that the node retries.",
+        description="Accept a reply without text as an empty text. If off, such a reply fails and is retried.",
         json_schema_extra={"group": "more"},
     )
     cache: CacheMode = Field(

@@ -67,8 +67,17 @@ async def make_attempts(
             failed = 0
         made += 1
         level.core.bus.emit(NodeRetrying, path, made, delay, str(failure), goes_on, fallback)
+        if not goes_on:
+            _forget_warnings(level, path)
         if delay > 0:
             await asyncio.sleep(delay)
+
+
+def _forget_warnings(level: Level, path: str) -> None:
+    """Have models warn again of what the nodes in a loop or a subflow that starts over had warned of."""
+    warned = level.core.model_warnings
+    for warning in [one for one, node in warned.items() if node.startswith((f"{path}[", f"{path}."))]:
+        del warned[warning]
 
 
 async def _within_time(timeout_s: float, attempt: Callable[[], Awaitable[Outputs]]) -> Outputs:

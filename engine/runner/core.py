@@ -114,7 +114,7 @@ class Core:
         mailbox: What waits for a person's answer.
         state: What nodes with an `output_key` gave last.
         notes: The notes that nobody has received yet.
-        model_warnings: The warnings of replies that the run has reported.
+        model_warnings: The warnings of replies that the run has reported, each with the node that has it.
     """
 
     bus: EventBus
@@ -138,7 +138,7 @@ class Core:
     mailbox: Mailbox = field(default_factory=Mailbox)
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])
-    model_warnings: set[str] = field(default_factory=set[str])
+    model_warnings: dict[str, str] = field(default_factory=dict[str, str])
 
     def take_back(self, inside: str) -> None:
         """Forget what nodes whose paths begin like this gave: what they lie in is attempted anew."""

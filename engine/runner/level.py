@@ -260,7 +260,7 @@ class Level:
         """Put a reply's warnings into the history, each once a run."""
         for warning in reply.warnings:
             if warning not in self.core.model_warnings:
-                self.core.model_warnings.add(warning)
+                self.core.model_warnings[warning] = context.path
                 context.warn(warning)
 
     def _charge(

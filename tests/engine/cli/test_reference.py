@@ -71,3 +71,8 @@ def test_a_folder_that_cannot_be_written_and_a_missing_one_are_told(tmp_path: Pa
     assert "The pages cannot be written to" in capsys.readouterr().err
     assert main([]) == 2
     assert "Name the folder" in capsys.readouterr().err
+
+
+def test_tags_in_code_stay_as_they_are_written() -> None:
+    assert "`<think>`" in providers_page()
+    assert "&lt; 500" in pages()["nodes/validator.md"]

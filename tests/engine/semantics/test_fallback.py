@@ -215,3 +215,21 @@ async def test_a_replys_warnings_are_reported_once_a_run(kind: str) -> None:
 
     warnings = [warning for event in played.of(NodeCompleted) for warning in event.warnings]
     assert warnings.count("The server refused the seed.") == 1
+
+
+async def test_a_replys_warning_survives_that_the_loop_around_it_starts_over() -> None:
+    failures = [ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.")]
+
+    def said(call: Call) -> Any:
+        if call.node == "second" and failures:
+            return failures.pop()
+        return Reply(call.path, warnings=("The server refused the seed.",))
+
+    workflow = around(
+        llm("first"), llm("second"), edges="loop -> first -> second -> exit", max_iterations=2, retries=1,
+        retry_delay_s=0,
+    )  # fmt: skip
+
+    played = await play(workflow, said)
+
+    assert played.result.warnings == ("loop[0].first: The server refused the seed.",)
