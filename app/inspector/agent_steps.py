@@ -41,7 +41,7 @@ def _steps(execution: NodePicture) -> Iterator[list[str]]:
             yield [*head, *_call(step["tool"], step["arguments"], step.get("result"), step.get("error"))]
         return
     for called in execution.tool_calls:
-        yield _call(called.tool, called.arguments, called.result, called.error)
+        yield _call(called.tool, called.used_arguments, called.result, called.error)
 
 
 def _call(tool: str, arguments: Value, result: Value, error: Value) -> list[str]:

@@ -146,7 +146,7 @@ def _said(event: NodeWaiting | NodeAnswered | NotePosted | NodeNoted) -> Iterato
 
 
 def _tool_called(event: NodeToolCalled) -> Iterator[tuple[str, str]]:
-    call = f"{one_line(event.tool, 60)}({one_line(to_text(event.arguments), PREVIEW)})"
+    call = f"{one_line(event.tool, 60)}({one_line(to_text(event.used_arguments), PREVIEW)})"
     if event.error:
         yield "warning", f"called {call}: {one_line(event.error, PREVIEW)}"
     else:

@@ -261,7 +261,9 @@ def _write_node(screen: Screen, node: NodeOutline, *, is_alone: bool, in_full: b
             _write_text(screen, "answered by", ", ".join(dict.fromkeys(call.model for call in node.calls)))
             _write_replies(screen, node, in_full=in_full)
         for call in node.tool_calls:
-            _write_text(screen, f"called {call.tool}", {"arguments": call.arguments, "gave": call.error or call.result})
+            _write_text(
+                screen, f"called {call.tool}", {"arguments": call.used_arguments, "gave": call.error or call.result}
+            )
         for name, value in node.outputs.items():
             _write_text(screen, f"output {name}", value)
         return
@@ -350,7 +352,7 @@ def _node_json(node: NodeOutline) -> dict[str, Any]:
             for call in node.calls
         ],
         "tool_calls": [
-            {"tool": call.tool, "arguments": call.arguments, "result": call.result, "error": call.error}
+            {"tool": call.tool, "arguments": call.used_arguments, "result": call.result, "error": call.error}
             for call in node.tool_calls
         ],
         "output_key": node.output_key,

@@ -199,7 +199,7 @@ def call_tool(
             error = str(failure)
     told = f"Error: {error}" if error else to_text(result)[:50_000] or "(nothing)"
     step = {
-        "turn": work["turn"], "thought": work["said"], "tool": name, "arguments": call["args"], "result": result,
+        "turn": work["turn"], "thought": work["said"], "tool": name, "arguments": arguments, "result": result,
         "error": error,
     }  # fmt: skip
     messages = [*work["messages"], {"role": "tool", "content": told, "tool_call_id": call["id"]}]

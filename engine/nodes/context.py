@@ -46,10 +46,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of a tool call: its result, or why there is none."""
+    """What came of a tool call: its result, or why there is none; and its arguments, if a person changed them."""
 
     result: Value = None
     error: str = ""
+    edited_arguments: Value = None
 
 
 class Services(Protocol):
@@ -139,6 +140,7 @@ class NodeContext(Generic[ConfigT]):
         recalled: How many calls of models and tools were not made, because an earlier reply was used again.
         warnings: What a person should know although the node went on.
         tool_calls: How many tools have been called for a model.
+        edited_arguments: What a person changed the arguments of its present tool call to; None if nobody did.
         exits_loop: Whether the node has ended the loop around it.
         model_choice: The model that was asked last, with its fallbacks; None before the first call.
         fallen_back: How far down its fallbacks the node is, by model choice.
@@ -161,6 +163,7 @@ class NodeContext(Generic[ConfigT]):
     recalled: int = 0
     warnings: tuple[str, ...] = ()
     tool_calls: int = 0
+    edited_arguments: Value = None
     exits_loop: bool = False
     model_choice: ModelChoice | None = None
     fallen_back: dict[ModelChoice, int] = field(default_factory=dict[ModelChoice, int])

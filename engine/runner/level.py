@@ -343,14 +343,17 @@ class Level:
         context.tool_calls += 1
         known = replay.tool_call(context.path, number, tool, arguments) if replay is not None else None
         if known is not None:
-            return ToolOutcome(known.result, known.error)
+            return ToolOutcome(known.result, known.error, known.edited_arguments)
         started = time.perf_counter()
+        context.edited_arguments = result = None
+        error = ""
         try:
-            outcome = ToolOutcome(await work())
-        except EngineError as error:
-            outcome = ToolOutcome(None, str(error))
+            result = await work()
+        except EngineError as failure:
+            error = str(failure)
+        outcome = ToolOutcome(result, error, context.edited_arguments)
         duration = time.perf_counter() - started
-        told = (number, tool, arguments, outcome.result, outcome.error, duration)
+        told = (number, tool, arguments, result, error, duration, outcome.edited_arguments)
         self.core.bus.emit(NodeToolCalled, context.path, *told)
         return outcome
 

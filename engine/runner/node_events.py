@@ -80,6 +80,7 @@ class NodeToolCalled(Event):
         result: What it gave.
         error: Why it gave nothing; empty where it did.
         duration_s: Seconds, those in which a person was asked included.
+        edited_arguments: What a person changed the arguments to; null if nobody did.
     """
 
     type: ClassVar[str] = "node.tool_called"
@@ -89,6 +90,12 @@ class NodeToolCalled(Event):
     result: Value
     error: str
     duration_s: float
+    edited_arguments: Value = None
+
+    @property
+    def used_arguments(self) -> Value:
+        """The arguments with which the tool was called."""
+        return self.arguments if self.edited_arguments is None else self.edited_arguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def _step(conversation: _Conversation, call: ToolCall, outcome: ToolOutcome) -> 
         "turn": conversation.turn,
         "thought": conversation.thought,
         "tool": call.name,
-        "arguments": call.arguments,
+        "arguments": call.arguments if outcome.edited_arguments is None else outcome.edited_arguments,
         "result": outcome.result,
         "error": outcome.error,
     }

@@ -74,6 +74,8 @@ class Toolbox:
             arguments = await self._approved(call.name, arguments)
         elif call.name in all_tools() and all_tools()[call.name].consents_to_calls:
             arguments = dict(await self._context.services.confirm_call(self._context, call.name, arguments))
+        if arguments != call.arguments:
+            self._context.edited_arguments = arguments
         if call.name == EXIT_LOOP:
             return None
         if call.name == ASK_PERSON:

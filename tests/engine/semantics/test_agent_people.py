@@ -12,7 +12,7 @@ from engine import Workflow
 from engine.errors import EngineError
 from engine.nodes.agent_tools import tool_definition
 from engine.nodes.context import Answer
-from engine.runner.events import NodeToolCalled, NodeWaiting
+from engine.runner.events import NodeCompleted, NodeToolCalled, NodeWaiting
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, result
 from tests.engine.semantics.kit import Played, begin, finish
@@ -58,6 +58,20 @@ async def test_who_says_yes_may_change_the_arguments(tools: Tools) -> None:
 
     assert tools.called == [("add", {"a": 1, "b": 2})]
     assert results(played.model.calls[1]) == ["3.0"]
+    (told,) = played.of(NodeToolCalled)
+    assert (told.arguments, told.used_arguments) == ({"a": 15, "b": 27}, {"a": 1, "b": 2})
+    (completed,) = (event for event in played.of(NodeCompleted) if event.node_type == "agent")
+    assert [step["arguments"] for step in completed.outputs["steps"]] == [{"a": 1, "b": 2}]
+
+
+async def test_arguments_that_nobody_changed_are_recorded_once(tools: Tools) -> None:
+    says = script(wants(ADD), "done")
+    answer = Answer("approve", {"a": 15, "b": 27})
+
+    played = await talk(alone(tools=["add"], require_approval=["add"]), says, [answer])
+
+    (told,) = played.of(NodeToolCalled)
+    assert (told.arguments, told.edited_arguments) == ({"a": 15, "b": 27}, None)
 
 
 @pytest.mark.parametrize("misfit", [["x"], "x", 7, True, {}, {"b": 2}, {"a": "many"}, {"a": None}, [{"a": 1, "b": 2}]])

@@ -47,7 +47,7 @@ def test_a_page_has_everything_that_a_colleague_wants_to_know():
         "\n## Inputs\n\n### task\n\n```text\nExplain tides.\n```\n"
         "\n## Loop loop\n\nStopped after 2 of 5: the count was reached.\n"
         "\n### Iteration 1\n\nscore 0.5, 0 tokens, \\$0, 1.0 s\n"
-        "\nTested: score 0.5; iteration 1 of at most 3.\n"
+        "\nTested: score 0.5; iteration 1 of at most 5.\n"
         "\n**Result**\n\n```text\nOne.\n```\n"
         "\n**Feedback**\n\n```text\nShorter.\n```\n"
         "\n**Verdict: continue**\n\n```text\nToo long.\n```\n"
