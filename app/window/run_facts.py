@@ -182,8 +182,14 @@ def _name_the_same(before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
 
 def _models_of_node(node: Node) -> tuple[str, ...]:
     """The models that a node may call, its fallbacks last; an empty name where it leaves the model open."""
-    if node.type not in {"llm", "agent"} and (node.type != "router" or node.config.get("mode", "model") != "model"):
+    config: object = node.config
+    if node.type == "loop":
+        config = node.config.get("judge")
+        if not isinstance(config, dict) or not (config.get("criteria") or config.get("rubric")):
+            return ()
+    elif node.type not in {"llm", "agent"} and (node.type != "router" or node.config.get("mode", "model") != "model"):
         return ()
-    name, fallbacks = node.config.get("model"), node.config.get("fallback_models")
-    others: list[object] = cast("list[object]", fallbacks) if isinstance(fallbacks, list) else []
+    settings = cast("dict[str, object]", config)
+    name, fallbacks = settings.get("model"), settings.get("fallback_models")
+    others = cast("list[object]", fallbacks) if isinstance(fallbacks, list) else []
     return (name if isinstance(name, str) else "", *(other for other in others if isinstance(other, str)))

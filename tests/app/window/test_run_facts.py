@@ -9,8 +9,10 @@ from app.window.run_facts import ModelsInUse, models_of
 from engine.document.model import Node, Workflow
 from tests.engine.document.strategies import examples
 
-CONFIG_KEYS = ["model", "mode", "fallback_models"]
-CONFIGS = st.dictionaries(st.sampled_from(CONFIG_KEYS), st.sampled_from(["", "a", "b", "model", "rules", 3, [], ["c"]]))
+CONFIG_KEYS = ["model", "mode", "fallback_models", "judge"]
+CONFIGS = st.dictionaries(
+    st.sampled_from(CONFIG_KEYS), st.sampled_from(["", "a", "b", "model", "rules", 3, [], ["c"], {"criteria": "Good?"}])
+)
 
 
 def node(node_type: str, config: dict[str, Any]) -> Node:
@@ -19,7 +21,7 @@ def node(node_type: str, config: dict[str, Any]) -> Node:
 
 NODES = st.builds(
     node,
-    st.sampled_from(["llm", "agent", "router", "transform"]),
+    st.sampled_from(["llm", "agent", "router", "transform", "loop"]),
     CONFIGS,
 )
 
@@ -46,6 +48,17 @@ def test_fallbacks_are_models_of_the_document_too() -> None:
         Node(id="d", type="llm", config={"fallback_models": "odd"}),
     )
     assert models_of(Workflow(nodes=nodes), "usual") == ("first", "second", "third", "usual")
+
+
+def test_the_judge_of_a_loop_has_a_model_of_its_own() -> None:
+    judge = {"criteria": "Short?", "model": "recorded:abc", "fallback_models": ["second"]}
+    nodes = (
+        Node(id="a", type="llm", config={"model": "first"}),
+        Node(id="b", type="loop", config={"judge": judge}),
+        Node(id="c", type="loop", config={"judge": {"model": "unused"}}),
+        Node(id="d", type="loop", config={"judge": "odd"}),
+    )
+    assert models_of(Workflow(nodes=nodes), "usual") == ("first", "recorded:abc", "second")
 
 
 @examples(200)
