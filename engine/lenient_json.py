@@ -62,6 +62,11 @@ _BARE_AMOUNT: Final = re.compile(
 _BARE_DECIMAL_COMMA: Final = re.compile(r"[-+]?\d+,\d+(?=\s*(?:[,}\n]|//|/\*|#))")
 _ESCAPE: Final = re.compile(r"\\(?:((?:u[0-9a-fA-F]{4})(?:\\u[0-9a-fA-F]{4})*)|(.))", re.DOTALL)
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", "\n": "\n"}
+_ESCAPES: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u0000|u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""Escapes of JSON; in a group those of NUL and of lone surrogates, which nothing else can carry."""
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w.])")
 _STRUCTURE: Final = re.compile(r"""[\s"',:;{}\[\]()]+""")
 
@@ -73,6 +78,7 @@ def find_json(text: str) -> tuple[list[Any], str, bool]:
         The values in their order; the text around them; and whether the text ends inside a value that is not closed,
         in which case nothing after its beginning was looked at.
     """
+    text = _clean(text)
     values: list[Any] = []
     around: list[str] = []
     kept = place = 0
@@ -94,7 +100,7 @@ def find_json(text: str) -> tuple[list[Any], str, bool]:
         value, end = found
         if value is not None:
             values.append(value)
-        around += (text[kept:place], _GAP)
+        around += (text[kept:place], f"\n{_GAP}\n")  # what follows on the same line is a line of its own
         kept = place = end
     return values, "".join((*around, text[kept:])), False
 
@@ -118,9 +124,13 @@ def parse_strict(text: str) -> Any:
         ValueError: It is no JSON.
     """
     try:
-        return _DECODER.decode(text)
+        return _DECODER.decode(_clean(text))
     except RecursionError:
         raise ValueError("objects and lists stand too deep inside one another") from None
+
+
+def _clean(text: str) -> str:
+    return _ESCAPES.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], text) if "\\u" in text else text
 
 
 def _strict(text: str, place: int) -> tuple[Any, int] | None:

@@ -226,8 +226,8 @@ def test_the_error_is_that_of_the_best_candidate(text: str, error: str) -> None:
 
 
 objects = st.dictionaries(
-    st.text(st.characters(codec="utf-8"), max_size=5),
-    st.none() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=20),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5),
+    st.none() | st.integers() | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20),
     max_size=4,
 )
 prose = st.text(st.characters(exclude_characters="{}[]｛｝［］`", codec="utf-8"), max_size=30)
@@ -257,3 +257,23 @@ def test_whatever_a_model_writes_is_a_value_or_a_reason(text: str) -> None:
         return
 
     assert reason.endswith((".", "…"))
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r'{"a": "x\ud800"}', "x\ufffd"),
+        (r'{"a": "\udc00x"}', "\ufffdx"),
+        (r'{"a": "\ud83d\ud83d\ude00"}', "\ufffd\U0001f600"),
+        (r'{"a": "\ud83d\ude00"}', "\U0001f600"),
+        (r'{"a": "a\u0000b"}', "a\ufffdb"),
+        (r'{"a": "a\\u0000b"}', r"a\u0000b"),
+        (r'{"a": "a\\\u0000b"}', "a\\\ufffdb"),
+        (r"{'a': 'x\uD800',}", "x\ufffd"),
+    ],
+)
+def test_escapes_of_half_characters_and_of_nul_are_cleaned(written: str, text: str) -> None:
+    schema: dict[str, Value] = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+    assert read(f"Here: {written}", schema) == {"a": text}
+    assert read(json.dumps(written), schema) == {"a": text}
