@@ -22,10 +22,8 @@ from engine.store.base import RunStatus, RunSummary, Store, StoreError
 from engine.store.fold import UNDER_WAY
 from engine.store.resume import refuse_unknown, resume, unknown_calls
 
-_RESUME_ROW: Final = (
-    "Check what the tool has done. Then resume this run from the history and start the batch again, or let the batch "
-    "make all such calls again (--retry-in-flight)."
-)
+RESUME_ROW: Final = "Check what the tool has done. Then resume this run from the history and start the batch again."
+"""What to do about a row that stopped during a call of a tool."""
 
 
 class RowRunner(Protocol):
@@ -102,7 +100,7 @@ class LocalRows:
         # Starting the batch again is consent to paying for a model call twice, but not to a tool's effect.
         if not self._retry_in_flight:
             tools = (call for call in unknown_calls(self._store, broken_off.run_id) if call.tool)
-            refuse_unknown(broken_off, tools, _RESUME_ROW)
+            refuse_unknown(broken_off, tools, RESUME_ROW)
         return resume(self._store, broken_off.run_id, options, retry_in_flight=True)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from engine.batch.local import RESUME_ROW
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_json
 from engine.document.wording import harmless
@@ -92,6 +93,8 @@ class BatchView:
             err().line(f"Row {row.row} failed: {row.error}", style="red")
         if len(failed) > _MOST_FAILURES:
             err().line(f"{len(failed) - _MOST_FAILURES} more rows failed.", style="red")
+        if any(row.error.endswith(RESUME_ROW) for row in failed):
+            err().line("To make all such calls again, start the same command with --retry-in-flight.")
         if stopped_code is not None:
             err().line("Stopped. Start the same command again to go on.")
             return stopped_code

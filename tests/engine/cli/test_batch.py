@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 import xlsxwriter
 
-from engine import read_table
+from engine import BatchResult, read_table
+from engine.batch.local import RESUME_ROW
+from engine.batch.result import RowResult, summarize
+from engine.cli.batch_view import BatchView
 from tests.engine.cli.kit import Program, echo, refine, write
 from tests.engine.cli.test_process import FOR_EVER, started, wait_for
 
@@ -29,6 +32,16 @@ def scripted(folder: Path, content: object) -> str:
 def results(file: Path) -> list[dict[str, str]]:
     with file.open(newline="", encoding="utf-8-sig") as lines:
         return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize(("error", "is_named"), [(f"It stopped during a call. {RESUME_ROW}", True), ("No key.", False)])
+def test_the_option_that_repeats_calls_in_flight_is_named_where_a_row_needs_it(
+    error: str, is_named: bool, capsys: pytest.CaptureFixture[str]
+):
+    rows = (RowResult(1, "key", "run", "failed", error=error),)
+    result = BatchResult("batch", rows, summarize(rows, 1))
+    assert BatchView(1, is_quiet=True).tell(result, None, as_json=False, stopped_code=None) == 1
+    assert ("--retry-in-flight" in capsys.readouterr().err) is is_named
 
 
 def test_a_row_is_a_run_with_its_figures(program: Program, tmp_path: Path):

@@ -246,6 +246,7 @@ async def test_a_batch_makes_no_tool_call_again_either_unless_told_to(post: Post
     again = await run_batch(PLAIN, [{"text": "b"}, {"text": "a"}], BatchOptions(store=killed))
     assert [row.status for row in again.rows] == ["failed", "completed"]
     assert f"The run {row} stopped during a call" in again.rows[0].error
+    assert " --" not in again.rows[0].error, "the window shows it, too"
     assert post.calls == [("send", "a")]
     again = await run_batch(PLAIN, [{"text": "b"}], BatchOptions(store=killed, retry_in_flight=True))
     assert [row.outputs for row in again.rows] == [{"out": "send b"}]
