@@ -70,7 +70,7 @@ def split_unopened(text: str) -> tuple[str, str]:
         return text, ""
     before, after = text[: closer.start()], text[closer.end() :]
     at_line_end = before.endswith("\n") or after.startswith("\n")
-    within_prose = not at_line_end and bool(re.search(r"\s\Z", before) or re.match(r"\s|\Z", after))
+    within_prose = not at_line_end and bool(re.search(r"\s\Z", before))
     quoted = before[-1:] in _QUOTES or after[:1] in _QUOTES or before.count(_FENCE) % 2 == 1
     if within_prose or quoted or _ANY_OPENER.search(before):
         return text, ""

@@ -83,7 +83,10 @@ def test_what_stands_elsewhere_is_answer(text: str, size: int) -> None:
     assert split_reasoning(text) == (text, "")
 
 
-@pytest.mark.parametrize("text", ["They greet me.\n</think>\n\nHello!", "They greet me.</think>Hello!"])
+@pytest.mark.parametrize(
+    "text",
+    ["They greet me.\n</think>\n\nHello!", "They greet me.</think>Hello!", "They greet me.</think> Hello!"],
+)
 def test_reasoning_that_the_prompt_opened_ends_at_its_tag(text: str) -> None:
     reply, _ = _in_pieces(text, 3)
 
@@ -161,3 +164,13 @@ def test_keys_are_struck_out_of_reasoning_in_the_text() -> None:
     reply, _ = _in_pieces(f"<think>{KEY}</think>Yes.", 5, keys)
 
     assert (reply.text, reply.reasoning) == ("Yes.", "…")
+
+
+@pytest.mark.parametrize("text", ["They greet me.</think>", "They greet me.\n</think>", "They greet me.</THINK>\n\n"])
+def test_reasoning_that_only_ends_is_no_answer(text: str) -> None:
+    assert split_reasoning(text) == ("", "They greet me.")
+
+
+@pytest.mark.parametrize("text", ["The tag is </think>", "It ends with </think> and no more."])
+def test_a_closing_tag_within_prose_is_part_of_the_answer(text: str) -> None:
+    assert split_reasoning(text) == (text, "")
