@@ -32,7 +32,9 @@ class Tried:
         self.bus = EventBus("run1", {})
         self.error: BaseException | None = None
         self.outputs: Outputs | None = None
-        level: Any = SimpleNamespace(core=SimpleNamespace(bus=self.bus, is_stopping=False, replay=None))
+        level: Any = SimpleNamespace(
+            core=SimpleNamespace(bus=self.bus, is_stopping=False, replay=None, model_warnings={})
+        )
         settings = NodeConfig.model_validate({"retry_delay_s": 0.0, **config})
         virtually(self._run(make_attempts(level, "loop[1].draft", settings, self._attempt, timeout_s)))
 
@@ -188,7 +190,7 @@ def test_a_budget_that_is_spent_is_not_a_failure_of_the_node() -> None:
 @pytest.mark.parametrize("timeout_s", [None, 5.0])
 async def test_stopping_passes_through_and_is_never_tried_again(timeout_s: float | None) -> None:
     bus = EventBus("run1", {})
-    level: Any = SimpleNamespace(core=SimpleNamespace(bus=bus, is_stopping=False, replay=None))
+    level: Any = SimpleNamespace(core=SimpleNamespace(bus=bus, is_stopping=False, replay=None, model_warnings={}))
     started = asyncio.Event()
 
     async def attempt() -> Outputs:
