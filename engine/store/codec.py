@@ -177,7 +177,8 @@ def _encode_request(request: Request, put: Put, place: Place) -> list[Any]:
     sampling = (request.top_p, request.stop, request.reasoning_effort, request.extra_parameters)
     if sampling != (None, (), None, None):
         extra = put(request.extra_parameters, (*place, "extra"))
-        settings += [request.top_p, _encode_texts(request.stop, put, place), request.reasoning_effort, extra]
+        effort = put(request.reasoning_effort, place)
+        settings += [request.top_p, _encode_texts(request.stop, put, place), effort, extra]
     with_tools = request.tools or any(message.tool_calls or message.tool_call_id for message in request.messages)
     return [messages, settings, *_encode_tools(request, put, place)] if with_tools else [messages, settings]
 
@@ -246,7 +247,7 @@ def _decode_request(array: list[Any], get: Get) -> Request:
     extra = cast(dict[str, Any], value) if isinstance(value := get(extra), dict) else None
     texts = _decode_texts(stop, get)
     return Request(
-        tuple(messages), temperature, max_tokens, schema, seed, get(path), tools, top_p, texts, effort, extra
+        tuple(messages), temperature, max_tokens, schema, seed, get(path), tools, top_p, texts, get(effort), extra
     )
 
 
