@@ -27,11 +27,11 @@ ROW_HEIGHT: Final = 6 * UNIT
 _PADDING: Final = 2 * UNIT
 _BAR: Final = 3
 """Width of the bar at the left of the chosen row."""
-_LEAST_RESULT: Final = 176
 _VERDICT: Final = (88, 280)
 """The least and the most that the verdict takes, in pixels at the usual size of texts."""
-_SPARE: Final = (Column.TOKENS, Column.TIME, Column.COST)
-"""What goes first where there is no room: the details of an iteration say it too."""
+_SPARE: Final = {Column.TOKENS: 176, Column.TIME: 176, Column.COST: 176, Column.VERDICT: 40, Column.SIMILAR: 40}
+"""What is hidden, in this order, where the result would have less room than so many pixels at the usual size of texts:
+the details of an iteration say it too."""
 RETURNED: Final = "returned"
 _BESIDE_WORD: Final = 56
 """So much room stays for the result beside that word, in pixels at the usual size of texts."""
@@ -115,8 +115,8 @@ class IterationTable(QTableView):
             least, most = (round(side * scale) for side in _VERDICT)
             wanted = figures.averageCharWidth() * longest[Column.VERDICT] + 2 * _PADDING
             widths[Column.VERDICT] = min(max(min(wanted, room * 3 // 10), least), most)
-        for column in _SPARE:
-            if room - sum(widths.values()) < _LEAST_RESULT * scale:
+        for column, least_result in _SPARE.items():
+            if room - sum(widths.values()) < least_result * scale:
                 widths.pop(column, None)
         widths[Column.RESULT] = max(room - sum(widths.values()), UNIT)
         for column in Column:

@@ -339,6 +339,20 @@ def test_a_narrow_panel_keeps_the_result_and_a_low_one_the_table(open_panel: Ope
     assert Column.RESULT in bench.shown_columns
     assert Column.TOKENS not in bench.shown_columns
     assert bench.panel.table.columnWidth(Column.RESULT) >= 80
+
+
+@pytest.mark.parametrize("width", [160, 200, 240, 320])
+def test_a_very_narrow_table_keeps_result_and_warnings_on_the_screen(open_panel: OpenPanel, width: int) -> None:
+    bench = open_panel(one_loop())
+    picture = told("one", "two", branch="continue", reason="too short", warnings=("draft: cut off",))
+    end(picture)
+    bench.show(picture)
+    table = bench.panel.table
+    table.setFixedWidth(width)
+    table.fit()
+    assert {Column.RESULT, Column.WARNINGS} <= bench.shown_columns
+    assert table.columnWidth(Column.RESULT) >= 40
+    assert sum(table.columnWidth(which) for which in bench.shown_columns) <= table.viewport().width()
     assert bench.panel.chart.isVisible()
     bench.panel.resize(700, 190)
     assert not bench.panel.chart.isVisible()
