@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
@@ -77,7 +77,8 @@ def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_i
     QTest.mouseClick(dialog.code, Qt.MouseButton.LeftButton, pos=QPoint(8, dialog.code.height() // 2))
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: any(box.isVisible() for box in window.findChildren(QMessageBox)))
-    listed = question(window).informativeText()
+    (field,) = question(window).findChildren(QPlainTextEdit)
+    listed = field.toPlainText()
     assert "Tool: python (" in listed
     assert "Command: print(6 * 7)" in listed
     assert "Workflow: inner.loop.json" in listed
