@@ -95,14 +95,18 @@ class LoopMaker:
     def _judge(self, step: Step, name: str, config: dict[str, Any]) -> None:
         if not name:
             return
-        agent = self._nodes.agent(name, f"{step.place}, loop.untilAgent")
+        place = f"{step.place}, loop.untilAgent"
+        if name not in self._nodes.agents:
+            # A judge without criteria is a problem of its loop: a person decides what ends it.
+            config |= {"exit_condition": "judge"}
+            self._report.left(place, f"There is no agent {shown(name, 60)}. Write the judge's criteria before a run.")
+            return
+        agent = self._nodes.agent(name, place)
         criteria = agent.config.get("system") or "The work is complete."
         judge: dict[str, Any] = {"criteria": f"{criteria}\n\nSay that it is done only when nothing is left to do."}
         judge |= {key: agent.config[key] for key in ("model", "temperature") if key in agent.config}
         config |= {"exit_condition": "judge", "judge": judge}
-        self._report.carried(
-            f"{step.place}, loop.untilAgent", "The loop's judge; it says `done` and a reason, here with a score."
-        )
+        self._report.carried(place, "The loop's judge; it says `done` and a reason, here with a score.")
         if agent.config.get("tools"):
             self._report.left(f"agent {shown(name, 60)}, tools", "The judge of a loop has none here.")
 

@@ -254,6 +254,16 @@ def test_an_exit_condition_without_counterpart_is_a_problem_of_its_loop(expressi
     assert errors(read(_STATUS_LOOP.replace("UNTIL", expression))) == {("b", "until")}
 
 
+def test_a_judge_that_does_not_exist_is_a_problem_of_its_loop() -> None:
+    imported = read("""
+steps:
+  - id: a
+    loop: {maxIterations: 2, untilAgent: nobody, steps: [{id: b, instructions: B.}]}
+""")
+    assert errors(imported) == {("a", "judge")}
+    assert "step a, loop.untilAgent" in told(imported, Fate.LEFT)
+
+
 @pytest.mark.parametrize(
     "expression", ["steps.a.status == 'failed'", "steps.nobody.content", "content == ''", "a.b.c()"]
 )
