@@ -20,6 +20,7 @@ from app.bridge import EngineThread
 from app.session import Session
 from app.theme.style import Style
 from engine.document.model import Workflow
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, set_shown_cap
 
 # What Qt's offscreen platform says of itself.
 _OFFSCREEN_SAYS = "This plugin does not support (propagateSizeHints|raise|grabbing)"
@@ -48,6 +49,13 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(variable, str(home / variable.lower()))
     return home
+
+
+@pytest.fixture(autouse=True)
+def usual_cap() -> Iterator[None]:
+    """Preferences set the cap that texts about documents show, for the whole process."""
+    yield
+    set_shown_cap(MAX_ITERATIONS_CAP)
 
 
 @pytest.fixture(autouse=True)

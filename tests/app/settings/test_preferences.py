@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.canvas.facts import facts_of
+from app.session import look_through
 from app.settings.choices import Choices, OwnServer, fault
 from app.settings.preferences import MAX_BYTES, RECENT, PreferenceError, Preferences
+from engine.nodes.registry import builtin_registry
+from tests.engine.semantics.documents import around, llm
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
@@ -61,6 +65,21 @@ def test_setting_what_already_counts_tells_and_saves_nothing(path: Path, qtbot: 
     preferences.save()
     before = path.stat().st_ino
     assert before
+
+
+def test_cards_and_problems_show_the_count_that_the_persons_cap_leaves(path: Path) -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=500)
+    registry = builtin_registry()
+    loop = next(node for node in workflow.nodes if node.type == "loop")
+    preferences = Preferences(path)
+    shown: list[tuple[str, list[str]]] = []
+    for cap in (3, 1000):
+        preferences.set(max_iterations_cap=cap)
+        structure, problems = look_through(workflow, registry)
+        card = facts_of(loop, registry, structure, (), ())
+        shown.append((card.summary, [problem.code for problem in problems]))
+
+    assert shown == [("at most 3", ["iterations-clamped"]), ("at most 500", [])]
 
 
 @pytest.mark.parametrize(
