@@ -199,11 +199,11 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
     try:
         return await ask(context, config, messages, verdict_schema(names), partial(read_branch, names=names), "verdict")
     except UnreadableReplyError as error:
-        failure = str(error)
+        failure = str(error).rstrip(".")
     fallback = fallback_branch(names)
     if fallback is None:
         raise NodeError(
-            f"The model's verdict could not be read, asked twice: {failure}",
+            f"The model's verdict could not be read, asked twice: {failure}.",
             "Word the criteria more simply, or take a stronger model.",
             retryable=True,
         )
