@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 _LONGEST_REPAIR: Final = 50_000
 """Characters of a value, its strings not counted, that are repaired at most; `json_repair` is slow on long ones."""
 
-_GAP: Final = "\ufffc"
+GAP: Final = "\ufffc"
 """Stands for a JSON value in the text around it. It is part of no word."""
 
 _MARK: Final = "\ufdd0"
@@ -100,7 +100,7 @@ def find_json(text: str) -> tuple[list[Any], str, bool]:
         value, end = found
         if value is not None:
             values.append(value)
-        around += (text[kept:place], f"\n{_GAP}\n")  # what follows on the same line is a line of its own
+        around += (text[kept:place], f"\n{GAP}\n")  # what follows on the same line is a line of its own
         kept = place = end
     return values, "".join((*around, text[kept:])), False
 
@@ -112,7 +112,7 @@ def parse_lenient(text: str) -> Any:
         ValueError: It is none.
     """
     values, around, is_cut_off = find_json(text)
-    if is_cut_off or len(values) != 1 or around.strip() != _GAP:
+    if is_cut_off or len(values) != 1 or around.strip() != GAP:
         raise ValueError("it is not one JSON value")
     return values[0]
 

@@ -14,12 +14,17 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from engine.lenient_json import find_json, parse_strict
+from engine.lenient_json import GAP, find_json, parse_strict
 from engine.nodes.schema_coercion import coerced, fold, members, types_of
 
 _FENCED: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
+_FENCE_LINE: Final = re.compile(r"^```.*$", re.MULTILINE)
 _NO_JSON: Final = "there is no JSON in it."
 _CUT_OFF: Final = "the JSON in it is not closed; it may have been cut off."
+_EXAMPLE: Final = re.compile(
+    r"\b(?:e\.g\.?|(?:examples?|for instance|beispiel|exemple|ejemplo|esempio)\b)[^.!?]*:\W*$", re.IGNORECASE
+)
+_ONLY_EXAMPLE: Final = "the JSON in it is introduced as an example."
 _LABELS: Final = frozenset(
     {"branch", "decision", "verdict", "choice", "answer", "selected_branch", "chosen_branch"}
     | {f"{which}_{what}" for which in ("final", "my") for what in ("branch", "decision", "verdict", "choice", "answer")}
@@ -106,12 +111,14 @@ def read_branch(text: str, names: Sequence[str]) -> tuple[str, str]:
             verdicts.append(_branch_in(value, names))
         except UnreadableReplyError as error:
             failures.append(str(error))
-    labelled = list(_labelled(around))
+    in_json, labelled = len(verdicts), list(_labelled(around))
     reason = next((value for label, value in labelled if label == "reason"), "")
     verdicts += [(fold(value), reason) for label, value in labelled if label in _LABELS and fold(value) in names]
     chosen = list(dict.fromkeys(branch for branch, _ in verdicts))
     if len(chosen) > 1:
         raise UnreadableReplyError(_differing(chosen))
+    if verdicts and len(verdicts) == in_json and _are_examples(around):
+        raise UnreadableReplyError(_ONLY_EXAMPLE)
     if chosen:
         return chosen[0], next((reason for _, reason in verdicts if reason), "")
     stated = [value for label, value in labelled if label in _LABELS]
@@ -173,6 +180,8 @@ def read_judgement(
             raise UnreadableReplyError(_differing([verdicts[0], verdict]))
     if not verdicts:
         raise UnreadableReplyError(min(failures)[3] if failures else _NO_JSON)
+    if not plain and _are_examples(around):
+        raise UnreadableReplyError(_ONLY_EXAMPLE)
     _refuse_contradiction(verdicts[0], plain, schema, threshold)
     return verdicts[0]
 
@@ -272,6 +281,12 @@ def _found(text: str, *, takes_text: bool = False) -> tuple[list[Any], str]:
     if is_cut_off:
         raise UnreadableReplyError(_CUT_OFF)
     return values, around
+
+
+def _are_examples(around: str) -> bool:
+    """Whether everything that was cut out of a text is introduced as an example there ("Example:", "e.g.:")."""
+    *before, _ = around.split(GAP)
+    return bool(before) and all(_EXAMPLE.search(_FENCE_LINE.sub("", text)[-_LONGEST_LINE:]) for text in before)
 
 
 def _labelled(text: str) -> Iterator[tuple[str, str]]:

@@ -171,6 +171,31 @@ def test_two_verdicts_that_differ_never_read_as_one(data: st.DataObject, branche
         read_branch("\n\n".join(around(data.draw, form) for form in forms), NAMES)
 
 
+EXAMPLES = [
+    "Example:\n```json\n{}\n```\nThe text still needs work.",
+    "A verdict could be, for example: {} - but here more is missing.",
+    "(e.g.: {})\n\nI am not sure yet.",
+    "For instance:\n\n{}\nor, as another example: {}",
+    "Beispiel: {}",
+]
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_a_lone_example_is_no_verdict(text: str) -> None:
+    with pytest.raises(UnreadableReplyError):
+        read_branch(text.replace("{}", '{"reason": "x", "branch": "done"}'), NAMES)
+    with pytest.raises(UnreadableReplyError):
+        judged(text.replace("{}", plain(done=True, score=9)))
+
+
+@pytest.mark.parametrize(
+    "text", ["In the requested format:\n{}", "It has a good example.\n{}", "Example:\n{}\nVerdict:\n{}"]
+)
+def test_json_that_is_no_example_is_a_verdict(text: str) -> None:
+    assert read_branch(text.replace("{}", '{"reason": "x", "branch": "done"}'), NAMES)[0] == "done"
+    assert judged(text.replace("{}", plain(done=True, score=9)))["done"] is True
+
+
 @given(
     st.lists(
         st.sampled_from(
