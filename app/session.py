@@ -73,7 +73,7 @@ class Session(QObject):
         registry: The node types.
         path: Where the document is saved; None for one that never was.
         is_trusted: Whether what it says is the person's own work, or was approved by them.
-        confirms_calls: Whether calls that it does not hold are confirmed during a run, as it is not their own work.
+        confirms_calls: Whether calls that a foreign document does not contain are confirmed during a run.
         structure: How the document hangs together; may be a moment behind it, see `analysed`.
         problems: What is wrong with it, as of the same moment.
         draft: What is being typed into a field over the canvas.

@@ -16,7 +16,7 @@ from engine.store.export_csv import is_own_table, value_of_csv_cell
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _SEPARATOR_LINE: Final = re.compile(r'"?sep=(.)"?[ \t]*\r?\n', re.IGNORECASE)
-"""The first line by which Excel is told the separator."""
+"""The first line, which names the separator for Excel."""
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*"')
 _SAMPLE_CHARS: Final = 20_000
 

@@ -1,11 +1,11 @@
 """The file in which a batch keeps what its rows came to: a line as each row ends, in the table's order at the end.
 
-It is CSV, JSON lines or an .xlsx workbook, by its name. Its columns are found by their names when the batch goes on, so
+It is CSV, JSON lines or an .xlsx workbook, by its name. Columns are matched by name when the batch is resumed, so
 a spreadsheet program may have saved it in between. A broken line at its end (the machine went down while it was
 written) is left out.
 
 A workbook cannot be written row by row. Until the end its rows are kept in JSON lines beside it (`NAME.xlsx.jsonl`),
-which are read when the batch goes on and removed once the workbook is written.
+which are read when the batch is resumed and removed once the workbook is written.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def _most_plausible(readings: dict[str, str]) -> list[str]:
     if not best or not all(codec in _LATIN for codec in best):
         return best
     for codec in best:
-        # These two differ from Windows-1252 by few letters, and are told by that no others occur.
+        # These two differ from Windows-1252 in few letters; they count only if no other letters occur.
         marks_of, alphabet = _ALPHABET_OF.get(codec, ("", ""))
         letters = {char for char in readings[codec].lower() if char.isalpha() and not char.isascii()}
         if letters & set(marks_of) and letters <= set(alphabet):

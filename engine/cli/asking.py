@@ -113,7 +113,7 @@ async def _chosen(choices: tuple[str, ...], next_line: Callable[[str], Awaitable
 
 
 async def _edited(asked: NodeWaiting, choice: str, next_line: Callable[[str], Awaitable[str | None]]) -> Value:
-    """The value as the person wants it, asked for until it fits; null leaves it as it is."""
+    """Ask for a value until it fits; null leaves it unchanged."""
     from engine.cli.inputs import text_or_file
 
     while text := await next_line("Another value (Enter keeps it; @FILE takes it from a file): "):

@@ -104,7 +104,7 @@ def batch_command(
     what is done is kept.
 
     With --budget-usd all rows together spend no more than that: a call that does not fit is not made, no more rows are
-    begun, and it ends with 1. With a higher one it goes on.
+    begun, and the exit code is 1. A higher budget continues the batch.
 
     Example: loopwright batch self-refine tasks.csv -o results.csv --concurrency 8
     """
