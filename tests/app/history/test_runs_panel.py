@@ -203,6 +203,7 @@ def test_a_run_is_written_to_a_file(
     assert answers.suggested is not None
     assert answers.suggested.name == f"my-letters-aaaabb.{ending}"
     assert "r1" in answers.to_save.read_text()
+    assert answers.to_save.read_bytes().startswith(b"\xef\xbb\xbf") == (form == "csv")
 
 
 def test_a_run_that_was_written_as_json_is_taken_in_again(

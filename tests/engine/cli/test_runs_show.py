@@ -243,7 +243,9 @@ def test_a_run_goes_out_as_a_page_and_as_a_table(program: Program, tmp_path: Pat
     page = program("runs", "export", run_id, "--to", "markdown").out
     assert page.startswith(f"# Sample\n\n- Run {run_id}, completed\n")
     assert "\nStopped after 3 of 3: the count was reached; similarity 87.5 % \\< 90 %.\n" in page
-    rows = list(csv.DictReader(io.StringIO(program("runs", "export", run_id, "--to", "csv").out)))
+    table = program("runs", "export", run_id, "--to", "csv").out
+    assert table.startswith("run,")
+    rows = list(csv.DictReader(io.StringIO(table)))
     assert [(row["run"], row["iteration"], row["result"]) for row in rows] == [
         (run_id, str(number), text) for number, text in enumerate(TEXTS, 1)
     ]
@@ -283,6 +285,7 @@ def test_a_run_that_goes_to_a_link_leaves_the_link_and_to_a_pipe_is_refused(prog
     assert program("runs", "export", run_id, "--to", "csv", "-o", link).code == 0
     assert link.is_symlink()
     assert len(real.read_text().splitlines()) > 2
+    assert real.read_bytes().startswith(b"\xef\xbb\xbfrun,")  # so that Excel reads it as UTF-8
     assert real.stat().st_mode & 0o777 == 0o600
     ended = program("runs", "export", run_id, "--to", "csv", "-o", pipe)
     assert (ended.code, "something that is no ordinary file has this name" in ended.err) == (2, True)
