@@ -96,6 +96,12 @@ IN_ITEMS = flow(
     result(),
     edges="text -> each\neach -> post.text\npost -> gather -> out",
 )
+IN_SUBFLOW = flow(
+    entry(),
+    part("part", "subflow", file="part.loop.json", workflow=PLAIN.to_json()),
+    result(),
+    edges="text -> part.text\npart.out -> out",
+)
 BY_AGENT = flow(entry(), agent(tools=["send", "look"]), result(), edges="text -> agent -> out")
 
 
@@ -137,9 +143,10 @@ CALLS_LOOK = script(wants(("send", {"text": "one"})), wants(("look", {"text": "t
             "send seed\n---\nsend seed",
         ),
         (IN_ITEMS, "b", "", "each[1].post", ["send a", "send b", "send seed"]),
+        (IN_SUBFLOW, "seed", "", "part.post", "send seed"),
         (BY_AGENT, "two", CALLS_SEND, "agent", "done"),
     ],
-    ids=["node", "loop", "items", "agent"],
+    ids=["node", "loop", "items", "subflow", "agent"],
 )
 async def test_a_call_in_flight_is_made_again_only_when_told_to(
     post: Post, workflow: Workflow, hangs: str, said: Any, place: str, out: Any
