@@ -14,8 +14,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.bridge import EngineThread
 from engine.errors import EngineError
+from engine.events import AnyEvent
 from engine.nodes.context import Answer
-from engine.runner.events import AnyEvent
 from engine.runner.run import Run
 from engine.values import Value
 

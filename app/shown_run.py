@@ -14,8 +14,8 @@ from app.live_run import LiveRun
 from app.runs.picture import RunPicture
 from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.events import AnyEvent
 from engine.plan.structure import Structure
-from engine.runner.events import AnyEvent
 from engine.runner.options import RunOptions
 from engine.runner.run import Run, start
 from engine.values import Value

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
+from engine.events import AnyEvent
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.check import check
 from engine.runner.background import run_and_wait
-from engine.runner.events import AnyEvent
 from engine.runner.options import RunOptions
 from engine.runner.result import RunError, RunResult
 from engine.runner.run import start

@@ -13,11 +13,11 @@ from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture
 from app.runs.stopping import best_so_far
 from engine.document.model import Node
+from engine.events import NodeWaiting
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
 from engine.nodes.spec import AnySpec
 from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure
-from engine.runner.events import NodeWaiting
 from engine.runner.iterator_run import FAILED
 from engine.runner.words import counted_warnings
 from engine.values import Value

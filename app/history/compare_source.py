@@ -11,13 +11,13 @@ from typing import Final
 
 from app.history.runs_words import full_title_of, place_words
 from app.history.store_run import StoredRun, read_level, read_outline
-from app.inspector.result_text import value_text
+from app.inspector.words import value_text
 from app.runs.executions import NodePicture, node_of
 from app.runs.picture import RunPicture
 from app.runs.stopping import unit_of
+from engine.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 from engine.plan.structure import Structure
-from engine.runner.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
 from engine.store.base import Store
 from engine.values import Value
 

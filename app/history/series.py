@@ -11,8 +11,8 @@ from typing import Final
 from app.history.similarities import Similarities
 from app.runs.executions import NO_LOOP, LoopPicture
 from app.theme.tokens import Theme
+from engine.events import LoopIterationCompleted
 from engine.nodes.spec import Category
-from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds
 from engine.store.stopping import percent
 from engine.values import short_number

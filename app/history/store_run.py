@@ -15,9 +15,7 @@ from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture
 from engine.document.files import loads
 from engine.document.model import Workflow
-from engine.nodes.registry import Registry
-from engine.plan.structure import Structure, analyse
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     BudgetWarning,
     LoopCompleted,
@@ -30,6 +28,8 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.nodes.registry import Registry
+from engine.plan.structure import Structure, analyse
 from engine.store.base import RunStatus, RunSummary, Store
 from engine.store.words import level_of
 

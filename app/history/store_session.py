@@ -22,7 +22,7 @@ from app.worker import Worker
 from engine.document.model import Workflow
 from engine.document.operation import Operation
 from engine.errors import EngineError
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from engine.runner.run import Run
 
 ResultT = TypeVar("ResultT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.runner.events import LoopIterationCompleted
+from engine.events import LoopIterationCompleted
 from engine.store.base import Store
 from engine.store.words import level_of
 from engine.values import Value

@@ -12,7 +12,7 @@ from app.history.similarities import Similarities
 from app.history.words import beginning, cost, token_count, verdict
 from app.runs.executions import NO_LOOP, LoopPicture
 from app.theme.widgets import plain_tool_tip
-from engine.runner.events import LoopIterationCompleted
+from engine.events import LoopIterationCompleted
 from engine.runner.words import seconds
 from engine.store.stopping import percent
 from engine.values import short_number

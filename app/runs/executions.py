@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from engine.values import Value
 
 if TYPE_CHECKING:
+    from engine.events import LoopIterationCompleted, NodeToolCalled
     from engine.models.base import Usage
     from engine.nodes.spec import ModelCall
-    from engine.runner.events import LoopIterationCompleted, NodeToolCalled
 
 TAIL_LENGTH: Final = 160
 _INDEX: Final = re.compile(r"\[\d+\]")

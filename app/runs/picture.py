@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.runs.executions import Executions, LoopPicture, NodePicture, NodeState, node_of
-from engine.models.base import Usage
-from engine.nodes.pairs import PAIR_BY_START
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     BudgetWarning,
     LoopCompleted,
@@ -30,6 +28,8 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.models.base import Usage
+from engine.nodes.pairs import PAIR_BY_START
 from engine.runner.warning_log import WarningLog
 from engine.values import Value
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from app.runs.executions import LoopPicture
 from app.runs.picture import RunPicture
 from engine.document.model import Workflow
+from engine.events import LoopIterationCompleted
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.registry import Registry
 from engine.plan.parts import node_at
-from engine.runner.events import LoopIterationCompleted
 from engine.store.stopping import loop_config, why_stopped
 from engine.values import Value, short_number
 

@@ -18,8 +18,8 @@ from app.window.log_lines import iterators_of, place, titles_of
 from app.window.log_questions import QuestionCard
 from app.worker import Worker
 from engine.document.files import loads
+from engine.events import NodeWaiting
 from engine.nodes.context import Answer
-from engine.runner.events import NodeWaiting
 from engine.store.answering import give_answer, questions_of
 from engine.store.base import RunSummary, Store
 from engine.values import Value

@@ -26,8 +26,8 @@ from app.window.going_on import GoingOn
 from app.window.history_page import HistoryPage
 from app.window.log_lines import LogLine, written
 from engine.errors import EngineError
+from engine.events import AnyEvent, RunNotKept
 from engine.plan.structure import analyse
-from engine.runner.events import AnyEvent, RunNotKept
 from engine.runner.run import Run
 from engine.store.base import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
 

@@ -14,8 +14,7 @@ from app.runs.picture import RunPicture
 from app.runs.stopping import sentence, unit_of
 from engine.document.model import Workflow
 from engine.document.wording import one_line
-from engine.nodes.pairs import ITERATOR
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     BudgetWarning,
     LoopCompleted,
@@ -37,6 +36,7 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.nodes.pairs import ITERATOR
 from engine.runner.words import money, retry_words, seconds, tokens
 from engine.store.stopping import loop_config
 from engine.values import to_text

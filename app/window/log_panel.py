@@ -23,7 +23,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
 from app.window.log_lines import MOST_LINES, LogLine, LogWriter, titles_of
 from app.window.log_questions import Questions
-from engine.runner.events import AnyEvent, RunStarted
+from engine.events import AnyEvent, RunStarted
 
 NODE_ROLE: Final = Qt.ItemDataRole.UserRole
 _Index = QModelIndex | QPersistentModelIndex

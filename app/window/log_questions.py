@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.text_widgets import LongText, exact_text
+from app.inspector.editors.texts import exact_text
+from app.inspector.long_text import LongText
 from app.runs.executions import node_of
 from app.session import Session
 from app.theme.icons import ThemedIcon
@@ -31,8 +32,8 @@ from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 from app.window.log_lines import iterators_of, place, titles_of
 from engine.document.wording import harmless, visible
 from engine.errors import EngineError
+from engine.events import NodeWaiting
 from engine.nodes.context import Answer
-from engine.runner.events import NodeWaiting
 from engine.runner.questions import check_answer, value_of_text
 from engine.runner.words import laid_out
 from engine.values import Value, to_text

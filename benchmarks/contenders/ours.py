@@ -8,7 +8,7 @@ from collections.abc import Callable
 from benchmarks.timing import Stopwatch
 from benchmarks.workflows import loop_of_three, options
 from engine import start
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 
 
 def run_loop(

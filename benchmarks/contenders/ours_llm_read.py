@@ -6,7 +6,7 @@ from collections import Counter
 
 from benchmarks.contenders.ours import run_loop
 from benchmarks.timing import Stopwatch
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 
 
 def run(iterations: int, stopwatch: Stopwatch) -> str:

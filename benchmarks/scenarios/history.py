@@ -14,8 +14,8 @@ from benchmarks.processes import Contender, ContenderError
 from benchmarks.tables import Table, aim, milliseconds, times
 from benchmarks.timing import Spans, measured, take_turns
 from benchmarks.work import STEPS
+from engine import events
 from engine.models.base import Usage
-from engine.runner import events
 from engine.runner.journal import RunHead
 from engine.store import RunFilter, RunStatus, Store
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from engine.batch.result import RowResult, row_result
 from engine.batch.rows import BatchRow
+from engine.events import RunNotKept
 from engine.runner.at_work import GRACE_S, AtWork
-from engine.runner.events import RunNotKept
 from engine.runner.result import RunResult
 from engine.runner.run import Run
 from engine.store.base import RunSummary

@@ -19,9 +19,9 @@ from engine.batch.rows import BatchRow
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.events import AnyEvent
 from engine.models.catalogue import default_model_name
 from engine.runner.background import run_and_wait
-from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_to_json, options_with_kept
 from engine.runner.questions import TELLING, open_questions

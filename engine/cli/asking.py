@@ -22,7 +22,7 @@ from engine.runner.words import laid_out, written
 from engine.values import Value
 
 if TYPE_CHECKING:
-    from engine.runner.events import NodeWaiting
+    from engine.events import NodeWaiting
 
 _LONGEST_SHOWN: Final = 4_000
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from engine import Run
     from engine.cli.progress import Progress
     from engine.cli.views import View
+    from engine.events import AnyEvent, NodeWaiting
     from engine.nodes.context import Answer
-    from engine.runner.events import AnyEvent, NodeWaiting
 
 
 class Attendant:

@@ -17,7 +17,7 @@ from engine.runner.words import money, seconds, tokens
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from engine.runner.events import AnyEvent
+    from engine.events import AnyEvent
 
 _REFRESH_S = 0.1
 _BAR_CELLS = 24

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engine.document.model import Workflow
-from engine.models.base import Usage
-from engine.nodes.pairs import ITERATOR, PAIR_BY_START
-from engine.runner.at_work import AtWork, NodeAtWork
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopCompleted,
     LoopIterationCompleted,
@@ -26,6 +23,9 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.models.base import Usage
+from engine.nodes.pairs import ITERATOR, PAIR_BY_START
+from engine.runner.at_work import AtWork, NodeAtWork
 from engine.values import to_text
 
 _INDEX: Final = re.compile(r"\[\d+\]")

@@ -21,8 +21,8 @@ from engine.errors import EngineError
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 if TYPE_CHECKING:
+    from engine.events import NodeWaiting
     from engine.nodes.context import Answer
-    from engine.runner.events import NodeWaiting
 
 
 def runs_answer(

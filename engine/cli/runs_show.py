@@ -15,7 +15,7 @@ from engine.values import short_number
 if TYPE_CHECKING:
     from engine.cli.output import Screen
     from engine.document.model import Workflow
-    from engine.runner.events import LoopIterationCompleted
+    from engine.events import LoopIterationCompleted
     from engine.runner.places import Place
     from engine.runner.result import LoopResult
     from engine.store.base import RunSummary, Store

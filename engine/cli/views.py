@@ -12,8 +12,7 @@ from typing import Protocol, Self
 from engine.cli.output import Screen, write_json
 from engine.cli.progress import Progress, without_indices
 from engine.document.wording import one_line
-from engine.nodes.pairs import PAIR_BY_START
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     BudgetWarning,
     LoopCompleted,
@@ -25,6 +24,7 @@ from engine.runner.events import (
     RunNotKept,
     RunStarted,
 )
+from engine.nodes.pairs import PAIR_BY_START
 from engine.runner.words import budget_warning, money, not_kept, retry_words, seconds, stop_sentence, tokens
 from engine.store.stopping import loop_config, why_stopped
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from engine.cli.output import Screen
     from engine.cli.progress import Progress
     from engine.cli.views import NoteOf, View
+    from engine.events import NodeWaiting
     from engine.models.catalogue import Models
-    from engine.runner.events import NodeWaiting
 
 
 _MOST_WARNINGS: Final = 20

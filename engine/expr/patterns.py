@@ -77,7 +77,7 @@ def _encodable(text: str) -> str:
 
 
 def _library() -> _Library:
-    import re2  # pyright: ignore[reportMissingTypeStubs]
+    import re2
 
     module: ModuleType = re2
     return cast("_Library", module)

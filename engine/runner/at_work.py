@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.nodes.pairs import PAIR_BY_START
-from engine.nodes.subflow import SUBFLOW
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     NodeCompleted,
@@ -22,6 +20,8 @@ from engine.runner.events import (
     RunFailed,
     RunResumed,
 )
+from engine.nodes.pairs import PAIR_BY_START
+from engine.nodes.subflow import SUBFLOW
 from engine.runner.questions import closes
 
 GRACE_S: Final = 0.3

@@ -9,10 +9,10 @@ from typing import Final
 
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.events import NodeRetrying
 from engine.models.base import ModelError
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.account import BudgetError
-from engine.runner.events import NodeRetrying
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
 from engine.runner.progress import Attempts

@@ -10,6 +10,7 @@ from engine.document.files import dumps
 from engine.document.model import Workflow
 from engine.document.settings import ModelPrice, Settings
 from engine.errors import EngineError
+from engine.events import AnyEvent, RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted
 from engine.models.base import Price, RemembersCalls
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.spec import ModelChoice
@@ -17,7 +18,6 @@ from engine.plan.build import build
 from engine.plan.graph import GraphPlan, Plan
 from engine.runner.call_log import CallLog
 from engine.runner.core import BoundModel
-from engine.runner.events import AnyEvent, RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted
 from engine.runner.journal import Journal, RunHead
 from engine.runner.options import Catalogue, RunOptions, options_to_json
 from engine.runner.parameters import read_parameters

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from engine.errors import EngineError
-from engine.runner.events import AnyEvent, NodeStreaming, RunNotKept
+from engine.events import AnyEvent, NodeStreaming, RunNotKept
 from engine.runner.journal import Journal
 
 _LOG: Final = logging.getLogger("loopwright")

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.models.base import Request
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationStarted,
     NodeCalled,
@@ -23,6 +22,7 @@ from engine.runner.events import (
     NodeToolCalled,
     NodeToolCalling,
 )
+from engine.models.base import Request
 
 
 @dataclass(frozen=True, slots=True)

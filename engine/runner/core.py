@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.events import RunPaused, RunResumed
 from engine.models.base import Model, Price
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.graph import GraphPlan, NodePlan
 from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache
-from engine.runner.events import RunPaused, RunResumed
 from engine.runner.mailbox import Mailbox
 from engine.runner.notes import Note
 from engine.runner.replay import Replay

@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.models.base import Usage
-from engine.nodes.spec import AnySpec, Outputs
-from engine.plan.graph import GraphPlan, NodePlan, Plan
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopCompleted,
     LoopIterationCompleted,
@@ -26,6 +23,9 @@ from engine.runner.events import (
     NodeStarted,
     NodeWaiting,
 )
+from engine.models.base import Usage
+from engine.nodes.spec import AnySpec, Outputs
+from engine.plan.graph import GraphPlan, NodePlan, Plan
 from engine.runner.fork_notes import with_notes
 from engine.runner.places import Place, PlaceError, Step, parse_place
 from engine.values import Value

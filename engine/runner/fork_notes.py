@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationStarted,
     NodeCompleted,

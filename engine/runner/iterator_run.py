@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
 from engine.errors import EngineError
+from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
 from engine.exits.spending import BUDGET, TIMEOUT
 from engine.exits.verdict import evaluate, is_true
 from engine.models.base import Usage
@@ -21,7 +22,6 @@ from engine.nodes.spec import NodeError, Outputs
 from engine.plan.graph import NodePlan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import out_of_time
-from engine.runner.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.frame import GivenByNodes
 from engine.runner.level import Level, LoopExit

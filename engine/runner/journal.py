@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.errors import EngineError
+from engine.events import AnyEvent
 from engine.models.base import Reply
 from engine.nodes.context import Answer
-from engine.runner.events import AnyEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,18 @@ from pydantic import ValidationError
 
 from engine.document.wording import quoted
 from engine.errors import EngineError
+from engine.events import (
+    BudgetWarning,
+    NodeAnswered,
+    NodeCalled,
+    NodeCalling,
+    NodeNoted,
+    NodeStreaming,
+    NodeToolCalled,
+    NodeToolCalling,
+    NodeWaiting,
+    NotePosted,
+)
 from engine.expr import Namespace
 from engine.models.base import Message, Model, ModelError, Price, RemembersCalls, Reply, Request, Usage
 from engine.models.checked import clean_reply, clean_request
@@ -24,18 +36,6 @@ from engine.plan.config_words import config_faults
 from engine.runner.account import Account, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.runner.core import BoundModel, Core
-from engine.runner.events import (
-    BudgetWarning,
-    NodeAnswered,
-    NodeCalled,
-    NodeCalling,
-    NodeNoted,
-    NodeStreaming,
-    NodeToolCalled,
-    NodeToolCalling,
-    NodeWaiting,
-    NotePosted,
-)
 from engine.runner.frame import LoopFrame
 from engine.runner.memory import LoopMemory
 from engine.runner.notes import Note, check_note

@@ -6,6 +6,7 @@ import time
 from typing import Final
 
 from engine.errors import EngineError
+from engine.events import LoopIterationCompleted, LoopIterationStarted
 from engine.exits.base import EndedIteration
 from engine.exits.choose import values_tested
 from engine.exits.until import UNTIL, Until
@@ -13,7 +14,6 @@ from engine.exits.verdict import score_of
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.nodes.iteration_note import IterationNote
 from engine.runner.account import Account, BudgetError
-from engine.runner.events import LoopIterationCompleted, LoopIterationStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.frame import GivenByNodes, LoopFrame
 from engine.runner.level import Level, LoopExit

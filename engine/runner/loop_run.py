@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from engine.errors import EngineError
+from engine.events import LoopCompleted
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.exits.spending import BUDGET, TIMEOUT
 from engine.exits.verdict import is_true
@@ -19,7 +20,6 @@ from engine.nodes.spec import NodeError, Outputs
 from engine.plan.graph import NodePlan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import out_of_time
-from engine.runner.events import LoopCompleted
 from engine.runner.feedback import next_input
 from engine.runner.frame import GivenByNodes
 from engine.runner.loop_iteration import run_iteration

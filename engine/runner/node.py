@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any, Final
 
 from engine.errors import EngineError
+from engine.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.nodes.context import NodeContext
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import ModelCall, NodeError, Outputs
 from engine.plan.graph import NodePlan
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
-from engine.runner.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
 from engine.runner.state import NAMED_PORT, StateView

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.events import NodeToolCalled
 from engine.models.base import Usage
 from engine.nodes.context import Answer
-from engine.runner.events import NodeToolCalled
 from engine.runner.notes import Note
 from engine.runner.state import StateView
 

@@ -8,10 +8,7 @@ from typing import Final, TypeAlias
 
 from engine.document.wording import shown
 from engine.errors import EngineError
-from engine.nodes.context import APPROVE, Answer, QuestionKind
-from engine.nodes.json_text import parse_json
-from engine.nodes.schema import SchemaError, compile_schema
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
@@ -22,6 +19,9 @@ from engine.runner.events import (
     NodeStarted,
     NodeWaiting,
 )
+from engine.nodes.context import APPROVE, Answer, QuestionKind
+from engine.nodes.json_text import parse_json
+from engine.nodes.schema import SchemaError, compile_schema
 from engine.values import Value
 
 CLOSING: Final = (NodeAnswered, NodeCompleted, NodeFailed, NodeRetrying, NodeStarted)

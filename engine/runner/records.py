@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from engine.events import LoopIterationCompleted
 from engine.expr import Record
 from engine.models.base import Usage
 from engine.plan.names import RECORD_MEMBERS
-from engine.runner.events import LoopIterationCompleted
 from engine.runner.frame import GivenByNodes
 from engine.values import Value, to_text
 

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from engine.errors import EngineError
+from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import Outputs
 from engine.plan.graph import NodePlan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import make_attempts
-from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
 from engine.values import Value

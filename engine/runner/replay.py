@@ -14,13 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from engine.models.base import Request, Usage
-from engine.models.checked import clean_request
-from engine.nodes.context import Answer
-from engine.nodes.pairs import PAIR_BY_START
-from engine.nodes.spec import ModelCall, Outputs
-from engine.runner.account import Account
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
@@ -36,6 +30,12 @@ from engine.runner.events import (
     NotePosted,
     RunStarted,
 )
+from engine.models.base import Request, Usage
+from engine.models.checked import clean_request
+from engine.nodes.context import Answer
+from engine.nodes.pairs import PAIR_BY_START
+from engine.nodes.spec import ModelCall, Outputs
+from engine.runner.account import Account
 from engine.runner.notes import Note
 from engine.runner.places import parse_place
 from engine.runner.progress import Attempts, Progress, Spent

@@ -10,8 +10,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from engine.errors import EngineError
-from engine.models.base import Usage
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     BudgetWarning,
     LoopCompleted,
@@ -24,6 +23,7 @@ from engine.runner.events import (
     RunNotKept,
     RunResumed,
 )
+from engine.models.base import Usage
 from engine.runner.warning_log import WARNING_KINDS, WarningLog
 from engine.values import Value
 

@@ -9,6 +9,15 @@ from functools import partial
 
 from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.events import (
+    AnyEvent,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunNotKept,
+    RunResumed,
+    RunStarted,
+)
 from engine.nodes.context import Answer
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import unexpected
@@ -26,15 +35,6 @@ from engine.runner.cache import RunCache
 from engine.runner.call_log import CallLog
 from engine.runner.core import Core, Slots
 from engine.runner.dispatch import execute
-from engine.runner.events import (
-    AnyEvent,
-    RunCancelled,
-    RunCompleted,
-    RunFailed,
-    RunNotKept,
-    RunResumed,
-    RunStarted,
-)
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level, post_note
 from engine.runner.mailbox import Mailbox

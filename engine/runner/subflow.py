@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 
 from engine.errors import EngineError
+from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import Outputs
 from engine.plan.graph import NodePlan, PartPlan
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
-from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
 from engine.runner.node import converted, outputs_on_error

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     BudgetWarning,
     LoopCompleted,

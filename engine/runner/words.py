@@ -6,8 +6,8 @@ import json
 from typing import Final
 
 from engine.document.wording import indented
+from engine.events import NodeRetrying
 from engine.models.base import Usage
-from engine.runner.node_events import NodeRetrying
 from engine.values import Value
 
 EXIT_REASONS: Final = {

@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from typing import Final
 
 from engine.document.wording import shown
+from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import APPROVE, REJECT, Answer
-from engine.runner.events import NodeAnswered, NodeWaiting
 from engine.runner.journal import LeftAnswer
 from engine.runner.questions import TELLING, check_answer, open_questions
 from engine.store.base import RunHeldError, RunStatus, Store, StoreError

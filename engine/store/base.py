@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from engine.errors import EngineError
+from engine.events import AnyEvent
 from engine.models.base import Reply
-from engine.runner.events import AnyEvent
 from engine.runner.journal import LeftAnswer, RunHead, RunKeeper
 
 

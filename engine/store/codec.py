@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Final, cast, get_args
 
+from engine import events
+from engine.events import AnyEvent
 from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner import events
-from engine.runner.events import AnyEvent
 
 Put = Callable[[Any, Any], Any]
 """Makes of a value (a text, a list, an object…) and its place in the event what stands for it in the array."""

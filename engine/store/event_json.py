@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, cast, get_args, get_origin
 
 from engine.document.wording import shown
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from engine.store.base import StoreError
 
 _KINDS: Final[dict[str, type[AnyEvent]]] = {kind.type: kind for kind in get_args(AnyEvent)}

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from engine.document.model import Workflow
+from engine.events import LoopIterationCompleted
 from engine.plan.parts import node_at
-from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import money, seconds, tokens
 from engine.store.base import RunSummary
 from engine.store.outline import NodeOutline, RunOutline

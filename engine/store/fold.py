@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Final
 
+from engine import events
+from engine.events import AnyEvent
 from engine.nodes.pairs import PAIR_BY_START
-from engine.runner import events
-from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
 from engine.runner.questions import closes
 from engine.store.base import RunStatus, RunSummary

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from engine.errors import EngineError
+from engine.events import AnyEvent, RunStarted
 from engine.models.base import Reply
-from engine.runner.events import AnyEvent, RunStarted
 from engine.runner.journal import LeftAnswer, RunHead
 from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
 from engine.store.codec import encode_fields

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from engine.models.base import Usage
-from engine.nodes.spec import ModelCall
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
@@ -34,6 +32,8 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.models.base import Usage
+from engine.nodes.spec import ModelCall
 from engine.runner.result import LoopResult, RunResult
 from engine.values import Value
 

@@ -10,9 +10,7 @@ from typing import Final
 from engine.document.files import loads
 from engine.document.model import Workflow
 from engine.errors import EngineError
-from engine.nodes.registry import Registry, builtin_registry
-from engine.nodes.spec import ModelCall
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
@@ -27,6 +25,8 @@ from engine.runner.events import (
     RunFailed,
     RunResumed,
 )
+from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.spec import ModelCall
 from engine.runner.places import Place, parse_place
 from engine.store.base import Store, StoreError
 from engine.store.outline import NodeOutline, RunOutline

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from engine.store.codec import decode_event, encode_fields
 
 Opener = Callable[[Any], Any]

@@ -14,16 +14,16 @@ from typing import Final
 
 from engine.document.wording import shown
 from engine.errors import EngineError
-from engine.models.base import Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request
-from engine.models.model_names import RECORDED_PREFIX
-from engine.nodes.spec import ModelCall
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationStarted,
     NodeCalled,
     NodeCompleted,
     NodeFailed,
 )
+from engine.models.base import Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request
+from engine.models.model_names import RECORDED_PREFIX
+from engine.nodes.spec import ModelCall
 from engine.store.base import Store
 from engine.store.outline import RunOutline
 from engine.store.run_file import read_run_file

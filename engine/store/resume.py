@@ -12,13 +12,13 @@ from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
 from engine.errors import EngineError
+from engine.events import AnyEvent, LoopCompleted, LoopIterationStarted, RunStarted
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.build import build
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
 from engine.runner.call_log import CallLog, UnknownCall
 from engine.runner.declared import still_declared
-from engine.runner.events import AnyEvent, LoopCompleted, LoopIterationStarted, RunStarted
 from engine.runner.fork import fork_point, past_before, with_given_output
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_with_kept

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.events import AnyEvent, LoopIterationCompleted, LoopIterationStarted, NodeCompleted
 from engine.plan.graph import GraphPlan, LoopPlan
-from engine.runner.events import AnyEvent, LoopIterationCompleted, LoopIterationStarted, NodeCompleted
 from engine.runner.fork import ForkPoint, latest
 from engine.runner.places import PlaceError, parse_place
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from engine.document.wording import shown
+from engine.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.ordinary_file import read_text_file
 from engine.plan.secrets import text_without_secrets
-from engine.runner.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
 from engine.runner.journal import RunHead
 from engine.store.base import Store, StoreError
 from engine.store.event_json import event_from_json

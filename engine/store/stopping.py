@@ -14,12 +14,12 @@ from typing import Final
 from pydantic import ValidationError
 
 from engine.document.model import Workflow
+from engine.events import LoopIterationCompleted
 from engine.expr import ExpressionError, compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.loop_exits import ListedCondition
 from engine.nodes.pairs import ITERATOR
 from engine.plan.parts import node_at
-from engine.runner.events import LoopIterationCompleted
 from engine.runner.words import exit_reason_words, money, seconds
 from engine.values import Value, short_number, to_text
 

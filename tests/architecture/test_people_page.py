@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 from engine import RunOptions, loads, start, validate
+from engine.events import NodeWaiting
 from engine.nodes.approval import SPEC, ApprovalConfig
 from engine.nodes.context import Answer
-from engine.runner.events import NodeWaiting
 from engine.runner.mailbox import LOOK_S
 from tests.architecture.markdown import blocks, read
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine import RunOptions, load, run_blocking, validate
 from engine.document.subflows import refreshed
-from engine.runner.events import AnyEvent, NodeCompleted
+from engine.events import AnyEvent, NodeCompleted
 from tests.architecture.markdown import blocks, read
 
 PAGE = "docs/subflows.md"

@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine import RunOptions, Workflow, start
+from engine.events import NodeCompleted
 from engine.models.base import OnText, Price, Reply, Request, Usage
-from engine.runner.events import NodeCompleted
 from engine.store.opening import open_store
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result, transform
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from engine import start
-from engine.runner.events import NodeCalled, NodeCompleted
+from engine.events import NodeCalled, NodeCompleted
 from engine.store.base import RunStatus, Store
 from engine.store.opening import open_store
 from engine.store.resume import resume, unknown_calls

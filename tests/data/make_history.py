@@ -11,10 +11,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from engine import events
+from engine.events import AnyEvent
 from engine.models.base import Finish, Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner import events
-from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
 from engine.store.sqlite import SqliteStore
 from engine.store.sqlite.schema import STEPS

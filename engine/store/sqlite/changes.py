@@ -8,8 +8,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
+from engine.events import AnyEvent
 from engine.models.base import Reply
-from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
 from engine.runner.questions import TELLING, open_questions
 from engine.store.base import RunStatus

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from engine.errors import EngineError
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from engine.store.base import StoreError
 from engine.store.codec import KIND_CODES, encode_fields
 from engine.store.fold import RunFold

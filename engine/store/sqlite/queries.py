@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from engine.runner.events import AnyEvent, RunStarted
+from engine.events import AnyEvent, RunStarted
 from engine.store.base import RunFilter, RunSummary, Totals
 from engine.store.codec import KIND_CODES, KINDS, decode_event, field_index
 from engine.store.sqlite.blob_reader import BlobReader

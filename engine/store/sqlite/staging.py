@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from engine.store.codec import KIND_CODES, encode_fields
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.skeletons import is_plain, survives_json, to_json

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.errors import EngineError
+from engine.events import AnyEvent
 from engine.models.base import Reply
-from engine.runner.events import AnyEvent
 from engine.runner.journal import LeftAnswer, RunHead
 from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
 from engine.store.codec import decode_reply

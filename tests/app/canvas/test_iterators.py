@@ -10,17 +10,17 @@ from app.canvas.operations import add, add_step
 from app.canvas.overlay import Bar
 from app.canvas.pipe_item import Flow
 from app.history.looked_at import LookedAt
-from app.inspector.available_variables import names_at
+from app.inspector.names import names_at
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from app.window.fixes import fixes
 from engine.document.model import Workflow
+from engine.events import LoopIterationCompleted, LoopIterationStarted, NodeStarted
 from engine.models.base import Usage
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
-from engine.runner.events import LoopIterationCompleted, LoopIterationStarted, NodeStarted
 from engine.runner.options import RunOptions
 from tests.app.canvas.conftest import Hand, MakeCanvas
 from tests.app.canvas.documents import node, workflow

@@ -15,8 +15,8 @@ from app.runs.picture import RunPicture
 from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import AddNode, SetConfig
+from engine.events import LoopIterationStarted, NodeAnswered, NodeStarted, NodeWaiting
 from engine.plan.structure import analyse
-from engine.runner.events import LoopIterationStarted, NodeAnswered, NodeStarted, NodeWaiting
 from engine.runner.options import RunOptions
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, workflow

@@ -11,8 +11,7 @@ from pathlib import Path
 from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Workflow
-from engine.models.base import Usage
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
@@ -20,6 +19,7 @@ from engine.runner.events import (
     RunFailed,
     RunStarted,
 )
+from engine.models.base import Usage
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions
 from engine.runner.run import start

@@ -7,8 +7,8 @@ from typing import Any
 from app.runs.picture import RunPicture
 from engine.document.builder import Builder
 from engine.document.model import Workflow
+from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
 from engine.models.base import Usage
-from engine.runner.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
 from engine.values import Value
 
 

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from engine.runner.options import RunOptions
 from engine.runner.run import start
 from engine.store import open_store

@@ -24,8 +24,8 @@ from app.history.store_access import StoreAccess
 from app.theme.style import style
 from engine.document.files import dumps
 from engine.errors import EngineError
+from engine.events import AnyEvent, LoopIterationStarted, RunStarted
 from engine.plan.structure import analyse
-from engine.runner.events import AnyEvent, LoopIterationStarted, RunStarted
 from engine.runner.journal import RunHead
 from engine.store import Store
 from tests.app.history.kept import refine, refine_script, run_kept

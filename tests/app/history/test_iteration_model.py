@@ -15,8 +15,8 @@ from app.history.table_model import Column, IterationModel
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from engine.errors import EngineError
+from engine.events import NodeStarted
 from engine.models.base import Usage
-from engine.runner.events import NodeStarted
 from engine.values import Value
 from tests.app.history.loops import begin, end, iteration, told
 

@@ -27,8 +27,8 @@ from engine.document.builder import Builder
 from engine.document.files import dumps, save
 from engine.document.node_operations import RemoveNode, SetConfig
 from engine.document.operations import SetName
+from engine.events import AnyEvent
 from engine.models.base import Usage
-from engine.runner.events import AnyEvent
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.kept import keep, refine, refine_script, run_kept

@@ -18,7 +18,7 @@ from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import SetConfig
-from engine.runner.events import RunStarted
+from engine.events import RunStarted
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions
 from engine.runner.run import start

@@ -13,7 +13,7 @@ from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.document.files import save
 from engine.document.node_operations import SetConfig
-from engine.runner.events import RunResumed
+from engine.events import RunResumed
 from engine.store import RunStatus, Store
 from tests.app.history.kept import refine, refine_script
 from tests.app.window.conftest import answer, ended, open_file, press, question

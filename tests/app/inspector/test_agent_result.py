@@ -8,17 +8,15 @@ from pathlib import Path
 import pytest
 
 from app.canvas.marks import RunMarks
-from app.inspector.result_text import parts_of, steps_text
+from app.inspector.agent_steps import steps_text
+from app.inspector.result_parts import parts_of
 from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture
 from app.runs.stopping import why
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
-from engine.models.base import Usage
-from engine.nodes.registry import builtin_registry
-from engine.plan.structure import analyse
-from engine.runner.events import (
+from engine.events import (
     LoopIterationCompleted,
     LoopIterationStarted,
     NodeRetrying,
@@ -27,6 +25,9 @@ from engine.runner.events import (
     NodeToolCalled,
     NodeWaiting,
 )
+from engine.models.base import Usage
+from engine.nodes.registry import builtin_registry
+from engine.plan.structure import analyse
 from tests.app.inspector.conftest import Bench, OpenInspector
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
-from engine.models.base import Usage
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
@@ -17,6 +16,7 @@ from engine.runner.events import (
     NodeWaiting,
     RunCancelled,
 )
+from engine.models.base import Usage
 
 CHOICES = ("approve", "reject")
 

@@ -16,7 +16,7 @@ from app.window.faults import FaultDialog
 from app.window.finder import Finder
 from app.window.run_dialog import InputField
 from engine.document.operations import SetDescription
-from engine.runner.events import NodeStarted, NodeWaiting
+from engine.events import NodeStarted, NodeWaiting
 from engine.runner.options import RunOptions
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole
 from tests.app.whole.test_reach import controls, gone_up, nameless, top_left, unreached, walked

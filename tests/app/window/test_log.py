@@ -13,8 +13,7 @@ from app.window.log_lines import MOST_LINES, LogLine, LogWriter, place
 from app.window.log_panel import LogPanel
 from app.window.main_window import MainWindow
 from engine.document.model import Node, Workflow
-from engine.models.base import Usage
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     BudgetWarning,
     LoopCompleted,
@@ -36,6 +35,7 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.models.base import Usage
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import ended
 

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.window.log_questions import LONGEST_LINE, MOST_EDITED, QuestionCard
-from engine.runner.events import NodeWaiting
+from engine.events import NodeWaiting
 from engine.values import Value, to_text
 
 Answered = list[tuple[str, Value, str]]

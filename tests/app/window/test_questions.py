@@ -20,10 +20,10 @@ from app.window.log_questions import QuestionCard
 from app.window.main_window import MainWindow
 from engine.document.builder import Builder
 from engine.document.model import Workflow
+from engine.events import AnyEvent, LoopIterationStarted, NodeFailed, NodeStarted, NodeWaiting
 from engine.nodes.context import NodeContext
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port, PortType
-from engine.runner.events import AnyEvent, LoopIterationStarted, NodeFailed, NodeStarted, NodeWaiting
 from engine.runner.options import RunOptions
 from tests.app.window.conftest import ended
 

@@ -97,7 +97,7 @@ NOT_FOR_THE_FIRST_PICTURE = {
     "app.session", "app.canvas", "app.history.runs_panel", "app.history.iterations_panel", "app.inspector",
     "app.palette.palette", "app.settings.dialog", "app.window.document", "app.window.documents", "app.window.history",
     "app.window.runs", "engine.document.importing", "engine.nodes.registry", "engine.plan", "engine.runner.run",
-    "engine.runner.events", "engine.store", "engine.tools",
+    "engine.events", "engine.store", "engine.tools",
 }  # fmt: skip
 """Importing these takes as long again as everything that the start page needs."""
 

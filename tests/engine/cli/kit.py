@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from engine import events as run_events
 from engine.cli.main import main
 from engine.models.base import Usage
-from engine.runner import events as run_events
 
 PROGRAM = (sys.executable, "-m", "engine.cli.main")
 

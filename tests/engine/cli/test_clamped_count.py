@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from engine.cli.mermaid import flowchart
+from engine.events import LoopIterationStarted
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped, set_shown_cap
 from engine.nodes.loop import SPEC
 from engine.nodes.loop_config import LoopConfig
-from engine.runner.events import LoopIterationStarted
 from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore
 from engine.store.parts import outline_of

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from engine.errors import EngineError
+from engine.events import NodeRetrying
 from engine.models.base import ModelError, ModelErrorKind
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
 from engine.runner.bus import EventBus
-from engine.runner.events import NodeRetrying
 from engine.runner.failure import NodeFailure
 from engine.tools.base import ToolError
 from tests.engine.semantics.virtual_time import virtually

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from engine.events import AnyEvent, NodeSkipped, RunPaused
 from engine.runner.bus import EventBus
-from engine.runner.events import AnyEvent, NodeSkipped, RunPaused
 
 PATIENCE_S = 20.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.errors import EngineError
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from engine.runner.journal import LeftAnswer, RunHead
 
 

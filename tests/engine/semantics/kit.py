@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from engine import Run, RunOptions, RunResult, Workflow, start
-from engine.runner.events import AnyEvent, NodeCompleted
+from engine.events import AnyEvent, NodeCompleted
 from engine.values import Value
 from tests.engine.semantics.models import Answer, FakeModels, FunctionModel, Said
 from tests.engine.semantics.story import check_story

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine import RunResult
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopCompleted,
     LoopIterationCompleted,

@@ -10,9 +10,9 @@ import pytest
 
 from engine import Workflow
 from engine.errors import EngineError
+from engine.events import NodeCompleted, NodeToolCalled, NodeWaiting
 from engine.nodes.agent_tools import tool_definition
 from engine.nodes.context import Answer
-from engine.runner.events import NodeCompleted, NodeToolCalled, NodeWaiting
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, result
 from tests.engine.semantics.kit import Played, begin, finish

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine import EngineError, Run, Workflow
+from engine.events import LoopIterationCompleted, NodeAnswered, NodeCompleted, NodeWaiting
 from engine.nodes.context import Answer
-from engine.runner.events import LoopIterationCompleted, NodeAnswered, NodeCompleted, NodeWaiting
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kit import Played, begin, finish
 from tests.engine.semantics.virtual_time import virtually

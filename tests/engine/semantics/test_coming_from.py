@@ -6,8 +6,8 @@ import asyncio
 import threading
 
 from engine import RunOptions, run, validate
+from engine.events import AnyEvent, NodeCompleted, RunCompleted
 from engine.models.base import Reply
-from engine.runner.events import AnyEvent, NodeCompleted, RunCompleted
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import play

@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from engine import Workflow
+from engine.events import NodeWaiting
 from engine.nodes.context import Answer
-from engine.runner.events import NodeWaiting
 from engine.tools.base import Consent, Tool, ToolContext
 from engine.tools.registry import set_tools
 from tests.engine.semantics.agents import agent, results, script, wants

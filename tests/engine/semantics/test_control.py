@@ -8,12 +8,12 @@ import contextlib
 import pytest
 
 from engine import RunError, run
-from engine.models.base import ModelError, ModelErrorKind
-from engine.runner.events import (
+from engine.events import (
     LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
 )
+from engine.models.base import ModelError, ModelErrorKind
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import begin, finish, options, play, settle
 from tests.engine.semantics.models import Call, FunctionModel, Gate

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from engine import start
-from engine.models.base import Usage
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopCompleted,
     LoopIterationCompleted,
@@ -23,6 +22,7 @@ from engine.runner.events import (
     RunFailed,
     RunStarted,
 )
+from engine.models.base import Usage
 from tests.engine.semantics.documents import around, entry, flow, formula, judge, llm, result, transform
 from tests.engine.semantics.kit import begin, finish, options, play
 from tests.engine.semantics.models import FREE, Call, FakeModels, FunctionModel, by_node, numbered, verdict

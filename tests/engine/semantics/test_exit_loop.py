@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine import Workflow, validate
-from engine.runner.events import LoopIterationStarted, NodeCompleted, NodeSkipped, NodeToolCalled
+from engine.events import LoopIterationStarted, NodeCompleted, NodeSkipped, NodeToolCalled
 from tests.engine.semantics.agents import agent, wants
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import play

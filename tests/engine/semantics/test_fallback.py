@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from engine import Run
+from engine.events import NodeCalled, NodeCompleted, NodeFailed, NodeRetrying, RunFailed
 from engine.models.base import ModelError, ModelErrorKind, Price, Reply, ToolCall, Usage
 from engine.runner.beginning import Beginning, prepare
-from engine.runner.events import NodeCalled, NodeCompleted, NodeFailed, NodeRetrying, RunFailed
 from engine.store.memory import MemoryStore
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, llm, result

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.runner.events import NodeCompleted, NodeSkipped, NodeStarted
+from engine.events import NodeCompleted, NodeSkipped, NodeStarted
 from tests.engine.semantics.documents import (
     entry,
     flow,

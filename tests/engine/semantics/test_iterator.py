@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.runner.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted, NodeStarted
+from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted, NodeStarted
 from engine.values import Value
 from tests.engine.semantics.documents import (
     each,

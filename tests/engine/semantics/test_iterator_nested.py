@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from engine import Workflow, validate
+from engine.events import LoopIterationCompleted, LoopIterationStarted
 from engine.models.base import ModelError, ModelErrorKind
 from engine.runner.beginning import prepare
-from engine.runner.events import LoopIterationCompleted, LoopIterationStarted
 from engine.runner.fork import fork_point, past_before
 from engine.runner.places import parse_place
 from engine.values import Value

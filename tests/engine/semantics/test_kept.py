@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from engine import EngineError
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     NodeCalled,
     NodeCalling,

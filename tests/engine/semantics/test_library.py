@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine import Builder, RunError, load, run, run_blocking, save, start, validate
-from engine.runner.events import AnyEvent, RunCompleted
+from engine.events import AnyEvent, RunCompleted
 from tests.engine.semantics.documents import around, entry, flow, formula, llm, result
 from tests.engine.semantics.kit import options
 from tests.engine.semantics.models import FakeModels, FunctionModel, numbered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.runner.events import NodeCompleted, NodeSkipped
+from engine.events import NodeCompleted, NodeSkipped
 from tests.engine.semantics.documents import (
     around,
     entry,

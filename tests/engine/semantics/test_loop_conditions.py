@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine import Workflow, validate
-from engine.runner.events import LoopIterationCompleted
+from engine.events import LoopIterationCompleted
 from tests.engine.semantics.documents import around, formula, llm, rules
 from tests.engine.semantics.kit import Played, play
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Call, FunctionModel

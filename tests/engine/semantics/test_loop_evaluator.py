@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.runner.events import LoopIterationCompleted, NodeCompleted
+from engine.events import LoopIterationCompleted, NodeCompleted
 from tests.engine.semantics.documents import around, formula, judge, llm, rules, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import Answer, by_node, numbered, verdict

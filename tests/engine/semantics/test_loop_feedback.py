@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.runner.events import LoopIterationStarted
+from engine.events import LoopIterationStarted
 from tests.engine.semantics.documents import around, entry, flow, formula, leave, llm, loop, off, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import by_node, numbered

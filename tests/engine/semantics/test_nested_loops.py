@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.runner.events import LoopCompleted, NodeCompleted, NodeSkipped
+from engine.events import LoopCompleted, NodeCompleted, NodeSkipped
 from tests.engine.semantics.documents import (
     around,
     entry,

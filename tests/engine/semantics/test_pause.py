@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.runner.events import (
+from engine.events import (
     LoopIterationStarted,
     NodeCompleted,
     NodeStarted,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.runner.events import NodeCompleted
+from engine.events import NodeCompleted
 from tests.engine.semantics.documents import Part, entry, flow, formula, part, result, rules, transform
 from tests.engine.semantics.kit import play
 

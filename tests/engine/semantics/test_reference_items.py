@@ -7,7 +7,7 @@ from itertools import count
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from engine.runner.events import LoopIterationStarted
+from engine.events import LoopIterationStarted
 from tests.engine.semantics.documents import Part, each, entry, flow, formula, gather, leave, loop, result, transform
 from tests.engine.semantics.kit import begin, finish
 from tests.engine.semantics.reference_items import Each, Failed, Mark, Refuse, Repeat, Step, interpret

@@ -12,9 +12,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from engine import RunResult, Workflow, loads
-from engine.runner.beginning import Beginning, prepare
-from engine.runner.call_log import CallLog
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     NodeCalled,
@@ -23,6 +21,8 @@ from engine.runner.events import (
     NodeFailed,
     RunStarted,
 )
+from engine.runner.beginning import Beginning, prepare
+from engine.runner.call_log import CallLog
 from engine.runner.fork import fork_point, past_before
 from engine.runner.places import parse_place
 from engine.runner.run import Run

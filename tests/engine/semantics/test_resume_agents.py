@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 
 from engine import EngineError, Run, Workflow
-from engine.models.base import ModelError, ModelErrorKind
-from engine.nodes.context import Answer
-from engine.runner.beginning import Beginning, prepare
-from engine.runner.call_log import CallLog
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     NodeCalled,
@@ -21,6 +17,10 @@ from engine.runner.events import (
     NodeWaiting,
     RunStarted,
 )
+from engine.models.base import ModelError, ModelErrorKind
+from engine.nodes.context import Answer
+from engine.runner.beginning import Beginning, prepare
+from engine.runner.call_log import CallLog
 from engine.runner.fork import fork_point, past_before
 from engine.runner.places import parse_place
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants

@@ -11,9 +11,9 @@ import pytest
 
 from engine import RunOptions, Workflow
 from engine.document.files import dumps
+from engine.events import AnyEvent, NodeCalling, NodeFailed, NodeRetrying, RunCompleted, RunFailed
 from engine.models.base import RemembersCalls
 from engine.models.catalogue import Models
-from engine.runner.events import AnyEvent, NodeCalling, NodeFailed, NodeRetrying, RunCompleted, RunFailed
 from engine.runner.journal import RunHead
 from engine.runner.run import start
 from engine.store.memory import MemoryStore

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from engine import Batch, BatchOptions, EngineError, Run, RunOptions, Workflow, run_batch
 from engine.document.files import dumps
+from engine.events import NodeToolCalled, NodeToolCalling, NodeWaiting
 from engine.nodes.context import Answer
-from engine.runner.events import NodeToolCalled, NodeToolCalling, NodeWaiting
 from engine.runner.journal import RunHead
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume, resume_with, unknown_calls

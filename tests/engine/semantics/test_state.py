@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from engine import validate
+from engine.events import NodeCompleted
 from engine.models.base import ModelError, ModelErrorKind
-from engine.runner.events import NodeCompleted
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, formula, leave, llm, loop, result, rules, transform
 from tests.engine.semantics.kit import begin, finish, play

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from engine import Workflow
+from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import ModelChoice
 from engine.nodes.subflow import SPEC, SubflowConfig
 from engine.plan.build import build
 from engine.plan.check import check
 from engine.plan.parts import node_at
-from engine.runner.events import NodeCompleted, NodeFailed, NodeStarted
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import FunctionModel

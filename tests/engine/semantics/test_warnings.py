@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from engine import Workflow
-from engine.models.base import Finish, ModelError, ModelErrorKind, Reply, Usage
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     BudgetWarning,
     LoopIterationCompleted,
@@ -19,6 +18,7 @@ from engine.runner.events import (
     RunFailed,
     RunNotKept,
 )
+from engine.models.base import Finish, ModelError, ModelErrorKind, Reply, Usage
 from engine.runner.records import IterationRecord
 from engine.runner.result import RunResult
 from engine.runner.warning_log import WarningLog

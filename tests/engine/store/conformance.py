@@ -22,10 +22,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engine import events
 from engine.errors import EngineError
 from engine.models.base import Finish, Reply, Usage
 from engine.nodes.context import Answer
-from engine.runner import events
 from engine.runner.journal import LeftAnswer
 from engine.store.base import RunFilter, RunStatus, Store, StoreError
 from engine.store.fold import RunFold

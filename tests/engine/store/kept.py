@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from engine import events
 from engine.errors import EngineError
+from engine.events import AnyEvent
 from engine.models.base import Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner import events
-from engine.runner.events import AnyEvent
 from engine.runner.journal import Journal, RunHead
 from engine.store.base import Store
 

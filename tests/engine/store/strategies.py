@@ -7,10 +7,10 @@ from typing import Any, Literal, get_args
 
 from hypothesis import strategies as st
 
+from engine import events as events_module
+from engine.events import AnyEvent
 from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner import events as events_module
-from engine.runner.events import AnyEvent
 from engine.store.codec import KIND_CODES
 
 # With lone halves of surrogate pairs, and with two of them side by side, which is not the character that they make.

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from engine import EngineError, Run, RunOptions, start
+from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import Answer
-from engine.runner.events import NodeAnswered, NodeWaiting
 from engine.runner.mailbox import LOOK_S
 from engine.store import answering
 from engine.store.answering import give_answer, question_at

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import given
 
-from engine.runner import events
-from engine.runner.events import AnyEvent
+from engine import events
+from engine.events import AnyEvent
 from engine.store.codec import KIND_CODES, KINDS, decode_event, encode_fields
 from tests.engine.store import strategies
 from tests.engine.store.kept import started

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine import EngineError, Run, RunOptions, Workflow, dumps
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     NodeCalled,

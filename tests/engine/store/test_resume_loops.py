@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.runner.events import LoopIterationCompleted, RunStarted
+from engine.events import LoopIterationCompleted, RunStarted
 from engine.runner.places import PlaceError
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, plan_fork, resume

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from engine.runner.events import AnyEvent, LoopIterationStarted, NodeAnswered
+from engine.events import AnyEvent, LoopIterationStarted, NodeAnswered
 from engine.runner.options import RunOptions, options_with_kept
 from engine.runner.questions import open_questions
 from engine.store.base import StoreError

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from engine.store.base import Store
 from engine.store.sqlite import SqliteStore
 from tests.engine.store.kept import call, head, iteration, keep, node, started, whole

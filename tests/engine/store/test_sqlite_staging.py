@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.runner.events import AnyEvent, NodeCompleted
+from engine.events import AnyEvent, NodeCompleted
 from engine.runner.journal import Journal
 from engine.store.base import RunStatus
 from engine.store.memory import MemoryStore

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cli.progress import Progress
-from engine.models.base import Usage
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopCompleted,
     LoopIterationCompleted,
@@ -29,6 +28,7 @@ from engine.runner.events import (
     RunResumed,
     RunStarted,
 )
+from engine.models.base import Usage
 from engine.runner.records import IterationRecord
 from engine.store.outline import RunOutline
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.events import AnyEvent
 from engine.models.base import Finish, Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner.events import AnyEvent
 from engine.runner.journal import RunHead
 from tests.engine.cli.kit import Events
 

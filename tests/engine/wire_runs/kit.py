@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from engine import Builder, Run, RunResult, Workflow, start
-from engine.runner.events import AnyEvent
+from engine.events import AnyEvent
 from tests.engine.semantics.story import check_story
 from tests.engine.wire.server import WireServer
 

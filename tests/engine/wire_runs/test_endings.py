@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from engine import Run, start
-from engine.runner.events import (
+from engine.events import (
     AnyEvent,
     LoopCompleted,
     NodeFailed,

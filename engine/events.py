@@ -1,0 +1,487 @@
+"""The events of a run: everything that the runner reports, and all that anybody knows of a run.
+
+Events are the only interface between a running workflow and those who follow it. The canvas, the command line, the
+history and a caller's own callback read them; `engine.run_state` reduces them to the state of the run. Values in events
+are shared: never change them.
+
+A resumed run continues its log: `run.resumed` follows the earlier end, unfinished nodes start again (the last
+`node.started` of a path counts), and finished ones are not reported again. `loop.started` voids whatever an earlier
+attempt of the same loop reported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from engine.models.base import Request, Usage
+from engine.nodes.context import QuestionKind
+from engine.nodes.spec import ModelCall, Outputs
+from engine.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What all events have in common.
+
+    Attributes:
+        run_id: The run that reports it.
+        seq: Its number in the run, counted from 0 without gaps.
+        time: Seconds since the epoch (UTC).
+        path: The node or loop that it is about (`draft`, `loop[2].draft`, `outer[1].inner`); empty for the run itself.
+    """
+
+    type: ClassVar[str] = "event"
+
+    run_id: str
+    seq: int
+    time: float
+    path: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as a JSON object, with its type first."""
+        fields = {field.name: _to_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return {"type": self.type, **fields}
+
+
+def _to_json(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Event):
+    """The run started.
+
+    Attributes:
+        workflow: The name of the document.
+        inputs: The run's parameters, by name.
+        models: The models that it may call.
+        parent: The run that it was forked from; empty for any other run.
+        forked_at: The place in the parent (`loop[2]`, `loop[2].critique`) from which it runs again.
+        edits: Values that a person set, by place: an iteration's input or a node's output.
+        strategies: The turn strategies of its agents, each once.
+    """
+
+    type: ClassVar[str] = "run.started"
+    workflow: str
+    inputs: dict[str, Value]
+    models: tuple[str, ...]
+    parent: str = ""
+    forked_at: str = ""
+    edits: dict[str, Value] = field(default_factory=dict[str, Value])
+    strategies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStarted(Event):
+    """A node started with these `inputs`, by port."""
+
+    type: ClassVar[str] = "node.started"
+    node_type: str
+    inputs: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStreaming(Event):
+    """A piece of a model's reply arrived; `tokens` counts the pieces of this call so far."""
+
+    type: ClassVar[str] = "node.streaming"
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCalling(Event):
+    """A node is about to call a model.
+
+    Emitted only for stored runs, and stored before the call: after a crash it shows that the call may have been billed.
+
+    Attributes:
+        number: How many calls the node had finished before.
+        model: The model.
+        request: The request; stored only for a model whose replies depend on the calls before (`RemembersCalls`).
+    """
+
+    type: ClassVar[str] = "node.calling"
+    number: int
+    model: str
+    request: Request | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCalled(Event):
+    """A node finished a model call. Emitted only for stored runs, so that a finished call is never paid for twice."""
+
+    type: ClassVar[str] = "node.called"
+    number: int
+    call: ModelCall
+
+
+@dataclass(frozen=True, slots=True)
+class NodeToolCalling(Event):
+    """A node is about to call a tool that is not idempotent.
+
+    Emitted only for stored runs, and stored before the call: after a crash it shows that the tool may have run.
+
+    Attributes:
+        tool: The tool.
+        arguments: Its arguments as JSON text, truncated.
+    """
+
+    type: ClassVar[str] = "node.tool_calling"
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeToolCalled(Event):
+    """A tool call that a model requested finished, or was refused.
+
+    Attributes:
+        number: How many tool calls the node had made before, over all its turns.
+        tool: The tool, as the model wrote it.
+        arguments: The model's arguments: an object, or text that could not be parsed.
+        result: The tool's result.
+        error: Why there is no result; empty if there is one.
+        duration_s: Seconds, including the time that a person took to approve.
+        edited_arguments: The arguments as changed by a person; null if nobody changed them.
+    """
+
+    type: ClassVar[str] = "node.tool_called"
+    number: int
+    tool: str
+    arguments: Value
+    result: Value
+    error: str
+    duration_s: float
+    edited_arguments: Value = None
+
+    @property
+    def used_arguments(self) -> Value:
+        """The arguments with which the tool was called."""
+        return self.arguments if self.edited_arguments is None else self.edited_arguments
+
+
+@dataclass(frozen=True, slots=True)
+class NotePosted(Event):
+    """A note for a node was posted, by a person (`path` is empty) or by the node at `path`.
+
+    `to` is a node's id, or a place (`loop[0].worker`); the note waits for the next model call there.
+    """
+
+    type: ClassVar[str] = "note.posted"
+    to: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNoted(Event):
+    """A node received a note, and its next model call includes it.
+
+    Attributes:
+        to: The recipient, as it was posted.
+        text: The note.
+        sender: The path of the node that posted it; empty for a person.
+    """
+
+    type: ClassVar[str] = "node.noted"
+    to: str
+    text: str
+    sender: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWaiting(Event):
+    """A node waits for a person.
+
+    Attributes:
+        node_type: The node's type.
+        kind: Whether a value is to be approved or a question to be answered.
+        message: What the person is asked. Plain text, never markup.
+        value: The value to approve, or the subject of the question; null for none.
+        choices: The possible answers; empty where any text is an answer.
+        value_schema: A JSON Schema for an edited value; None where it only has to be of the same kind.
+    """
+
+    type: ClassVar[str] = "node.waiting"
+    node_type: str
+    kind: QuestionKind
+    message: str
+    value: Value
+    choices: tuple[str, ...]
+    value_schema: dict[str, Value] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswered(Event):
+    """A person answered a waiting node: a choice (or none), the value as they left it, a comment."""
+
+    type: ClassVar[str] = "node.answered"
+    choice: str
+    value: Value
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRetrying(Event):
+    """An attempt failed, and another follows after `delay_s` seconds.
+
+    Attributes:
+        attempt: The number of the attempt that failed, from 1.
+        delay_s: Seconds until the next one.
+        error: Why it failed.
+        goes_on: Whether the next attempt continues after the last finished model or tool call instead of starting over.
+        fallback: The model that the node uses from now on because the one before failed; empty for a plain retry.
+    """
+
+    type: ClassVar[str] = "node.retrying"
+    attempt: int
+    delay_s: float
+    error: str
+    goes_on: bool = False
+    fallback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCompleted(Event):
+    """A node completed.
+
+    Attributes:
+        node_type: The node's type.
+        outputs: Its outputs, by live port.
+        usage: Tokens used, including failed attempts; None where no model was called.
+        cost_usd: US dollars; None where a price is unknown.
+        duration_s: Seconds since its start.
+        cached: Whether an earlier output was reused.
+        calls: Its model calls, with requests and replies in full.
+        warnings: Its warnings.
+        error: Why it failed, where its settings let the run continue.
+        output_key: The name under which `state` holds its output from now on; empty for none.
+        exits_loop: Whether it ended the loop around it.
+    """
+
+    type: ClassVar[str] = "node.completed"
+    node_type: str
+    outputs: Outputs
+    usage: Usage | None
+    cost_usd: float | None
+    duration_s: float
+    cached: bool = False
+    calls: tuple[ModelCall, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str = ""
+    output_key: str = ""
+    exits_loop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSkipped(Event):
+    """A node did not run, because nothing live reached it or because it is disabled."""
+
+    type: ClassVar[str] = "node.skipped"
+    node_type: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFailed(Event):
+    """A node failed, and with it whatever it is part of. `remedy` says what to do."""
+
+    type: ClassVar[str] = "node.failed"
+    node_type: str
+    error: str
+    remedy: str
+    duration_s: float
+    usage: Usage | None = None
+    cost_usd: float | None = 0.0
+    calls: tuple[ModelCall, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopIterationStarted(Event):
+    """An iteration started: number `index` (from 0) of at most `total`. `path` is the loop's."""
+
+    type: ClassVar[str] = "loop.iteration.started"
+    index: int
+    total: int
+    input_preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopIterationCompleted(Event):
+    """An iteration completed. `path` is the loop's.
+
+    Attributes:
+        index: Its number, from 0.
+        input: The iteration input.
+        result: What reached the exit.
+        feedback: The value carried to the next iteration.
+        branch: The choice of the controlling router; None without one.
+        reason: The router's reason; None without one.
+        score: The score; None without one.
+        similarity: To the result before, from 0 to 1; None where it was not computed or there is none before.
+        usage: Tokens used in it.
+        cost_usd: US dollars spent in it; None where a price is unknown.
+        duration_s: Seconds.
+        warnings: Its warnings and those of everything in it, each with its place (`loop[2].draft: …`).
+        tested: The values that the exit conditions tested, by condition (`stable_output`: the similarity).
+        nodes: The output of each node of the body, by id; null for a node that was skipped.
+    """
+
+    type: ClassVar[str] = "loop.iteration.completed"
+    index: int
+    input: Value
+    result: Value
+    feedback: Value
+    branch: str | None
+    reason: str | None
+    score: float | None
+    similarity: float | None
+    usage: Usage
+    cost_usd: float | None
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+    tested: dict[str, Value] = field(default_factory=dict[str, Value])
+    nodes: dict[str, Value] = field(default_factory=dict[str, Value])
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCompleted(Event):
+    """A loop or an iterator ended.
+
+    Attributes:
+        iterations_run: How many iterations completed.
+        exit_reason: The exit reason; several are joined with `+`.
+        converged: Whether something other than the count, money or time ended it.
+        returned: Index of the iteration whose result is the output; None without one.
+        cost_usd: US dollars spent in it; None where a price is unknown.
+        duration_s: Seconds.
+        warnings: Its own warnings.
+    """
+
+    type: ClassVar[str] = "loop.completed"
+    iterations_run: int
+    exit_reason: str
+    converged: bool
+    returned: int | None
+    cost_usd: float | None
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWarning(Event):
+    """Most of a budget is spent, the loop's at `path` or the run's: `spent` of `limit`, in `usd` or `tokens`."""
+
+    type: ClassVar[str] = "budget.warning"
+    unit: str
+    spent: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunNotKept(Event):
+    """The run continues, but from here on it is not stored: what failed, and what to do."""
+
+    type: ClassVar[str] = "run.not_kept"
+    error: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaused(Event):
+    """No further node starts until the run is resumed."""
+
+    type: ClassVar[str] = "run.paused"
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed(Event):
+    """Nodes start again: after a pause, or in a run that was interrupted, failed or was cancelled."""
+
+    type: ClassVar[str] = "run.resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted(Event):
+    """The run completed with these named results; `warnings` are those of the whole run, each with its place."""
+
+    type: ClassVar[str] = "run.completed"
+    outputs: dict[str, Value]
+    usage: Usage
+    cost_usd: float | None
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed(Event):
+    """The run failed.
+
+    Attributes:
+        error: What failed and why.
+        remedy: What to do.
+        node: The path of the node that failed; empty where it was none.
+        outputs: The named results that were ready before.
+        usage: Tokens used.
+        cost_usd: US dollars; None where a price is unknown.
+        duration_s: Seconds.
+        warnings: Those of the whole run, each with its place.
+    """
+
+    type: ClassVar[str] = "run.failed"
+    error: str
+    remedy: str
+    node: str
+    outputs: dict[str, Value]
+    usage: Usage
+    cost_usd: float | None
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled(Event):
+    """The run was cancelled; `outputs` were ready before, `warnings` are those of the whole run."""
+
+    type: ClassVar[str] = "run.cancelled"
+    outputs: dict[str, Value]
+    usage: Usage
+    cost_usd: float | None
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+
+
+AnyEvent: TypeAlias = (
+    RunStarted
+    | NodeStarted
+    | NodeStreaming
+    | NodeCalling
+    | NodeCalled
+    | NodeToolCalling
+    | NodeToolCalled
+    | NotePosted
+    | NodeNoted
+    | NodeWaiting
+    | NodeAnswered
+    | NodeRetrying
+    | NodeCompleted
+    | NodeSkipped
+    | NodeFailed
+    | LoopIterationStarted
+    | LoopIterationCompleted
+    | LoopCompleted
+    | BudgetWarning
+    | RunNotKept
+    | RunPaused
+    | RunResumed
+    | RunCompleted
+    | RunFailed
+    | RunCancelled
+)
