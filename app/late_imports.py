@@ -12,7 +12,6 @@ import contextlib
 import importlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
 from typing import Final
 
 LIBRARIES: Final = (
@@ -32,10 +31,6 @@ LIBRARIES: Final = (
     "engine.store.resume",
     "engine.store.run_file",
     "engine.store.stopping",
-    # The canvas's library brings these along.
-    "setuptools",
-    "distutils.version",
-    "xml.etree.ElementTree",
 )
 """What the modules below import that knows nothing of Qt."""
 
@@ -70,30 +65,9 @@ WINDOW_MODULES: Final = (
 )
 """What the late parts of the window are made of, each after what it imports itself, so that no step is long."""
 
-QT_MODULES: Final = (
-    "PySide6.QtCore",
-    "PySide6.QtGui",
-    "PySide6.QtWidgets",
-    "PySide6.QtHelp",
-    "PySide6.QtNetwork",
-    "PySide6.QtOpenGL",
-    "PySide6.QtPrintSupport",
-    "PySide6.QtQml",
-    "PySide6.QtQuick",
-    "PySide6.QtQuickWidgets",
-    "PySide6.QtSql",
-    "PySide6.QtSvg",
-    "PySide6.QtTest",
-    "PySide6.QtUiTools",
-    "PySide6.QtXml",
-    "PySide6.QtSvgWidgets",
-)
-"""Those whose every class the canvas's library looks at when it is imported, which takes long in one go."""
-
 PAGE_MODULES: Final = (
     "app.canvas.facts",
-    "Qt",
-    "NodeGraphQt",
+    "app.canvas.nodegraphqt_imports",
     "app.canvas.node_item",
     "app.canvas.region_view",
     "app.canvas.document_view",
@@ -105,8 +79,6 @@ PAGE_MODULES: Final = (
     "app.inspector.inspector",
 )
 """What the page of a document takes, with the canvas's library."""
-
-_CLASSES_AT_ONCE: Final = 24
 
 
 def import_libraries() -> None:
@@ -129,13 +101,7 @@ def steps_for_window() -> Iterator[Callable[[], object]]:
 
 def steps_for_pages() -> Iterator[Callable[[], object]]:
     """Steps that import what the page of a document takes. For the window's thread."""
-    for name in QT_MODULES:
-        yield partial(import_modules, [name])
-        names = iter(_names_in(name))
-        while some := list(islice(names, _CLASSES_AT_ONCE)):
-            yield partial(_use, name, some)
-    for module in PAGE_MODULES:
-        yield partial(import_modules, [module])
+    return (partial(import_modules, [module]) for module in PAGE_MODULES)
 
 
 def import_modules(modules: Iterable[str]) -> None:
@@ -143,17 +109,3 @@ def import_modules(modules: Iterable[str]) -> None:
     for module in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(module)
-
-
-def _names_in(module: str) -> list[str]:
-    """The names in a module; none in one that is not installed."""
-    with contextlib.suppress(ImportError):
-        return dir(importlib.import_module(module))
-    return []
-
-
-def _use(module: str, names: Iterable[str]) -> None:
-    """Have PySide6 make the classes of these names: it makes each when it is first used."""
-    there = importlib.import_module(module)
-    for name in names:
-        getattr(there, name, None)

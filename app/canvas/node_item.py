@@ -10,10 +10,10 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
-from app.canvas.binding import INPUT, OUTPUT, AbstractNodeItem
 from app.canvas.card import DETAILS_FROM, ICON, MARGIN, RADIUS, ROW, SIDE, shape_of, words_of
 from app.canvas.facts import CardFacts, PortFacts
 from app.canvas.look import fonts, icon_path, look, pen, zoom_of
+from app.canvas.nodegraphqt_imports import INPUT, OUTPUT, AbstractNodeItem
 from app.canvas.port_item import CanvasPort
 from app.theme.lines import elided
 from app.theme.widgets import plain_tool_tip

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QGraphicsSceneHoverEvent
 
-from app.canvas.binding import INPUT, PipeItem
 from app.canvas.look import look, pen
+from app.canvas.nodegraphqt_imports import INPUT, PipeItem
 from app.canvas.port_item import CanvasPort
 
 WIDTH: Final = 2.0

@@ -10,10 +10,10 @@ from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.canvas.binding import AbstractNodeItem
 from app.canvas.fits import Fits
 from app.canvas.look import FRAME_COLOURS, look
 from app.canvas.node_item import NodeItem
+from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.pipe_item import Pipe
 from app.canvas.port_item import CanvasPort
 from app.canvas.quick_add import Entry, PickList, TypeAndPort, types_that_fit

@@ -7,8 +7,8 @@ from typing import Final
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneHoverEvent, QGraphicsSceneMouseEvent
 
-from app.canvas.binding import INPUT, PortItem
 from app.canvas.facts import PortFacts
+from app.canvas.nodegraphqt_imports import INPUT, PortItem
 from app.theme.widgets import plain_tool_tip
 
 REACH: Final = 12.0

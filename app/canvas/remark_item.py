@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.binding import AbstractNodeItem
 from app.canvas.look import fonts, look, pen
+from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.remarks import SMALLEST, Remark
 from app.theme.lines import elided
 

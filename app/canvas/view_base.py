@@ -12,9 +12,9 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QBrush, QColor, QPainter, QPixmap, QResizeEvent, QTransform
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QGraphicsView, QWidget
 
-from app.canvas.binding import NodeViewer
 from app.canvas.framing import Frame, framed, started
 from app.canvas.look import look
+from app.canvas.nodegraphqt_imports import NodeViewer
 from app.canvas.pipe_item import LivePipe, Pipe
 from app.canvas.remarks import FARTHEST
 from app.theme.style import style
