@@ -117,7 +117,7 @@ class Additions(QObject):
             self.added = added
             (then or self.changed.emit)()
 
-        self._engine.ask(work, answered, lambda error: failed(error) and None)
+        self._engine.ask(work, answered, failed)
 
 
 async def _begin(path: Path) -> Added:

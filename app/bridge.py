@@ -48,8 +48,8 @@ class EngineThread(QObject):
     def ask(
         self,
         work: Coroutine[Any, Any, ResultT],
-        answered: Callable[[ResultT], None],
-        failed: Callable[[EngineError], None],
+        answered: Callable[[ResultT], object],
+        failed: Callable[[EngineError], object],
     ) -> Future[ResultT]:
         """Run a coroutine in the engine's thread and hand its result, or its error, to the window's thread.
 

@@ -37,7 +37,7 @@ LIBRARIES: Final = (
 WINDOW_MODULES: Final = (
     "app.session",
     "app.history.looked_at",
-    "app.inspector.editors.choice",
+    "app.inspector.editors.choice_editors",
     "app.inspector.prompt_editor",
     "app.inspector.result_page",
     "app.history.iterations_panel",

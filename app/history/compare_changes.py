@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.inspector.units import from_units, to_units
+from app.inspector.text_widgets import from_units, to_units
 from engine.compare.alignment import Check
 from engine.compare.words import Kind, Span, differences
 

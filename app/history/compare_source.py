@@ -11,7 +11,7 @@ from typing import Final
 
 from app.history.runs_words import full_title_of, place_words
 from app.history.store_run import StoredRun, read_level, read_outline
-from app.inspector.words import value_text
+from app.inspector.result_text import value_text
 from app.runs.executions import NodePicture, node_of
 from app.runs.picture import RunPicture
 from app.runs.stopping import unit_of

@@ -18,9 +18,9 @@ from app.history.looked_at import LookedAt
 from app.history.part_list import PartList
 from app.history.stopping import findings
 from app.history.words import facts
-from app.inspector.part_view import PartView
 from app.inspector.result_page import ResultPage
-from app.inspector.result_parts import Part
+from app.inspector.result_section import PartView
+from app.inspector.result_text import Part
 from app.runs.executions import NOTHING
 from app.runs.judged import judge_in, score_lines
 from app.session import Session

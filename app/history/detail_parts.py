@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.inspector.result_parts import Part
+from app.inspector.result_text import Part
 from app.runs.executions import LoopPicture
 from engine.document.model import Workflow
 from engine.nodes.pairs import PAIR_BY_END

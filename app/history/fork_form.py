@@ -13,10 +13,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.history.fork_loop import ForkLoop, config_of
-from app.inspector.editors.choice import narrow_combo
-from app.inspector.editors.texts import GrowingEdit
-from app.inspector.fields import fields_of
-from app.inspector.words import value_text
+from app.inspector.editors.choice_editors import narrow_combo
+from app.inspector.field_spec import fields_of
+from app.inspector.result_text import value_text
+from app.inspector.text_widgets import GrowingEdit
 from app.runs.stopping import unit_of
 from app.theme.tokens import UNIT
 from app.theme.widgets import Fold, PlainLabel

@@ -12,10 +12,10 @@ from typing import Any, Final
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QSpinBox, QVBoxLayout, QWidget
 
-from app.inspector.editors.choice import narrow_combo
-from app.inspector.editors.number import NumberBox, read_number, write_number
-from app.inspector.editors.texts import GrowingEdit
-from app.inspector.fields import Field, choice_help, fields_of, is_shown
+from app.inspector.editors.choice_editors import narrow_combo
+from app.inspector.editors.text_editors import NumberBox, read_number, write_number
+from app.inspector.field_spec import Field, choice_help, fields_of, is_shown
+from app.inspector.text_widgets import GrowingEdit
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, inset_number, plain_tool_tip
 from engine.document.model import Node

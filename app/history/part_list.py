@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListWidget, QListWidgetItem, Q
 from app.history.detail_parts import Tab
 from app.history.table import ROW_HEIGHT
 from app.inspector.result_page import STATE_COLOURS
-from app.inspector.words import STATE_ICONS, state_words
+from app.inspector.result_text import STATE_ICONS, state_words
 from app.runs.executions import NodePicture, NodeState
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from app.inspector.units import from_units
+from app.inspector.text_widgets import from_units
 from engine.events import LoopIterationCompleted
 from engine.models.base import Usage
 from engine.runner.words import counted_warnings, money, seconds

@@ -5,19 +5,19 @@ It writes to its target and shows what the target has; it knows no node type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from pydantic import BaseModel
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLayout, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import Fault, name_widget
-from app.inspector.fields import fields_of
-from app.inspector.row import Row
-from app.inspector.rows import Rows
-from app.inspector.tab_order import order_tabs
-from app.inspector.target import Target
+from app.inspector.config_binding import Target
+from app.inspector.editors.editor import Fault, name_widget
+from app.inspector.editors.editor_factory import make_editor
+from app.inspector.field_spec import fields_of
+from app.inspector.form_fields import Row, Rows
 from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
 from engine.values import Value
@@ -111,7 +111,7 @@ class Form(QWidget):
 
     def _make_rows(self, *, more: bool) -> Rows:
         chosen = [field for field in self.fields.values() if field.more == more]
-        rows = Rows(chosen, self.fields, self._target, with_help=not more, parent=self)
+        rows = Rows(chosen, self.fields, self._target, make_editor, with_help=not more, parent=self)
         rows.edited.connect(self._edited)
         rows.arranged.connect(lambda: order_tabs(self))
         return rows
@@ -156,3 +156,27 @@ def faults_by_field(problems: list[Any], prefix: str = "") -> dict[str, list[Fau
             name, _, place = problem.field.removeprefix(prefix).partition(".")
             found.setdefault(name, []).append(Fault(place, problem))
     return found
+
+
+def order_tabs(part: QWidget) -> None:
+    """Let Tab go through the controls of a part in the order of its layout; the first keeps its place."""
+    for before, after in pairwise(_controls(part)):
+        QWidget.setTabOrder(before, after)
+
+
+def _controls(widget: QWidget) -> Iterator[QWidget]:
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+        yield widget
+    layout = widget.layout()
+    if layout is not None:
+        yield from _within(layout)
+
+
+def _within(layout: QLayout) -> Iterator[QWidget]:
+    for index in range(layout.count()):
+        item = layout.itemAt(index)
+        inner, widget = item.layout(), item.widget()
+        if widget is not None:
+            yield from _controls(widget)
+        elif inner is not None:
+            yield from _within(inner)

@@ -11,10 +11,9 @@ from typing import Final, TypeVar
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from app.inspector.node_page import NodePage
+from app.inspector.form import order_tabs
+from app.inspector.properties_pages import NodePage, WorkflowPage
 from app.inspector.result_page import ResultPage
-from app.inspector.tab_order import order_tabs
-from app.inspector.workflow_page import WorkflowPage
 from app.runs.stopping import unit_of
 from app.session import Session
 from app.theme.tokens import UNIT

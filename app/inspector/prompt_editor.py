@@ -8,13 +8,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import Editor, name_widget
-from app.inspector.fields import Field
-from app.inspector.long_text import LongText
-from app.inspector.names import named_text, names_at
-from app.inspector.preview import LastRun, filled_in
-from app.inspector.target import Target
+from app.inspector.available_variables import named_text, names_at
+from app.inspector.config_binding import Target
+from app.inspector.editors.editor import Editor, name_widget
+from app.inspector.field_spec import Field
+from app.inspector.prompt_preview import LastRun, filled_in
 from app.inspector.template_edit import TemplateEdit
+from app.inspector.text_widgets import LongText
 from app.theme.icons import ThemedIcon
 from app.theme.style import style
 from app.theme.tokens import UNIT

@@ -4,24 +4,173 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListView,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
-from app.inspector.iteration_list import IterationList
-from app.inspector.note_line import NoteLine
-from app.inspector.part_view import PartView
-from app.inspector.result_parts import Part, parts_of
-from app.inspector.row import ProblemLines
-from app.inspector.words import STATE_ICONS, cost_words, facts, state_words, token_words
-from app.runs.executions import NO_LOOP, NodePicture, NodeState
+from app.inspector.editors.editor import name_widget
+from app.inspector.form_fields import ProblemLines
+from app.inspector.result_section import PartView
+from app.inspector.result_text import (
+    STATE_ICONS,
+    Part,
+    cost_words,
+    facts,
+    first_words,
+    iteration_line,
+    parts_of,
+    state_words,
+    token_words,
+)
+from app.runs.executions import NO_LOOP, LoopPicture, NodePicture, NodeState
 from app.runs.judged import judge_in, verdict_text
 from app.runs.picture import RunPicture
 from app.runs.stopping import why
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT, Theme
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
 from engine.runner.words import seconds
+
+SENT = "Sent. The next call of its model gets it."
+
+
+class NoteLine(QWidget):
+    """A note to the node that is shown.
+
+    Attributes:
+        line: What is to be sent.
+        send: Sends it; Enter in the line does the same.
+        told: Says that it was sent.
+    """
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._node_id = ""
+        self.line = QLineEdit(self)
+        name_widget(self.line, "Note to this node", "The next call of its model gets it, while the run goes on.")
+        self.line.setPlaceholderText("Note to this node")
+        self.send = QPushButton("Send", self)
+        self.send.setAccessibleName("Send the note")
+        self.send.setEnabled(False)
+        self.told = PlainLabel("", self, look="dim small", wrap=True)
+        self.told.hide()
+        row = QHBoxLayout()
+        row.setSpacing(2 * UNIT)
+        row.addWidget(self.line, 1)
+        row.addWidget(self.send)
+        box = QVBoxLayout(self)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.setSpacing(UNIT)
+        box.addLayout(row)
+        box.addWidget(self.told)
+        self.line.textChanged.connect(self._typed)
+        self.line.returnPressed.connect(self._send)
+        self.send.clicked.connect(self._send)
+        self.hide()
+
+    def show_node(self, node_id: str | None) -> None:
+        """Be there for a node that calls a model in a run that goes on; be hidden for any other."""
+        if node_id != self._node_id:
+            self._node_id = node_id or ""
+            self.line.clear()
+            self.told.hide()
+        resolved = self._session.structure.resolution.nodes.get(self._node_id)
+        calls_model = resolved is not None and resolved.spec.model(resolved.config) is not None
+        self.setVisible(calls_model and self._session.shown.live is not None)
+
+    def _typed(self, text: str) -> None:
+        self.send.setEnabled(bool(text.strip()))
+        if text:
+            self.told.hide()
+
+    def _send(self) -> None:
+        text = self.line.text().strip()
+        if not text or self._session.shown.live is None:
+            return
+        self._session.shown.live.post_note(self._node_id, text)
+        self.line.clear()
+        self.told.setText(SENT)
+        self.told.show()
+
+
+_MOST_ROWS = 8
+
+
+class IterationList(QListView):
+    """A line for each iteration that has ended.
+
+    Signals:
+        chosen: A person chose an iteration; its index.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        name_widget(self, "Iterations", "Choose one to look at it everywhere.")
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setUniformItemSizes(True)
+        self.setTabKeyNavigation(False)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._model = QStandardItemModel(self)
+        self.setModel(self._model)
+        self._path = ""
+        self._returned: int | None = None
+        self.selectionModel().currentChanged.connect(self._current_changed)
+
+    @property
+    def lines(self) -> list[str]:
+        """What the list shows."""
+        return [self._model.index(row, 0).data() for row in range(self._model.rowCount())]
+
+    def show_loop(self, path: str, loop: LoopPicture, chosen: int | None) -> None:
+        """Show a run of a loop; what is there already stays, so that only new iterations cost something."""
+        with QSignalBlocker(self.selectionModel()):
+            if path != self._path or self._model.rowCount() > len(loop.iterations):
+                self._model.clear()
+                self._path, self._returned = path, None
+            if self._returned != loop.returned:
+                self._returned = loop.returned
+                self._write(loop, 0)
+            self._write(loop, self._model.rowCount())
+            self._choose(chosen)
+        self.viewport().update()
+        rows = min(max(self._model.rowCount(), 1), _MOST_ROWS)
+        self.setFixedHeight(rows * max(self.sizeHintForRow(0), 20) + 2 * UNIT + 2)
+
+    def _write(self, loop: LoopPicture, first: int) -> None:
+        for iteration in loop.iterations[first:]:
+            line = iteration_line(iteration, is_returned=iteration.index == loop.returned)
+            item = self._model.item(iteration.index) or QStandardItem()
+            item.setText(line)
+            item.setToolTip(plain_tool_tip(first_words(iteration.reason or iteration.result)))
+            if item.row() < 0:
+                self._model.appendRow(item)
+
+    def _choose(self, chosen: int | None) -> None:
+        index = self._model.index(chosen, 0) if chosen is not None else QModelIndex()
+        flags = QItemSelectionModel.SelectionFlag
+        self.selectionModel().setCurrentIndex(index, flags.ClearAndSelect if index.isValid() else flags.Clear)
+        if index.isValid():
+            self.scrollTo(index)
+
+    def _current_changed(self, current: QModelIndex) -> None:
+        if current.isValid():
+            self.chosen.emit(current.row())
+
 
 NO_RUN = "Nothing has run yet. Press Run, and what came of it stands here."
 

@@ -2,18 +2,246 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QTextCursor
-from PySide6.QtWidgets import QToolTip, QWidget
+from dataclasses import dataclass
 
-from app.inspector.completions import Completions, fitting
-from app.inspector.editors.texts import GrowingEdit
-from app.inspector.highlighter import Highlighter
-from app.inspector.holes import find_holes, name_before
-from app.inspector.names import Name
-from app.inspector.units import to_units
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QFont,
+    QGuiApplication,
+    QHelpEvent,
+    QKeyEvent,
+    QPainter,
+    QStandardItem,
+    QStandardItemModel,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+)
+from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewItem, QToolTip, QWidget
+
+from app.inspector.available_variables import Name, name_of
+from app.inspector.template_placeholders import Hole, find_holes, name_before, path_spans, paths_in
+from app.inspector.text_widgets import GrowingEdit, to_units
+from app.theme.style import style
+from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import plain_tool_tip
 from engine.nodes.spec import TextKind
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the text: `known`, `unknown`, `loose` (a port that nothing leads to), `brace` or `broken`."""
+
+    start: int
+    end: int
+    look: str
+    tip: str = ""
+
+
+def spans_of(text: str, kind: TextKind, names: list[Name]) -> list[Span]:
+    """What to colour in a text, in order."""
+    if kind is TextKind.EXPRESSION:
+        return _names(text, 0, names)
+    spans: list[Span] = []
+    for hole in find_holes(text):
+        spans.extend(_hole(hole, names))
+    return spans
+
+
+def _hole(hole: Hole, names: list[Name]) -> list[Span]:
+    if not hole.closed:
+        return [Span(hole.start, hole.end, "brace")]
+    inside, end = hole.start + 2, hole.end - 2
+    if paths_in(hole.content) is None:
+        return [Span(hole.start, hole.end, "broken", "This cannot be read; see below the text.")]
+    return [Span(hole.start, inside, "brace"), *_names(hole.content, inside, names), Span(end, hole.end, "brace")]
+
+
+def _names(content: str, offset: int, names: list[Name]) -> list[Span]:
+    spans: list[Span] = []
+    for start, end, path in path_spans(content, paths_in(content) or frozenset()):
+        name = name_of(path, names)
+        if name is None:
+            look, tip = "unknown", f"There is no {'.'.join(path)} here."
+        else:
+            look, tip = ("known" if name.connected else "loose"), name.help
+        spans.append(Span(offset + start, offset + end, look, tip))
+    return spans
+
+
+class Highlighter(QSyntaxHighlighter):
+    """Colours a text by its spans, which are worked out once for the whole text at each change."""
+
+    def __init__(self, document: QTextDocument, kind: TextKind) -> None:
+        super().__init__(document)
+        self._kind = kind
+        self._names: list[Name] = []
+        self._revision = -1
+        self._spans: list[Span] = []
+        self._formats: dict[str, QTextCharFormat] = {}
+        self._make_formats()
+        style().changed.connect(self._dress)
+
+    def set_names(self, names: list[Name]) -> None:
+        """Say which names there are."""
+        if names != self._names:
+            self._names = names
+            self._revision = -1
+            self.rehighlight()
+
+    def span_at(self, position: int) -> Span | None:
+        """The span at a place of the text."""
+        return next((span for span in self.spans() if span.start <= position < span.end), None)
+
+    def spans(self) -> list[Span]:
+        """The spans of the text as it is now."""
+        document = self.document()
+        if document.revision() != self._revision:
+            text = document.toRawText().replace("\u2029", "\n")
+            self._spans = spans_of(to_units(text), self._kind, self._names)
+            self._revision = document.revision()
+        return self._spans
+
+    def highlightBlock(self, text: str) -> None:  # Qt's name
+        """Colour one line."""
+        start = self.currentBlock().position()
+        end = start + self.currentBlock().length()
+        runs_on = 0
+        for span in self.spans():
+            if span.end > start and span.start < end:
+                first = max(span.start - start, 0)
+                self.setFormat(first, min(span.end, end) - start - first, self._formats[span.look])
+                runs_on = int(span.end > end)
+        # A line that ends inside a hole makes Qt look at the next one again.
+        self.setCurrentBlockState(runs_on)
+
+    def _dress(self) -> None:
+        self._make_formats()
+        self.rehighlight()
+
+    def _make_formats(self) -> None:
+        theme = style().theme
+        underlines = {"unknown": theme.bad, "broken": theme.bad, "loose": theme.warning}
+        for look in ("known", "unknown", "loose", "brace", "broken"):
+            made = QTextCharFormat()
+            made.setForeground(QColor(theme.dim if look == "brace" else theme.accent))
+            if look == "known":
+                made.setFontWeight(QFont.Weight.Medium)
+            if look in underlines:
+                made.setForeground(QColor(theme.text))
+                made.setUnderlineStyle(QTextCharFormat.UnderlineStyle.WaveUnderline)
+                made.setUnderlineColor(QColor(underlines[look]))
+            self._formats[look] = made
+
+
+_NAME_ROLE = Qt.ItemDataRole.UserRole
+_MOST_ROWS = 7
+
+
+def fitting(names: list[Name], typed: str) -> list[Name]:
+    """The names that a typed beginning may become: those that start with it, then those that have it inside."""
+    wanted = typed.lower()
+    starts = [name for name in names if name.text.lower().startswith(wanted)]
+    inside = [name for name in names if wanted in name.text.lower() and name not in starts]
+    return [name for name in [*starts, *inside] if name.text != typed]
+
+
+class Completions(QListView):
+    """Names with a line of help each.
+
+    Signals:
+        picked: A name was chosen with the mouse.
+    """
+
+    picked = Signal(object)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowFlags(Qt.WindowType.ToolTip | Qt.WindowType.FramelessWindowHint)
+        self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setAccessibleName("Names that may stand here")
+        self.setItemDelegate(_Rows(self))
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setUniformItemSizes(True)
+        self._model = QStandardItemModel(self)
+        self.setModel(self._model)
+        self.clicked.connect(lambda index: self.picked.emit(index.data(_NAME_ROLE)))
+
+    @property
+    def texts(self) -> list[str]:
+        """The names that are offered."""
+        return [self._model.index(row, 0).data() for row in range(self._model.rowCount())]
+
+    @property
+    def chosen(self) -> Name | None:
+        """The name that Enter would take."""
+        return self.currentIndex().data(_NAME_ROLE)
+
+    def offer(self, names: list[Name], place: QPoint, line_height: int, width: int) -> None:
+        """Open beside a place of the screen."""
+        self._model.clear()
+        for name in names:
+            item = QStandardItem(name.text)
+            item.setData(name, _NAME_ROLE)
+            item.setData(name.help, Qt.ItemDataRole.AccessibleDescriptionRole)
+            item.setToolTip(plain_tool_tip(name.help))
+            self._model.appendRow(item)
+        self.setCurrentIndex(self._model.index(0, 0))
+        self.ensurePolished()  # before, a row is as high as letters of another font
+        frame = self.height() - self.viewport().height() if self.isVisible() else 2 * self.frameWidth()
+        height = min(len(names), _MOST_ROWS) * self.sizeHintForRow(0) + frame
+        wanted = QRect(place + QPoint(0, line_height), QSize(width, height))
+        screen = QGuiApplication.screenAt(place) or QGuiApplication.primaryScreen()
+        room = screen.availableGeometry()
+        if wanted.bottom() > room.bottom():
+            wanted.moveBottom(place.y())
+        wanted.moveLeft(max(room.left(), min(wanted.left(), room.right() - width)))
+        self.setGeometry(wanted)
+        self.show()
+
+    def move_choice(self, steps: int) -> None:
+        """Go up or down, round and round."""
+        row = (self.currentIndex().row() + steps) % self._model.rowCount()
+        self.setCurrentIndex(self._model.index(row, 0))
+
+
+class _Rows(QStyledItemDelegate):
+    """A name, and its help in the colour of lesser texts."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
+        """Two lines."""
+        return QSize(120, round(2.7 * option.fontMetrics.height()) + UNIT)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """The name over its help."""
+        theme = style().theme
+        name: Name = index.data(_NAME_ROLE)
+        is_chosen = index == self.parent().currentIndex()
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if is_chosen:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(theme.accent))
+            painter.drawRoundedRect(option.rect, UNIT, UNIT)
+        room = option.rect.adjusted(2 * UNIT, UNIT, -2 * UNIT, -UNIT)
+        top, bottom = QRect(room), QRect(room)
+        top.setHeight(room.height() // 2)
+        bottom.setTop(top.bottom())
+        painter.setFont(style().font())
+        painter.setPen(QColor(theme.on_accent if is_chosen else theme.text))
+        painter.drawText(top, Qt.AlignmentFlag.AlignVCenter, name.text)
+        painter.setFont(style().font(FONT_SIZE_SMALL))
+        painter.setPen(QColor(theme.on_accent if is_chosen else theme.dim))
+        words = painter.fontMetrics().elidedText(name.help, Qt.TextElideMode.ElideRight, bottom.width())
+        painter.drawText(bottom, Qt.AlignmentFlag.AlignVCenter, words)
+        painter.restore()
+
 
 _PICK = {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab}
 _STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 5, Qt.Key.Key_PageUp: -5}

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSlider, QVBoxLayout, QWidget
 
-from app.inspector.fields import Field, Kind, fields_of
+from app.inspector.field_spec import Field, Kind, fields_of
 from app.settings.choices import Choices, fault
 from app.settings.parts import Note
 from app.settings.preferences import Preferences

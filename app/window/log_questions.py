@@ -21,8 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.editors.texts import exact_text
-from app.inspector.long_text import LongText
+from app.inspector.text_widgets import LongText, exact_text
 from app.runs.executions import node_of
 from app.session import Session
 from app.theme.icons import ThemedIcon

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.editors.texts import exact_text
+from app.inspector.text_widgets import exact_text
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.wheel import scroll_past_fields

@@ -231,8 +231,8 @@ def write_workbook(lines: Iterable[Sequence[Value]], sheet: str) -> tuple[bytes,
     Returns:
         The file, and how many texts were too long for a cell and cut.
     """
-    import xlsxwriter
-    from xlsxwriter.exceptions import XlsxWriterException
+    import xlsxwriter  # pyright: ignore[reportMissingTypeStubs]
+    from xlsxwriter.exceptions import XlsxWriterException  # pyright: ignore[reportMissingTypeStubs]
 
     cut = 0
     written = io.BytesIO()

@@ -77,7 +77,7 @@ def _encodable(text: str) -> str:
 
 
 def _library() -> _Library:
-    import re2
+    import re2  # pyright: ignore[reportMissingTypeStubs]
 
     module: ModuleType = re2
     return cast("_Library", module)

@@ -138,8 +138,8 @@ _FORMATS: Final = (_OPENAI, _OLLAMA, _ANTHROPIC)
 
 def install_hook() -> None:
     """Put the hook into every HTTP client that litellm makes from now on."""
-    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
-    from litellm.llms.openai.common_utils import BaseOpenAILLM
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler  # pyright: ignore[reportMissingTypeStubs]
+    from litellm.llms.openai.common_utils import BaseOpenAILLM  # pyright: ignore[reportMissingTypeStubs]
 
     def hooked(make: Callable[..., Any]) -> Callable[..., Any]:
         def make_hooked(*args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ from app.canvas.operations import add, add_step
 from app.canvas.overlay import Bar
 from app.canvas.pipe_item import Flow
 from app.history.looked_at import LookedAt
-from app.inspector.names import names_at
+from app.inspector.available_variables import names_at
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from app.window.fixes import fixes

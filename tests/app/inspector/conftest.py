@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.inspector.editors.base import Editor
+from app.inspector.editors.editor import Editor
 from app.inspector.inspector import Inspector
-from app.inspector.node_page import NodePage
+from app.inspector.properties_pages import NodePage
 from app.session import Session
 from engine.document.builder import Builder
 from engine.document.model import Node, Workflow

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.canvas.marks import RunMarks
-from app.inspector.agent_steps import steps_text
-from app.inspector.result_parts import parts_of
+from app.inspector.result_text import parts_of, steps_text
 from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture
 from app.runs.stopping import why

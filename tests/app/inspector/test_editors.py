@@ -11,7 +11,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
-from app.inspector.editors.base import Fault
+from app.inspector.editors.editor import Fault
 from engine.document.config_path import UNSET
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import SetConfig

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.inspector.fields import Kind, choice_help, fields_of, is_shown
+from app.inspector.field_spec import Kind, choice_help, fields_of, is_shown
 from engine.document.config_path import UNSET
 from engine.document.settings import Settings
 from engine.nodes.loop_config import LoopConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.inspector.holes import Hole, find_holes, name_before, path_spans, paths_in
+from app.inspector.template_placeholders import Hole, find_holes, name_before, path_spans, paths_in
 
 
 def test_holes_are_found_with_what_is_in_them() -> None:

@@ -23,8 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.inspector.inspector import RESULT, SETUP
-from app.inspector.node_page import NodePage
-from app.inspector.workflow_page import WorkflowPage
+from app.inspector.properties_pages import NodePage, WorkflowPage
 from app.theme.style import style
 from app.window.replace import Replace
 from engine.document.fragments import copy_fragment

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.inspector.fields import fields_of
+from app.inspector.field_spec import fields_of
 from engine.document.node_operations import SetConfig
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NodeConfig

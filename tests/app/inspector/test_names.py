@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.inspector.names import LOOP_HELP, RECORD_HELP, Name, name_of, named_text, names_at
+from app.inspector.available_variables import LOOP_HELP, RECORD_HELP, Name, name_of, named_text, names_at
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig

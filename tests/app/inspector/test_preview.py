@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.inspector.preview import LastRun, filled_in
+from app.inspector.prompt_preview import LastRun, filled_in
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from app.batch.results_model import COLUMNS, WARNINGS, ResultsModel
-from app.inspector.part_view import PartView
-from app.inspector.result_parts import Part, parts_of
+from app.inspector.result_section import PartView
+from app.inspector.result_text import Part, parts_of
 from app.runs.executions import NodePicture, NodeState
 from engine.batch.result import RowResult
 from engine.models.base import Message, Reply, Request

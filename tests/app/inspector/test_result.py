@@ -13,10 +13,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from app.inspector.inspector import RESULT
-from app.inspector.long_text import FIRST, LongText, shown
 from app.inspector.result_page import NO_RUN
-from app.inspector.result_parts import first_words, iteration_line
-from app.inspector.words import cost_words, state_words, usage_words, value_text
+from app.inspector.result_text import cost_words, first_words, iteration_line, state_words, usage_words, value_text
+from app.inspector.text_widgets import FIRST, LongText, shown
 from app.runs.executions import NodePicture, NodeState
 from app.theme.widgets import plain_tool_tip
 from engine.document.builder import Builder

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.inspector.editors.base import Editor
+from app.inspector.editors.editor import Editor
 from app.settings.preferences import Preferences
 from app.window.document import Document
 from app.window.main_window import MainWindow

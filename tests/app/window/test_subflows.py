@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
-from app.inspector.editors.workflow_file import WorkflowFileEditor
+from app.inspector.editors.text_editors import WorkflowFileEditor
 from app.window.document import Document
 from app.window.main_window import MainWindow
 from engine.document.files import load, save

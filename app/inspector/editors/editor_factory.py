@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from app.inspector.editors.arguments import ArgumentsEditor
-from app.inspector.editors.base import Editor
-from app.inspector.editors.choice import ListEditor, ModelEditor, NodeEditor, SwitchEditor, ToolEditor
-from app.inspector.editors.json_editor import JsonEditor, ValueEditor
-from app.inspector.editors.models import ModelsEditor
-from app.inspector.editors.number import NumberEditor
-from app.inspector.editors.object_editor import ObjectEditor
-from app.inspector.editors.objects import ObjectsEditor
-from app.inspector.editors.texts import LineEditor, LinesEditor, TextEditor
-from app.inspector.editors.tools import ToolsEditor, TurnStrategyEditor
-from app.inspector.editors.workflow_file import WorkflowFileEditor
-from app.inspector.fields import Field, Kind
+from app.inspector.config_binding import Target
+from app.inspector.editors.choice_editors import (
+    ListEditor,
+    ModelEditor,
+    ModelsEditor,
+    NodeEditor,
+    SwitchEditor,
+    ToolEditor,
+    ToolsEditor,
+    TurnStrategyEditor,
+)
+from app.inspector.editors.editor import Editor
+from app.inspector.editors.object_editors import ArgumentsEditor, ObjectEditor, ObjectsEditor
+from app.inspector.editors.text_editors import (
+    JsonEditor,
+    LineEditor,
+    LinesEditor,
+    NumberEditor,
+    TextEditor,
+    ValueEditor,
+    WorkflowFileEditor,
+)
+from app.inspector.field_spec import Field, Kind
 from app.inspector.prompt_editor import ExpressionEditor, PromptEditor
-from app.inspector.target import Target
 
 _WIDGETS: dict[str, type[Editor]] = {
     "prompt": PromptEditor,
@@ -29,7 +39,6 @@ _WIDGETS: dict[str, type[Editor]] = {
     "tool": ToolEditor,
     "tools": ToolsEditor,
     "turn_strategy": TurnStrategyEditor,
-    "arguments": ArgumentsEditor,
     "workflow_file": WorkflowFileEditor,
     "loop": NodeEditor,
     "iterator": NodeEditor,
@@ -42,17 +51,21 @@ _KINDS: dict[Kind, type[Editor]] = {
     Kind.NUMBER: NumberEditor,
     Kind.SWITCH: SwitchEditor,
     Kind.CHOICE: ListEditor,
-    Kind.OBJECT: ObjectEditor,
-    Kind.OBJECTS: ObjectsEditor,
     Kind.JSON: JsonEditor,
     Kind.VALUE: ValueEditor,
 }
 
 
 def make_editor(field: Field, target: Target, parent: QWidget) -> Editor:
-    """The editor that a field asks for; a widget that this program does not know gives way to the usual one."""
+    """Create the editor for a field: the widget that it asks for if known, else the default of its kind."""
+    if field.widget == "arguments":
+        return ArgumentsEditor(field, target, make_editor, parent)
     if field.widget in _WIDGETS:
         return _WIDGETS[field.widget](field, target, parent)
+    if field.kind is Kind.OBJECT:
+        return ObjectEditor(field, target, make_editor, parent)
+    if field.kind is Kind.OBJECTS:
+        return ObjectsEditor(field, target, make_editor, parent)
     if field.kind is Kind.TEXT and field.is_long:
         return TextEditor(field, target, parent)
     return _KINDS[field.kind](field, target, parent)

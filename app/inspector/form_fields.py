@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import Fault
-from app.inspector.editors.choice import SwitchEditor
-from app.inspector.editors.make import make_editor
-from app.inspector.fields import Field, choice_help
-from app.inspector.target import Target
+from app.inspector.config_binding import Target
+from app.inspector.editors.choice_editors import SwitchEditor
+from app.inspector.editors.editor import Editor, Fault
+from app.inspector.field_spec import Field, choice_help, is_shown
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
+
+EditorFactory = Callable[[Field, Target, QWidget], Editor]
 
 
 class ProblemLine(QWidget):
@@ -82,7 +84,9 @@ class Row(QWidget):
 
     edited = Signal(str, object)
 
-    def __init__(self, field: Field, target: Target, *, with_help: bool, parent: QWidget) -> None:
+    def __init__(
+        self, field: Field, target: Target, make_editor: EditorFactory, *, with_help: bool, parent: QWidget
+    ) -> None:
         super().__init__(parent)
         self.field = field
         self.editor = editor = make_editor(field, target, self)
@@ -130,3 +134,78 @@ class Row(QWidget):
         """Say that the value comes from elsewhere, and take no other; an empty text takes that back."""
         self.editor.setEnabled(not text)
         self._help.setText(text or self.field.help)
+
+
+class Rows(QWidget):
+    """Rows for some fields.
+
+    Signals:
+        edited: A person changed a field: its name and the new value.
+        arranged: An editor has other widgets than before.
+
+    Args:
+        fields: The fields to show.
+        everything: All fields of the object, those with it that the others ask about.
+        target: What the form is about.
+        with_help: Whether the help stands below each field, and not only in its tooltip.
+    """
+
+    edited = Signal(str, object)
+    arranged = Signal()
+
+    def __init__(
+        self,
+        fields: Iterable[Field],
+        everything: Mapping[str, Field],
+        target: Target,
+        make_editor: EditorFactory,
+        *,
+        with_help: bool,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._everything = everything
+        box = QVBoxLayout(self)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.setSpacing(4 * UNIT)
+        self.rows: dict[str, Row] = {}
+        for field in fields:
+            row = Row(field, target, make_editor, with_help=with_help, parent=self)
+            row.edited.connect(self.edited)
+            row.editor.arranged.connect(self.arranged)
+            self.rows[field.name] = row
+            box.addWidget(row)
+
+    def show_values(self, values: Mapping[str, Any]) -> None:
+        """Show the values of an object; a key that is missing shows its default."""
+        for name, row in self.rows.items():
+            row.show_value(row.field.value_in(values))
+            row.setVisible(self.wants(name, values))
+
+    def wants(self, name: str, values: Mapping[str, Any]) -> bool:
+        """Whether a field is shown beside these values: where it means something, or something is wrong with it."""
+        row = self.rows[name]
+        return row.has_problems or is_shown(row.field, values, self._everything)
+
+    def show_faults(self, faults: Mapping[str, list[Fault]], values: Mapping[str, Any]) -> None:
+        """Show what is wrong, by field."""
+        for name, row in self.rows.items():
+            row.show_faults(faults.get(name, []))
+            row.setVisible(self.wants(name, values))
+
+    def refresh(self) -> None:
+        """Let each editor look again at what stands around it."""
+        for row in self.rows.values():
+            row.editor.refresh()
+
+    def refresh_run(self) -> None:
+        """Let each editor look again at what the last run tells of it."""
+        for row in self.rows.values():
+            row.editor.refresh_run()
+
+    def focus_first(self) -> None:
+        """Give the keyboard to the first field."""
+        for row in self.rows.values():
+            if not row.isHidden() and row.editor.isEnabled():
+                row.editor.focus_place("")
+                return

@@ -1,8 +1,9 @@
-"""What the keyboard means in every field: undo is the document's, leaving a field ends a step."""
+"""What a form reads and writes: the config of a node, or the settings of the workflow."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
@@ -10,6 +11,12 @@ from PySide6.QtWidgets import QWidget
 
 from app.session import Session
 from app.theme.wheel import scroll_past
+from engine.document.config_path import Unset
+from engine.document.json_rules import JsonPath
+from engine.document.node_operations import SetConfig
+from engine.document.operation import Operation
+from engine.document.operations import SetSettings
+from engine.values import Value
 
 _REDO: Final = (QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y"))
 """Both count, whatever the platform's own is."""
@@ -55,3 +62,41 @@ class Keys(QObject):
             self._session.redo()
             return True
         return False
+
+
+class Target(QObject):
+    """The object that a form shows.
+
+    Attributes:
+        session: The open document.
+        node_id: The node; None for the workflow itself.
+        model_names: Gives the names of models to choose from.
+        keys: Watches the widgets of the form.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        model_names: Callable[[], list[str]],
+        node_id: str | None = None,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.session = session
+        self.node_id = node_id
+        self.model_names = model_names
+        self.keys = Keys(session, self)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the document has."""
+        if self.node_id is None:
+            return self.session.workflow.settings
+        node = self.session.node(self.node_id)
+        return {} if node is None else node.config
+
+    def write(self, path: JsonPath, value: Value | Unset) -> bool:
+        """Change the document."""
+        operation: Operation
+        operation = SetSettings(path, value) if self.node_id is None else SetConfig(self.node_id, path, value)
+        return self.session.do(operation)

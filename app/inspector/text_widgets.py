@@ -1,29 +1,34 @@
-"""Fields of text: one line, or a text that grows with what is in it."""
-
-# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
-# (The stubs of PySide6 do not let a signal be connected.)
+"""Text widgets of the panels: a field that grows with its text, and a viewer for long texts."""
 
 from __future__ import annotations
 
 import math
-import re
-from typing import Any, Final, cast
+from typing import Final
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
-from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import Editor
-from app.inspector.fields import Field
-from app.inspector.target import Target
-from app.inspector.units import from_units, to_units
-from engine.values import to_text
+from app.inspector.editors.editor import name_widget
+from app.theme.tokens import UNIT
+
+
+def to_units(text: str) -> str:
+    """The text with one character for each that Qt counts, so that places agree."""
+    if text.isascii() or max(text) <= "\uffff":
+        return text
+    raw = text.encode("utf-16-le", "surrogatepass")
+    return "".join(chr(raw[index] | raw[index + 1] << 8) for index in range(0, len(raw), 2))
+
+
+def from_units(units: str) -> str:
+    """The text again; half a character becomes U+FFFD, since Qt could not show it."""
+    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
 
 _PARAGRAPH: Final = "\u2029"
-_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\t": "\\t"}
-_UNESCAPED: Final = {written: sign for sign, written in _ESCAPES.items()}
-_SPECIAL: Final = re.compile(r"[\\\n\t]")
-_ESCAPED: Final = re.compile(r"\\[\\nt]")
+
+
 _FRAME: Final = 12
 """Border and padding above and below, of the theme's style sheet."""
 
@@ -146,65 +151,6 @@ class GrowingEdit(QPlainTextEdit):
             self.typed.emit(text)
 
 
-class LineEditor(Editor):
-    """A text of one line."""
-
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
-        self.line = QLineEdit(self)
-        self.adopt(self.line)
-        self.box.addWidget(self.line)
-        self.main_widget = self.line
-        self.line.textEdited.connect(self._typed)
-
-    def _put(self, value: Any) -> None:
-        position = self.line.cursorPosition()
-        self.line.setText(to_text(value))
-        self.line.setCursorPosition(min(position, len(self.line.text())))
-
-    def _typed(self, text: str) -> None:
-        self._tell(None if self.field.nullable and not text else text)
-
-
-class TextEditor(Editor):
-    """A text of several lines."""
-
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
-        self.edit = GrowingEdit(parent=self)
-        self.adopt(self.edit)
-        self.box.addWidget(self.edit)
-        self.main_widget = self.edit
-        self.edit.typed.connect(self._typed)
-
-    def _put(self, value: Any) -> None:
-        self.edit.set_text(to_text(value))
-
-    def _typed(self, text: str) -> None:
-        self._tell(None if self.field.nullable and not text else text)
-
-
-class LinesEditor(Editor):
-    r"""A list of texts, one a line; `\n`, `\t` and `\\` stand for a line break, a tab and a backslash in one."""
-
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
-        self.edit = GrowingEdit(parent=self)
-        self.edit.setPlaceholderText("One per line; \\n for a line break")
-        self.adopt(self.edit)
-        self.box.addWidget(self.edit)
-        self.main_widget = self.edit
-        self.edit.typed.connect(self._typed)
-
-    def _put(self, value: Any) -> None:
-        items = cast("list[Any]", value) if isinstance(value, list) else [value] if value else []
-        self.edit.set_text("\n".join(_SPECIAL.sub(lambda sign: _ESCAPES[sign[0]], to_text(item)) for item in items))
-
-    def _typed(self, text: str) -> None:
-        lines = (line for line in text.split("\n") if line)
-        self._tell([_ESCAPED.sub(lambda sign: _UNESCAPED[sign[0]], line) for line in lines])
-
-
 def exact_text(edit: QPlainTextEdit) -> str:
     """What stands in a field, exactly: unlike `toPlainText`, it keeps spaces that do not break."""
     return edit.document().toRawText().replace(_PARAGRAPH, "\n")
@@ -232,3 +178,97 @@ def _common(first: str, second: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+FIRST: Final = 20_000
+"""How many characters are shown at first."""
+
+_PIECE: Final = 20_000
+_LONGEST_LINE: Final = 2_000
+"""Where a line is broken for the eye: Qt lays out a whole line at once, however long it is."""
+
+
+class LongText(QWidget):
+    """A text to read.
+
+    Args:
+        name: Its accessible name.
+        fills: Whether it takes all the room that there is, and not only what the text needs.
+
+    Attributes:
+        view: Shows it, or its beginning.
+        more: Shows the rest; hidden where there is none.
+    """
+
+    def __init__(self, name: str, parent: QWidget | None = None, *, fills: bool = False) -> None:
+        super().__init__(parent)
+        self.text = ""
+        self._place = 0
+        self._wants_all = False
+        self.view = GrowingEdit(least=1, most=14, fills=fills)
+        self.view.setReadOnly(True)
+        name_widget(self.view, name)
+        self.more = QToolButton()
+        self.more.setProperty("link", True)
+        self.more.clicked.connect(self._show_all)
+        box = QVBoxLayout(self)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.setSpacing(UNIT)
+        box.addWidget(self.view)
+        box.addWidget(self.more)
+        self._timer = QTimer(self)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._add_piece)
+        self._offer_more()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the text is shown."""
+        return self._place >= len(self.text)
+
+    def set_text(self, text: str) -> None:
+        """Show another text."""
+        if text == self.text:
+            return
+        grows = self._wants_all and bool(self.text) and text.startswith(self.text)
+        self.text = text
+        if grows:
+            self._timer.start()
+            return
+        self._timer.stop()
+        self._wants_all = False
+        self._place = min(len(text), FIRST)
+        self.view.set_text(shown(text[:FIRST]))
+        self._offer_more()
+
+    def _offer_more(self) -> None:
+        self.more.setVisible(not self.is_complete and not self._wants_all)
+        words = f"Show all {len(self.text):,} characters"
+        self.more.setText(words)
+        name_widget(self.more, words)
+
+    def _show_all(self) -> None:
+        self._wants_all = True
+        self._offer_more()
+        self.view.setFocus()
+        self._timer.start()
+
+    def _add_piece(self) -> None:
+        piece = self.text[self._place : self._place + _PIECE]
+        self._place += len(piece)
+        cursor = QTextCursor(self.view.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText(shown(piece))
+        if self.is_complete:
+            self._timer.stop()
+
+
+def shown(text: str) -> str:
+    """A text as it can be shown: no half characters, and no line so long that laying it out would take a while."""
+    lines = from_units(text).split("\n")
+    if max(map(len, lines)) <= _LONGEST_LINE:
+        return "\n".join(lines)
+    pieces: list[str] = []
+    for line in lines:
+        pieces.extend(line[start : start + _LONGEST_LINE] for start in range(0, max(len(line), 1), _LONGEST_LINE))
+    return "\n".join(pieces)

@@ -9,8 +9,8 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.inspector.fields import Field
-from app.inspector.target import Target
+from app.inspector.config_binding import Target
+from app.inspector.field_spec import Field
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip

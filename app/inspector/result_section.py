@@ -8,10 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editors.base import name_widget
-from app.inspector.long_text import LongText
-from app.inspector.result_parts import Part
-from app.inspector.units import from_units
+from app.inspector.editors.editor import name_widget
+from app.inspector.result_text import Part
+from app.inspector.text_widgets import LongText, from_units
 from app.theme.icons import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel

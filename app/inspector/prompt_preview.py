@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.inspector.holes import find_holes
+from app.inspector.template_placeholders import find_holes
 from app.runs.executions import LoopPicture, NodeState
 from app.runs.picture import RunPicture
 from engine.document.model import Workflow

@@ -1,0 +1,309 @@
+"""Fields of text: one line, or a text that grows with what is in it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, cast
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QValidator
+from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QLineEdit, QPushButton, QWidget
+
+from app.inspector.config_binding import Target
+from app.inspector.editors.editor import Editor, name_widget
+from app.inspector.field_spec import Field, Kind
+from app.inspector.text_widgets import GrowingEdit
+from app.theme.style import fixed_font, style
+from app.theme.widgets import PlainLabel, inset_number
+from engine.document.model import FILE_SUFFIX
+from engine.nodes.json_text import parse_json
+from engine.values import Value, to_text
+
+# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
+# (The stubs of PySide6 do not let a signal be connected.)
+
+
+_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+_UNESCAPED: Final = {written: sign for sign, written in _ESCAPES.items()}
+_SPECIAL: Final = re.compile(r"[\\\n\t]")
+_ESCAPED: Final = re.compile(r"\\[\\nt]")
+
+
+class LineEditor(Editor):
+    """A text of one line."""
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.line = QLineEdit(self)
+        self.adopt(self.line)
+        self.box.addWidget(self.line)
+        self.main_widget = self.line
+        self.line.textEdited.connect(self._typed)
+
+    def _put(self, value: Any) -> None:
+        position = self.line.cursorPosition()
+        self.line.setText(to_text(value))
+        self.line.setCursorPosition(min(position, len(self.line.text())))
+
+    def _typed(self, text: str) -> None:
+        self._tell(None if self.field.nullable and not text else text)
+
+
+class TextEditor(Editor):
+    """A text of several lines."""
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.edit = GrowingEdit(parent=self)
+        self.adopt(self.edit)
+        self.box.addWidget(self.edit)
+        self.main_widget = self.edit
+        self.edit.typed.connect(self._typed)
+
+    def _put(self, value: Any) -> None:
+        self.edit.set_text(to_text(value))
+
+    def _typed(self, text: str) -> None:
+        self._tell(None if self.field.nullable and not text else text)
+
+
+class LinesEditor(Editor):
+    r"""A list of texts, one a line; `\n`, `\t` and `\\` stand for a line break, a tab and a backslash in one."""
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.edit = GrowingEdit(parent=self)
+        self.edit.setPlaceholderText("One per line; \\n for a line break")
+        self.adopt(self.edit)
+        self.box.addWidget(self.edit)
+        self.main_widget = self.edit
+        self.edit.typed.connect(self._typed)
+
+    def _put(self, value: Any) -> None:
+        items = cast("list[Any]", value) if isinstance(value, list) else [value] if value else []
+        self.edit.set_text("\n".join(_SPECIAL.sub(lambda sign: _ESCAPES[sign[0]], to_text(item)) for item in items))
+
+    def _typed(self, text: str) -> None:
+        lines = (line for line in text.split("\n") if line)
+        self._tell([_ESCAPED.sub(lambda sign: _UNESCAPED[sign[0]], line) for line in lines])
+
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
+
+
+def read_number(text: str) -> int | float | str:
+    """A typed number; a text that is none stays a text, for the document's check to name."""
+    text = text.strip()
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text.replace(",", ".")) and math.isfinite(number := float(text.replace(",", "."))):
+        return number
+    return text
+
+
+def write_number(value: Any) -> str:
+    """A number as a person writes it; any other value as it is."""
+    return f"{value:.12g}" if isinstance(value, float) else to_text(value)
+
+
+class NumberBox(QAbstractSpinBox):
+    """A spin box that takes any text and keeps no value of its own.
+
+    Signals:
+        typed: A person changed the text, or stepped.
+    """
+
+    typed = Signal(str)
+
+    def __init__(self, field: Field, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._field = field
+        self.lineEdit().textEdited.connect(self.typed)
+
+    def validate(self, text: str, position: int) -> object:
+        """Everything may be typed; what is wrong with it is said beside the field."""
+        return QValidator.State.Acceptable, text, position
+
+    def stepBy(self, steps: int) -> None:  # Qt's name
+        """Go up or down, and not out of the limits."""
+        present = read_number(self.text())
+        if isinstance(present, str):
+            start = self._field.default if self._field.default is not None else self._field.minimum
+            stepped = Decimal(str(start or 0))
+        else:
+            stepped = Decimal(str(present)) + steps * self._step()
+        if self._field.minimum is not None:
+            stepped = max(stepped, Decimal(str(self._field.minimum)))
+        if self._field.maximum is not None:
+            stepped = min(stepped, Decimal(str(self._field.maximum)))
+        whole = self._field.kind is Kind.INTEGER or stepped == stepped.to_integral_value()
+        self.lineEdit().setText(str(int(stepped)) if whole else write_number(float(stepped)))
+        self.typed.emit(self.text())
+
+    def stepEnabled(self) -> QAbstractSpinBox.StepEnabledFlag:  # Qt's name
+        """Both ways; the limits hold where they are reached."""
+        return QAbstractSpinBox.StepEnabledFlag.StepUpEnabled | QAbstractSpinBox.StepEnabledFlag.StepDownEnabled
+
+    def _step(self) -> Decimal:
+        if self._field.kind is Kind.INTEGER:
+            return Decimal(1)
+        span = self._field.maximum
+        if span is not None and span <= 1:
+            return Decimal("0.01")
+        return Decimal("0.1") if span is not None and span <= 10 else Decimal(1)
+
+
+class NumberEditor(Editor):
+    """A whole or decimal number."""
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.number = NumberBox(field, self)
+        self.adopt(self.number, text=f"{field.help} ↑ and ↓ change it.".strip())
+        self.adopt(self.number.lineEdit())
+        if field.nullable:
+            self.number.lineEdit().setPlaceholderText("empty")
+        inset_number(self.number)
+        self.box.addWidget(self.number)
+        self.main_widget = self.number
+        self.number.typed.connect(self._typed)
+        self.number.editingFinished.connect(self._tidy)
+
+    def _put(self, value: Any) -> None:
+        line = self.number.lineEdit()
+        position = line.cursorPosition()
+        line.setText(write_number(value))
+        line.setCursorPosition(position)
+
+    def _typed(self, text: str) -> None:
+        if text.strip():
+            self._tell(read_number(text))
+        else:
+            self._tell(None if self.field.nullable else self.field.default)
+
+    def _tidy(self) -> None:
+        """On leaving, show what counts: `5` for an empty field whose default is 5."""
+        self._put(self._value)
+
+
+class JsonEditor(Editor):
+    """A JSON object or list.
+
+    A text that is no JSON yet is kept as that text, and the line below says where it breaks.
+    """
+
+    least = 3
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.edit = GrowingEdit(least=self.least, most=14, parent=self)
+        self.adopt(self.edit)
+        self.said = PlainLabel(parent=self, look="dim small", wrap=True)
+        self.box.addWidget(self.edit)
+        self.box.addWidget(self.said)
+        self.main_widget = self.edit
+        self.edit.typed.connect(self._typed)
+        style().changed.connect(self._dress)
+        self._dress()
+
+    def _dress(self) -> None:
+        self.edit.setFont(fixed_font())
+
+    def _put(self, value: Any) -> None:
+        self.edit.set_text(self._write(value))
+        self._say(self.edit.text())
+
+    def _typed(self, text: str) -> None:
+        self._say(text)
+        self._tell(self._read(text))
+
+    def _write(self, value: Any) -> str:
+        if value is None or isinstance(value, str):
+            return value or ""
+        return json.dumps(value, ensure_ascii=False, indent=2)
+
+    def _read(self, text: str) -> Value:
+        if not text.strip():
+            return None if self.field.nullable else self.field.default
+        try:
+            return parse_json(text)
+        except ValueError:
+            return text
+
+    def _say(self, text: str) -> None:
+        self.said.setText(_fault(text))
+        self.said.setVisible(bool(self.said.text()))
+
+
+class ValueEditor(JsonEditor):
+    """Any value: what reads as JSON is that, anything else is a text. The line below says which."""
+
+    least = 1
+
+    def _write(self, value: Any) -> str:
+        if isinstance(value, str) and self._read(value) == value:
+            return value
+        return "" if value is None else json.dumps(value, ensure_ascii=False, indent=2)
+
+    def _say(self, text: str) -> None:
+        value = self._read(text)
+        kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+        self.said.setText(f"Read as {kinds[type(value)]}." if type(value) in kinds else "")
+        self.said.setVisible(bool(self.said.text()))
+
+
+def _fault(text: str) -> str:
+    """Where a text breaks as JSON; empty where it does not."""
+    if not text.strip():
+        return ""
+    try:
+        parse_json(text)
+    except json.JSONDecodeError as error:
+        return f"This is no JSON yet: line {error.lineno}, column {error.colno}: {error.msg}."
+    except ValueError as error:
+        return f"This is no JSON yet: {error}"
+    return ""
+
+
+class WorkflowFileEditor(LineEditor):
+    """A line for the name, and a button that asks for the file.
+
+    Attributes:
+        choose: The button.
+    """
+
+    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+        super().__init__(field, target, parent)
+        self.line.setPlaceholderText(f"name{FILE_SUFFIX}")
+        self.choose = QPushButton("Choose…", self)
+        name_widget(self.choose, "Choose the workflow file", "Also: double-click the node to open the workflow in it.")
+        self.choose.clicked.connect(lambda _checked=False: self._ask())
+        self.target.keys.watch(self.choose)
+        self.box.addWidget(self.choose)
+
+    def take(self, file: Path) -> None:
+        """Name that file."""
+        path = self.target.session.path
+        try:
+            name = os.path.relpath(file, path.parent) if path is not None else str(file)
+        except ValueError:  # another drive
+            name = str(file)
+        name = Path(name).as_posix()
+        self.line.setText(name)
+        self._typed(name)
+        self.target.session.seal()
+
+    def _ask(self) -> None:
+        path = self.target.session.path
+        folder = str(path.parent) if path is not None else ""
+        dialog = QFileDialog(self, "Choose a workflow", folder, f"Workflows (*{FILE_SUFFIX})")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(lambda name: self.take(Path(name)))
+        dialog.open()
