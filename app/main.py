@@ -18,8 +18,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.bridge import EngineThread
 from app.late_imports import build_parser, import_libraries, steps_for_pages, steps_for_window
-from app.settings.looks import follow_looks
-from app.settings.preferences import Preferences
+from app.settings.preferences import Preferences, follow_looks
 from app.theme.style import Style
 from app.window.faults import FaultDialog, FaultGuard
 from app.window.late_parts import PARTS

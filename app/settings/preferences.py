@@ -1,6 +1,6 @@
 """The store of what a person decides for the whole program: a file of JSON in the system's folder for settings.
 
-It knows what can be decided from `app.settings.choices`, and nothing of what comes of it.
+It knows what can be decided from `app.settings.preferences_schema`, and nothing of what comes of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.settings.choices import RECENT, Choices
+from app.settings.preferences_schema import RECENT, Choices
+from app.theme.style import style
 from engine.errors import EngineError
 from engine.nodes.iteration_cap import set_shown_cap
 from engine.ordinary_file import read_text_file, replace_file
@@ -208,3 +209,34 @@ def _write(path: Path, text: str) -> None:
     # second, the worst is a damaged file, and that is an ordinary case for `load`.
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, text.encode(), wait_for_disk=False)
+
+
+PUT_ON_AFTER_MS: Final = 80
+"""A slider that is drawn gives many sizes; each would lay out every window anew."""
+
+
+class _Looks(QObject):
+    """The one follower of some preferences; it lives as long as they do."""
+
+    def __init__(self, preferences: Preferences) -> None:
+        super().__init__(preferences)
+        self._preferences = preferences
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(PUT_ON_AFTER_MS)
+        self._timer.timeout.connect(self.put_on)
+        preferences.changed.connect(self._follow)
+
+    def put_on(self) -> None:
+        choices = self._preferences.choices
+        style().choose(choices.theme, choices.text_scale)
+
+    def _follow(self, names: frozenset[str]) -> None:
+        if names & {"theme", "text_scale"}:
+            self._timer.start()
+
+
+def follow_looks(preferences: Preferences) -> None:
+    """Put on the theme and the size of texts, and follow every change of them; once is enough, more do no harm."""
+    if preferences.findChild(_Looks) is None:
+        _Looks(preferences).put_on()

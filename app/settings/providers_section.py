@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
+    QDialog,
     QGridLayout,
     QHBoxLayout,
     QHeaderView,
@@ -17,20 +21,181 @@ from PySide6.QtWidgets import (
 )
 
 from app.bridge import EngineThread
-from app.settings.errands import send
-from app.settings.key_dialog import KeyDialog
-from app.settings.models_list import is_placeholder
-from app.settings.parts import Note, push_button
+from app.settings.available_models import is_placeholder
+from app.settings.model_test import TrialRow, Work, try_model
 from app.settings.preferences import Preferences
-from app.settings.providers import EMBEDDED_LINE, ProviderRow, look_up
-from app.settings.trial import try_model
-from app.settings.trial_row import TrialRow, Work
+from app.settings.settings_widgets import Note, key_field, push_button, send
 from app.theme.plain_table import make_plain
-from app.theme.style import icon, style
+from app.theme.style import icon, mark, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.errors import EngineError
-from engine.models.model_names import check_model_name
+from engine.models.catalogue import KnownModel, known_models
+from engine.models.keys import Keys, KeySource
+from engine.models.model_names import EMBEDDED_MODEL, check_model_name
+from engine.models.providers import PROVIDERS
+
+EMBEDDED_LINE = "Built-in demo model (135M): real, but not reliable"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRow:
+    """One line of the list.
+
+    Attributes:
+        name: How keyring and settings call the provider; empty for the built-in model, which needs no key.
+        title: What people call it.
+        model: A model of it, as an example.
+        key: Where its key comes from, in words.
+        has_key: Whether it can be called as far as keys go.
+        removable: Whether the key is the program's to forget.
+        variable: The environment variable that has its key now; empty where none does.
+        problem: What is wrong, in a sentence; empty where nothing is.
+    """
+
+    name: str
+    title: str
+    model: str
+    key: str
+    has_key: bool
+    removable: bool = False
+    variable: str = ""
+    problem: str = ""
+
+
+def look_up(keys: Keys, environment: Mapping[str, str] = os.environ) -> list[ProviderRow]:
+    """The list as it is now. Asks the keyring, which may take a while: not on the window's thread."""
+    rows = []
+    for model in known_models(keys):
+        provider = PROVIDERS.get(model.name.partition("/")[0])
+        if model.name == EMBEDDED_MODEL:
+            rows.append(ProviderRow("", model.title, model.name, "Needs no key", True, problem=model.how_to_get))
+        elif provider is not None and not provider.local and model.available is not None:
+            rows.append(_row(model, provider.name, provider.key_variables, keys, environment))
+    return rows
+
+
+def _row(
+    model: KnownModel, name: str, variables: tuple[str, ...], keys: Keys, environment: Mapping[str, str]
+) -> ProviderRow:
+    variable = next((variable for variable in variables if environment.get(variable, "").strip()), "")
+    try:
+        source = keys.source(name)
+        keys.get(name)
+    except EngineError as error:
+        words = f"{variable} cannot be used" if variable else "Cannot be used"
+        return ProviderRow(name, model.title, model.name, words, False, not variable, variable, str(error))
+    words = {
+        KeySource.ENVIRONMENT: f"From {variable}",
+        KeySource.SESSION: "For this session only",
+        KeySource.KEYRING: "In the system keyring",
+        None: "No key",
+    }[source]
+    removable = source in {KeySource.SESSION, KeySource.KEYRING}
+    return ProviderRow(name, model.title, model.name, words, source is not None, removable, variable)
+
+
+WIDTH = 460
+
+
+class KeyDialog(QDialog):
+    """Asks for one provider's key.
+
+    Signals:
+        kept: There is a key now; a sentence that says where it is kept.
+    """
+
+    kept = Signal(str)
+
+    def __init__(self, engine: EngineThread, provider: ProviderRow, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._engine = engine
+        self._provider = provider
+        self.setWindowTitle(f"Key for {provider.title}")
+        self.setMinimumWidth(round(WIDTH * style().scale))
+        self.field = key_field(f"Key for {provider.title}")
+        self.words = PlainLabel("It is kept in the system's keyring, never in a file.", look="dim", wrap=True)
+        self.fault = Note()
+        self.keep = push_button("Keep", lambda: self._keep(session_only=False), primary=True)
+        self.keep_for_session = push_button("Keep for this session only", lambda: self._keep(session_only=True))
+        self.keep_for_session.hide()
+        self.cancel = push_button("Cancel", self.reject)
+        self.field.textChanged.connect(self._typed)
+        self.keep.setDefault(True)
+        self.finished.connect(self.field.clear)
+        self._lay_out()
+        self._typed()
+
+    def _lay_out(self) -> None:
+        title = PlainLabel(f"Key for {self._provider.title}", look="title")
+        title.setBuddy(self.field)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        buttons.addStretch(1)
+        for button in (self.cancel, self.keep_for_session, self.keep):
+            buttons.addWidget(button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 5 * UNIT)
+        layout.setSpacing(3 * UNIT)
+        layout.addWidget(title)
+        layout.addWidget(self.field)
+        layout.addWidget(self.words)
+        if self._provider.variable:
+            comes_first = f"{self._provider.variable} is set and comes first; unset it to use the key from here."
+            layout.addWidget(PlainLabel(comes_first, look="dim", wrap=True))
+        layout.addWidget(self.fault)
+        layout.addSpacing(UNIT)
+        layout.addLayout(buttons)
+
+    def _typed(self) -> None:
+        self.keep.setEnabled(bool(self.field.text().strip()))
+        self.keep_for_session.setEnabled(self.keep.isEnabled())
+        self._say("")
+
+    def _say(self, sentence: str) -> None:
+        self.fault.say(sentence, "bad")
+        mark(self.field, invalid=bool(sentence))
+        self._grow()
+
+    def _keep(self, *, session_only: bool) -> None:
+        key, keys = self.field.text(), self._engine.models.keys
+        try:
+            Keys({}).set(self._provider.name, key, session_only=True)  # is it one at all?
+        except EngineError as error:
+            self._say(str(error))
+            return
+        self._wait("Asking the keyring… It may ask you to unlock it.")
+        place = "is kept for this session only" if session_only else "is kept in the system's keyring"
+        send(
+            self,
+            self._engine,
+            asyncio.to_thread(keys.set, self._provider.name, key, session_only=session_only),
+            lambda _: self._kept(f"The key for {self._provider.title} {place}."),
+            self._failed,
+        )
+
+    def _kept(self, sentence: str) -> None:
+        self.kept.emit(sentence)
+        self.accept()
+
+    def _failed(self, error: EngineError) -> None:
+        self._wait("")
+        self._say(str(error))
+        self.keep_for_session.show()
+        self.keep_for_session.setFocus()
+
+    def _wait(self, words: str) -> None:
+        for widget in (self.field, self.keep, self.keep_for_session):
+            widget.setEnabled(not words)
+        self.words.setText(words or "Without a keyring the key can be kept until the program ends.")
+        self._grow()
+
+    def _grow(self) -> None:
+        """Make room for what is said now."""
+        layout = self.layout()
+        layout.activate()
+        self.resize(self.width(), max(self.height(), layout.totalHeightForWidth(self.width())))
+
 
 ROWS_SHOWN = 7
 ROW_HEIGHT = 28

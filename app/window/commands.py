@@ -18,7 +18,7 @@ from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from app.session import Session
-    from app.settings.dialog import SettingsDialog
+    from app.settings.settings_dialog import SettingsDialog
     from app.window.document import Document
     from app.window.main_window import MainWindow
 
@@ -132,7 +132,7 @@ class Commands(QObject):
 
     def open_settings(self) -> None:
         """Show the settings."""
-        from app.settings.dialog import SettingsDialog
+        from app.settings.settings_dialog import SettingsDialog
 
         if self.settings is None:
             window = self._window

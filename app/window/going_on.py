@@ -20,7 +20,7 @@ from app.history.resume_question import Budget, Standing, ask_before, budget_of,
 from app.history.runs_words import name_of
 from app.history.store_run import StoredRun
 from app.history.store_session import StoredSession
-from app.settings.models_list import model_names
+from app.settings.available_models import model_names
 from app.window.choosers import is_asking
 from app.window.consent import Consent
 from app.window.document import Document

@@ -27,7 +27,7 @@ PARTS: Final = ("documents", "history", "runs", "facts", "closing", "notifier", 
 
 def make_documents(window: MainWindow) -> Documents:
     """The open documents, each tied to the window as long as it is open."""
-    from app.settings.models_list import model_names
+    from app.settings.available_models import model_names
     from app.window.documents import Documents
     from app.window.ties import Ties
 

@@ -7,7 +7,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 
 from app.bridge import EngineThread
-from app.settings.addressed import AddressedModels
+from app.settings.available_models import AddressedModels
 from app.settings.preferences import Preferences
 from app.window.permissions import Permissions
 from app.window.run_facts import limit_of, models_of

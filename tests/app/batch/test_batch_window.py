@@ -13,10 +13,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.batch.batch_window import BatchWindow
-from app.batch.budget_field import BudgetField
-from app.batch.live_batch import LiveBatch
-from app.batch.results_model import STATE, ResultsModel
+from app.batch.batch_results import STATE, ResultsModel
+from app.batch.batch_runner import LiveBatch
+from app.batch.batch_window import BatchWindow, BudgetField
 from app.bridge import EngineThread
 from app.theme.style import style
 from app.window.main_window import MainWindow
@@ -350,7 +349,7 @@ def test_of_many_rows_only_those_that_are_seen_are_written_out(qapp: QApplicatio
 
 def test_a_result_is_written_out_once_however_often_it_is_drawn(qapp: QApplication, monkeypatch: pytest.MonkeyPatch):
     written: list[Value] = []
-    monkeypatch.setattr("app.batch.results_model.to_text", lambda value: written.append(value) or "text")
+    monkeypatch.setattr("app.batch.batch_results.to_text", lambda value: written.append(value) or "text")
     model = ResultsModel()
     model.show_rows([{}])
     model.take([RowResult(1, "key", "run", "completed", outputs={"out": {"large": [1]}})])

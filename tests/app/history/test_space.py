@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.settings.history_space import size_words
+from app.settings.settings_dialog import size_words
 from app.window.main_window import MainWindow
 from engine.store import Store
 from tests.app.history.kept import ids, keep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from app.batch.results_model import COLUMNS, WARNINGS, ResultsModel
+from app.batch.batch_results import COLUMNS, WARNINGS, ResultsModel
 from app.inspector.result_section import PartView
 from app.inspector.result_text import Part, parts_of
 from app.runs.executions import NodePicture, NodeState

@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
 from app.bridge import EngineThread
-from app.settings.dialog import SettingsDialog
 from app.settings.preferences import Preferences
+from app.settings.settings_dialog import SettingsDialog
 from app.theme.style import style
 from engine.models.providers import PROVIDERS
 from tests.engine.conftest import pytest_configure

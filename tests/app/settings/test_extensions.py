@@ -16,10 +16,9 @@ from pytestqt.qtbot import QtBot
 from app import additions
 from app.bridge import EngineThread
 from app.palette.rows import rows
-from app.settings.dialog import SettingsDialog
-from app.settings.mcp_section import McpSection
-from app.settings.plugins_section import PluginsSection
+from app.settings.extensions_section import McpSection, PluginsSection
 from app.settings.preferences import Preferences
+from app.settings.settings_dialog import SettingsDialog
 from engine.extensions import read_extensions, withdraw_server
 from engine.nodes.registry import builtin_registry
 from engine.tools.mcp import connection

@@ -15,8 +15,8 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.facts import facts_of
 from app.session import look_through
-from app.settings.choices import Choices, OwnServer, fault
 from app.settings.preferences import MAX_BYTES, RECENT, PreferenceError, Preferences
+from app.settings.preferences_schema import Choices, OwnServer, fault
 from engine.nodes.registry import builtin_registry
 from tests.engine.semantics.documents import around, llm
 

@@ -13,11 +13,9 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.settings.dialog import SettingsDialog
-from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
-from app.settings.providers import look_up
-from app.settings.providers_section import ProvidersSection
+from app.settings.providers_section import KeyDialog, ProvidersSection, look_up
+from app.settings.settings_dialog import SettingsDialog
 from engine.models.keys import Keys
 from tests.app.settings.conftest import CANARY
 from tests.engine.models.test_keys import BrokenKeyring, MemoryKeyring

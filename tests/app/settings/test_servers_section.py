@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.settings.choices import OwnServer
-from app.settings.dialog import SettingsDialog
+from app.settings.model_test import Trial
 from app.settings.preferences import Preferences
+from app.settings.preferences_schema import OwnServer
 from app.settings.servers_section import ServersSection
-from app.settings.trial import Trial
+from app.settings.settings_dialog import SettingsDialog
 from engine.models.catalogue import Models
 from tests.app.settings.conftest import CANARY
 from tests.engine.models.test_keys import MemoryKeyring
@@ -203,7 +203,7 @@ def test_a_key_that_was_only_tried_does_not_take_the_place_of_the_one_that_is_ke
         tried.append(models.keys.get_for_host("localhost:8080"))
         return Trial(0.1, "ready")
 
-    monkeypatch.setattr("app.settings.server_form.try_model", watched)
+    monkeypatch.setattr("app.settings.servers_section.try_model", watched)
     for key, is_one in (("a-wrong-one", True), ("", False)):
         _fill(section, "http://localhost:8080/v1", "mine", key)
         section.form.trial.button.click()

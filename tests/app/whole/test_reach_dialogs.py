@@ -10,8 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from app.inspector.prompt_editor import PromptEditor
-from app.settings.key_dialog import KeyDialog
-from app.settings.providers import ProviderRow
+from app.settings.providers_section import KeyDialog, ProviderRow
 from app.window.faults import FaultDialog
 from app.window.finder import Finder
 from app.window.run_dialog import InputField

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.settings.dialog import SettingsDialog
+from app.settings.settings_dialog import SettingsDialog
 from app.window.document import Document
 from app.window.finder import Entry, Finder, matching
 from app.window.main_window import MainWindow

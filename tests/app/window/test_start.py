@@ -95,8 +95,9 @@ sys.exit(code)
 NOT_FOR_THE_FIRST_PICTURE = {
     "NodeGraphQt", "qtawesome", "qtpy", "celpy", "lark", "httpx", "keyring", "litellm", "xllamacpp", "sqlite3",
     "app.session", "app.canvas", "app.history.runs_panel", "app.history.iterations_panel", "app.inspector",
-    "app.palette.palette", "app.settings.dialog", "app.window.document", "app.window.documents", "app.window.history",
-    "app.window.runs", "engine.document.importing", "engine.nodes.registry", "engine.plan", "engine.runner.run",
+    "app.palette.palette", "app.settings.settings_dialog", "app.window.document", "app.window.documents",
+    "app.window.history", "app.window.runs", "engine.document.importing",
+    "engine.nodes.registry", "engine.plan", "engine.runner.run",
     "engine.events", "engine.store", "engine.tools",
 }  # fmt: skip
 """Importing these takes as long again as everything that the start page needs."""

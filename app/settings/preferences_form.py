@@ -9,9 +9,9 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSlider, QVBoxLayout, QWidget
 
 from app.inspector.field_spec import Field, Kind, fields_of
-from app.settings.choices import Choices, fault
-from app.settings.parts import Note
 from app.settings.preferences import Preferences
+from app.settings.preferences_schema import Choices, fault
+from app.settings.settings_widgets import Note
 from app.theme.style import mark, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch

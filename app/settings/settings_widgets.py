@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
+from shiboken6 import isValid
 
+from app.bridge import EngineThread
 from app.theme.style import mark
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
+from engine.errors import EngineError
 
 _NO_TRACE = (
     Qt.InputMethodHint.ImhHiddenText
@@ -64,3 +69,26 @@ class Section(QWidget):
         layout.addWidget(PlainLabel(words, look="dim", wrap=True))
         layout.addSpacing(2 * UNIT)
         layout.addWidget(body)
+
+
+ResultT = TypeVar("ResultT")
+
+
+def send(
+    owner: QObject,
+    engine: EngineThread,
+    work: Coroutine[Any, Any, ResultT],
+    answered: Callable[[ResultT], None],
+    failed: Callable[[EngineError], None],
+) -> Future[ResultT]:
+    """Do it, and tell the owner's functions what came of it, unless the owner is gone by then."""
+
+    def to_answer(result: ResultT) -> None:
+        if isValid(owner):
+            answered(result)
+
+    def to_fail(error: EngineError) -> None:
+        if isValid(owner):
+            failed(error)
+
+    return engine.ask(work, to_answer, to_fail)

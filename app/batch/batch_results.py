@@ -7,12 +7,16 @@ from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QBrush, QColor
+from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
+from app.theme.plain_table import make_plain
 from app.theme.style import style
+from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
-from engine.batch.result import RowResult
+from engine.batch.result import BatchSummary, RowResult
 from engine.document.wording import one_line
-from engine.runner.words import exit_reason_words, money, seconds
+from engine.models.base import Usage
+from engine.runner.words import counted_warnings, exit_reason_words, money, seconds, tokens
 from engine.values import Value, to_text
 
 COLUMNS: Final = (
@@ -166,3 +170,53 @@ def _tool_tip(result: RowResult, column: int) -> str:
 def _alignment(column: int) -> int:
     side = Qt.AlignmentFlag.AlignRight if column in NUMBERS else Qt.AlignmentFlag.AlignLeft
     return (side | Qt.AlignmentFlag.AlignVCenter).value
+
+
+_SHARING: Final = frozenset({1, 3, 6})
+"""The columns that share what is left: inputs, result and reason. The others are as wide as what they say."""
+
+
+class ResultsView(QTableView):
+    """The table."""
+
+    def __init__(self, model: ResultsModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setModel(model)
+        self.setAccessibleName("Rows")
+        make_plain(self)
+        header = self.horizontalHeader()
+        header.setTextElideMode(Qt.TextElideMode.ElideRight)
+        header.setResizeContentsPrecision(0)  # by the rows in sight: a table may have a hundred thousand
+        modes = QHeaderView.ResizeMode
+        for column in range(len(COLUMNS)):
+            header.setSectionResizeMode(column, modes.Stretch if column in _SHARING else modes.ResizeToContents)
+        style().changed.connect(self._dress)
+        self._dress()
+
+    def _dress(self) -> None:
+        """Take on the size of texts."""
+        self.verticalHeader().setDefaultSectionSize(round(7 * UNIT * style().scale))
+
+
+def summary_words(summary: BatchSummary) -> str:
+    """What a batch came to, in two lines: the counts, and quality against iterations against cost."""
+    counts = [f"{summary.completed} of {counted(summary.rows)} completed"]
+    counts += [f"{summary.reused} of them before"] if summary.reused else []
+    counts += [f"{summary.failed} failed"] if summary.failed else []
+    spent = " (budget spent)" if summary.is_budget_spent else ""
+    counts += [f"{summary.not_run} not run{spent}"] if summary.not_run else []
+    counts += [counted_warnings(summary.warnings)] if summary.warnings else []
+    counts += [tokens(Usage(summary.tokens, 0)), money(None if summary.is_price_unknown else summary.cost_usd)]
+    groups = [
+        f"{group.iterations} iteration{'' if group.iterations == 1 else 's'}: {counted(group.rows)}"
+        + ("" if group.mean_score is None else f", mean score {group.mean_score:.2f}")
+        + f", {money(group.mean_cost_usd)} each"
+        for group in summary.by_iterations
+        if group.iterations
+    ]
+    return "\n".join((" · ".join(counts), *groups))
+
+
+def counted(rows: int) -> str:
+    """A number of rows."""
+    return "1 row" if rows == 1 else f"{rows:,} rows"

@@ -12,8 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.settings.trial import try_model
-from app.settings.trial_row import COSTS, TrialRow
+from app.settings.model_test import COSTS, TrialRow, try_model
 from engine.errors import EngineError
 from engine.models.catalogue import Models
 from engine.models.keys import Keys
@@ -61,7 +60,7 @@ async def test_an_error_holds_no_key(tmp_path: Path) -> None:
 
 
 async def test_a_model_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.settings.trial.LIMIT_S", 0.01)
+    monkeypatch.setattr("app.settings.model_test.LIMIT_S", 0.01)
     file = tmp_path / "slow.json"
     file.write_text(json.dumps({"default": {"text": "late", "delay_s": 5}}))
     with pytest.raises(EngineError, match="has not answered within"):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
+    QComboBox,
     QDialog,
     QHBoxLayout,
     QListWidget,
@@ -19,20 +20,190 @@ from PySide6.QtWidgets import (
 from app.additions import Additions
 from app.bridge import EngineThread
 from app.history.store_access import StoreAccess
-from app.settings.default_model import DefaultModel
-from app.settings.form import PreferencesForm
-from app.settings.history_space import HistorySpace
-from app.settings.looks import follow_looks
-from app.settings.mcp_section import McpSection
-from app.settings.parts import Section, push_button
-from app.settings.plugins_section import PluginsSection
-from app.settings.preferences import Preferences
-from app.settings.providers_section import ProvidersSection
+from app.settings.available_models import model_names
+from app.settings.extensions_section import McpSection, PluginsSection
+from app.settings.preferences import Preferences, follow_looks
+from app.settings.preferences_form import PreferencesForm
+from app.settings.preferences_schema import fault
+from app.settings.providers_section import EMBEDDED_LINE, ProvidersSection
 from app.settings.servers_section import ServersSection
-from app.theme.style import icon, style
+from app.settings.settings_widgets import Note, Section, push_button
+from app.theme.style import icon, mark, style
 from app.theme.tokens import UNIT
 from app.theme.wheel import scroll_past_fields
 from app.theme.widgets import HintBar, PlainLabel
+from app.worker import Worker
+from engine.errors import EngineError
+from engine.models.catalogue import default_model_name
+from engine.models.model_names import EMBEDDED_MODEL
+from engine.store.base import EVERY_RUN, Store
+
+
+class ModelBox(QComboBox):
+    """A combo box that takes any text and offers the models there are when it is opened.
+
+    Signals:
+        opening: The list is about to be shown.
+    """
+
+    opening = Signal()
+
+    def showPopup(self) -> None:
+        """Let the list be brought up to date first."""
+        self.opening.emit()
+        super().showPopup()
+
+
+class DefaultModel(QWidget):
+    """The chooser, and what should be known of the model that counts."""
+
+    def __init__(self, preferences: Preferences, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._preferences = preferences
+        self.box = ModelBox()
+        self.box.setEditable(True)
+        self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.box.setAccessibleName("Default model")
+        self.box.lineEdit().setAccessibleName("Default model")
+        self.box.lineEdit().setPlaceholderText(f"{default_model_name()} (where nothing is chosen)")
+        self.box.opening.connect(self._offer)
+        self.box.lineEdit().textEdited.connect(self._take_up)
+        self.box.lineEdit().editingFinished.connect(self._remember)
+        self.box.textActivated.connect(self._choose)
+        self.note = Note()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2 * UNIT)
+        layout.addWidget(self.box)
+        layout.addWidget(self.note)
+        preferences.changed.connect(self._follow)
+        self._offer()
+        self._show()
+
+    def _offer(self) -> None:
+        text = self.box.currentText()
+        self.box.clear()
+        self.box.addItems(model_names(self._preferences))
+        self.box.setCurrentIndex(self.box.findText(text))
+        self.box.setEditText(text)
+
+    def _take_up(self, text: str) -> None:
+        name = text.strip() or None
+        problem = fault("default_model", name)
+        mark(self.box, invalid=bool(problem))
+        if problem:
+            self.note.say(problem, "bad")
+        else:
+            self._preferences.set(default_model=name)
+            self._remark()
+
+    def _choose(self, text: str) -> None:
+        self._take_up(text)
+        self._remember()
+
+    def _remember(self) -> None:
+        """A name that was typed to its end, or chosen, is offered from now on, also when another one counts."""
+        name = self._preferences.choices.default_model
+        if name is not None and name == self.box.currentText().strip():
+            self._preferences.remember_model(name)
+
+    def _follow(self, names: frozenset[str]) -> None:
+        if "default_model" in names:
+            self._show()
+
+    def _show(self) -> None:
+        name = self._preferences.choices.default_model or ""
+        if self.box.currentText().strip() != name:
+            self.box.setEditText(name)
+        mark(self.box, invalid=False)
+        self._remark()
+
+    def _remark(self) -> None:
+        name = self._preferences.choices.default_model or default_model_name()
+        self.note.say(f"{EMBEDDED_LINE}." if name == EMBEDDED_MODEL else "")
+
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+class HistorySpace(QWidget):
+    """A line that says how large the history is, and a button.
+
+    Args:
+        access: The way to the history.
+        preferences: Say how much of it is kept.
+    """
+
+    def __init__(self, access: StoreAccess, preferences: Preferences, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._access = access
+        self._preferences = preferences
+        self._worker = Worker(self)
+        self.line = PlainLabel("", wrap=True)
+        self.free = push_button("Free space now", self._free)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2 * UNIT)
+        column.addWidget(self.line)
+        column.addWidget(self.free, 0, Qt.AlignmentFlag.AlignLeft)
+        access.opened.connect(self.refresh)
+        access.changed.connect(self.refresh)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Look how large it is now."""
+        super().showEvent(event)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Say how large it is."""
+        if not self.isVisible():
+            return
+        asked = self._access.ask(
+            lambda store: (store.size(), store.totals(EVERY_RUN).count), self._say, self._fail, worker=self._worker
+        )
+        self.free.setEnabled(asked)
+        if not asked:
+            self.line.setText(self._access.failure or "The history is not open.")
+
+    def _free(self) -> None:
+        choices = self._preferences
+        most_runs, megabytes = choices.keep_runs, choices.keep_megabytes
+        most_bytes = None if megabytes is None else megabytes * 1_000_000
+        self.free.setEnabled(False)
+        self.line.setText("Freeing space…")
+
+        def work(store: Store) -> tuple[int, int]:
+            before = store.size()
+            gone = store.retain(most_runs=most_runs, most_bytes=most_bytes)
+            store.vacuum()
+            return gone, before - store.size()
+
+        def done(outcome: tuple[int, int]) -> None:
+            gone, won = outcome
+            if gone:
+                self._access.changed.emit()
+            self.free.setEnabled(True)
+            runs = "" if not gone else f" {gone:,} run{'' if gone == 1 else 's'} went."
+            self.line.setText(f"{size_words(max(won, 0))} were freed.{runs}")
+
+        self._access.ask(work, done, self._fail, worker=self._worker)
+
+    def _say(self, found: tuple[int, int]) -> None:
+        size, count = found
+        self.line.setText(f"{count:,} run{'' if count == 1 else 's'} take {size_words(size)}.")
+
+    def _fail(self, error: EngineError) -> None:
+        self.free.setEnabled(True)
+        self.line.setText(str(error))
+
+
+def size_words(size: float) -> str:
+    """So many bytes, for people: `312 bytes`, `1.4 MB`."""
+    unit = 0
+    while size >= 1000 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:,.0f} {_UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:.1f} {_UNITS[unit]}"
+
 
 SIZE: Final = QSize(840, 720)
 NAVIGATION_WIDTH: Final = 136

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.settings.errands import send
+from app.settings.settings_widgets import send
 from engine.errors import EngineError
 
 

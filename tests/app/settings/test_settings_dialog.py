@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, 
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.settings.dialog import PAGES, SettingsDialog
-from app.settings.looks import follow_looks
-from app.settings.preferences import Preferences
+from app.settings.preferences import Preferences, follow_looks
+from app.settings.settings_dialog import PAGES, SettingsDialog
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 

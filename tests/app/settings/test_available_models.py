@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.settings.addressed import AddressedModels
-from app.settings.choices import OwnServer
-from app.settings.models_list import is_placeholder, model_names
+from app.settings.available_models import AddressedModels, is_placeholder, model_names
 from app.settings.preferences import Preferences
+from app.settings.preferences_schema import OwnServer
 from engine.models.catalogue import Models
 from tests.engine.models.test_keys import MemoryKeyring
 

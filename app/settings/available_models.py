@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterable
 
 from app.settings.preferences import Preferences
-from engine.models.catalogue import known_examples
+from app.settings.preferences_schema import OwnServer
+from engine.models.base import Model
+from engine.models.catalogue import Models, known_examples
 from engine.models.keys import Keys
 from engine.models.model_names import EMBEDDED_MODEL
 from engine.models.providers import provider_named
@@ -47,3 +49,25 @@ class _KnownKeys(Keys):
         known = provider_named(provider)
         in_environment = any(os.environ.get(variable, "").strip() for variable in known.key_variables)
         return "" if in_environment or known.name in self._providers else None
+
+
+class AddressedModels:
+    """A catalogue for `RunOptions.models`: where a document gives no address, the address of the person's own server.
+
+    A document's own address comes first. The models belong to the program and are not closed with a run.
+    """
+
+    def __init__(self, models: Models, servers: Iterable[OwnServer]) -> None:
+        self._models = models
+        self._addresses = {server.model: server.address for server in servers}
+
+    def get(self, name: str, api_base: str | None = None) -> Model:
+        """The model of that name.
+
+        Raises:
+            ModelError: There is no such model.
+        """
+        return self._models.get(name, api_base or self._addresses.get(name))
+
+    async def close(self) -> None:
+        """Leave the models open: other runs use them too."""
