@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -49,6 +50,13 @@ def engine_sources() -> dict[str, ast.Module]:
 def pages() -> tuple[Path, ...]:
     """Every Markdown page of the project."""
     return tuple(file for file in text_files() if file.suffix == ".md")
+
+
+def defines_test(path: str, name: str) -> bool:
+    """Whether a file of the project, by its path from the root, defines a test function."""
+    file = ROOT / path
+    definition = re.compile(rf"^ *(?:async )?def {name}\(", re.MULTILINE)
+    return file.is_file() and definition.search(file.read_text(encoding="utf-8")) is not None
 
 
 def in_a_new_process(program: str, *arguments: str, cwd: Path = ROOT) -> str:

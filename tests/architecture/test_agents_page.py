@@ -35,5 +35,5 @@ def test_ports_and_limits_are_those_of_the_program():
     text = read(PAGE)
 
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [port.name for port in SPEC.outputs(AgentConfig())]
-    assert f"({AgentConfig().max_turns} if left out, {MAX_TURNS} at the most)" in text
+    assert f"({AgentConfig().max_turns} by default, {MAX_TURNS} at most)" in " ".join(text.split())
     assert f"at most {MOST_CALLS} calls are made" in text

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.architecture.markdown import read
-from tests.architecture.project import ROOT
+from tests.architecture.project import ROOT, defines_test
 
 PAGE = "docs/coming-from.md"
 SYSTEMS = 5
@@ -36,6 +36,4 @@ def test_each_line_says_what_shows_it_and_that_is_there(row: list[str]) -> None:
         if path.startswith("templates/"):
             assert name == f"template {file.name.removesuffix('.loop.json')}"
         else:
-            function = name.strip("`")
-            defined = re.search(rf"^ *(?:async )?def {function}\(", file.read_text(encoding="utf-8"), re.MULTILINE)
-            assert defined is not None, f"{path} has no {function}"
+            assert defines_test(path, name.strip("`")), f"{path} has no {name}"

@@ -307,3 +307,10 @@ async def test_a_workflow_of_a_thousand_nodes_in_a_row_runs() -> None:
     )
 
     assert (await play(workflow)).out == "seed"
+
+
+async def test_layout_never_changes_a_run() -> None:
+    workflow = flow(entry(), transform("b", "{{input}}!"), result(), edges="text -> b -> out")
+    drawn = workflow.model_copy(update={"layout": {"nodes": {"b": {"x": 900.0, "y": -40.0, "color": "#ff0000"}}}})
+
+    assert (await play(workflow)).out == (await play(drawn)).out == "seed!"
