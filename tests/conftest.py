@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,12 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something about the machine's other work, and nothing about the program.
 settings.register_profile("loopwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("loopwright")
+
+
+# A shell without job control starts background jobs with SIGINT ignored, and child processes inherit that. Tests that
+# send Ctrl+C to a child need the default.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
