@@ -9,10 +9,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QBrush, QColor
 from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
-from app.theme.plain_table import make_plain
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import plain_tool_tip
+from app.theme.widgets import make_read_only, plain_tool_tip
 from engine.batch.result import BatchSummary, RowResult
 from engine.document.wording import one_line
 from engine.models.base import Usage
@@ -183,7 +182,7 @@ class ResultsView(QTableView):
         super().__init__(parent)
         self.setModel(model)
         self.setAccessibleName("Rows")
-        make_plain(self)
+        make_read_only(self)
         header = self.horizontalHeader()
         header.setTextElideMode(Qt.TextElideMode.ElideRight)
         header.setResizeContentsPrecision(0)  # by the rows in sight: a table may have a hundred thousand

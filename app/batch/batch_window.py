@@ -27,11 +27,9 @@ from app.batch.batch_input import ColumnsForm, TableField, dropped_files
 from app.batch.batch_results import ResultsModel, ResultsView, summary_words
 from app.batch.batch_runner import LiveBatch
 from app.bridge import EngineThread
-from app.theme.progress import ProgressBar
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.wheel import scroll_past_fields
-from app.theme.widgets import ElidedLabel, HintBar, PlainLabel, inset_number
+from app.theme.widgets import ElidedLabel, MessageBar, PlainLabel, ProgressBar, ignore_wheel_in_fields, inset_number
 from app.window.choosers import Asker
 from app.worker import Worker
 from engine.batch.batch import CONCURRENCY_DEFAULT, BatchOptions, BatchResult
@@ -132,7 +130,7 @@ class BatchWindow(QDialog):
         self._is_closing = False
         self.table: Table | None = None
         self.batch: LiveBatch | None = None
-        self.notice = HintBar("", "bad", self)
+        self.notice = MessageBar("", "bad", self)
         self.notice.hide()
         self.source = TableField(asker, self)
         self.source.read_wanted.connect(self._read)
@@ -283,7 +281,7 @@ class BatchWindow(QDialog):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         area.setWidget(self.form)
-        scroll_past_fields(area)
+        ignore_wheel_in_fields(area)
         return area
 
     def _dress(self) -> None:

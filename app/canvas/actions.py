@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 
 
 @dataclass(frozen=True, slots=True)

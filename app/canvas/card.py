@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.facts import CardFacts
 from app.canvas.look import fonts, growth, small_width
-from app.theme.lines import elided, first_line, two_lines
+from app.theme.elided_text import elide, elide_two_lines, first_line
 from app.theme.tokens import FONT_SIZE_TITLE
 
 RADIUS: Final = 8.0
@@ -103,15 +103,15 @@ def words_of(title: str, shape: CardShape, zoom: float) -> CardWords:
     width, height = shape.width / grown, shape.height / grown
     if zoom >= DETAILS_FROM:
         room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 12, 22)
-        return CardWords(grown, room, (elided(metrics, title, room.width()),), has_line=True, has_icon=True)
+        return CardWords(grown, room, (elide(metrics, title, room.width()),), has_line=True, has_icon=True)
     if zoom >= HEADER_FROM:
         room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 8, 22)
-        lines = tuple(two_lines(metrics, title, room.width()))
+        lines = tuple(elide_two_lines(metrics, title, room.width()))
         if len(lines) > 1:
             room.setHeight(40)
         return CardWords(grown, room, lines, has_line=len(lines) == 1, has_icon=True)
     room = QRectF(0, 0, width, height).adjusted(10, 4, -6, -4)
-    return CardWords(grown, room, tuple(two_lines(metrics, title, room.width())), has_line=False, has_icon=False)
+    return CardWords(grown, room, tuple(elide_two_lines(metrics, title, room.width())), has_line=False, has_icon=False)
 
 
 @lru_cache(maxsize=4096)
@@ -133,8 +133,8 @@ def shape_of(facts: CardFacts) -> CardShape:
     return CardShape(
         width,
         height,
-        title if title_width <= room else elided(used.title_metrics, title, room),
-        summary if summary_width <= room else elided(used.small_metrics, summary, room),
+        title if title_width <= room else elide(used.title_metrics, title, room),
+        summary if summary_width <= room else elide(used.small_metrics, summary, room),
         tuple(QPointF(0, HEADER + (row + 0.5) * ROW) for row in range(len(facts.inputs))),
         tuple(QPointF(width, HEADER + (row + 0.5) * ROW) for row in range(len(facts.outputs))),
         fold,

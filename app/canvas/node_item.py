@@ -15,7 +15,7 @@ from app.canvas.facts import CardFacts, PortFacts
 from app.canvas.look import fonts, icon_path, look, pen, zoom_of
 from app.canvas.nodegraphqt_imports import INPUT, OUTPUT, AbstractNodeItem
 from app.canvas.port_item import CanvasPort
-from app.theme.lines import elided
+from app.theme.elided_text import elide
 from app.theme.widgets import plain_tool_tip
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class NodeItem(AbstractNodeItem):
             painter.setPen(theme.colour("dim"))
             summary = facts.summary if facts.enabled else f"off · {facts.summary}"
             room = words.line_rect
-            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elided(used.small_metrics, summary, room.width()))
+            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, summary, room.width()))
         painter.restore()
 
     def _placed_ports(self) -> Iterator[tuple[CanvasPort, QPointF]]:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.canvas.card import words_of
 from app.canvas.look import fonts, growth, icon_path, look, pen, zoom_of
 from app.runs.executions import NodeState
-from app.theme.lines import elided
+from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
 
 if TYPE_CHECKING:
@@ -264,5 +264,5 @@ class StateItem(QGraphicsItem):
         line = self.shown.line
         if state is NodeState.RUNNING:  # the end is what is new
             line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, place.width())
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, elided(used.small_metrics, line, place.width()))
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, line, place.width()))
         painter.restore()

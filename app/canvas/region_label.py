@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.canvas.look import LEGIBLE, fonts, growth, icon_path, look, pen, zoom_of
-from app.theme.lines import elided
+from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class RegionLabel(QGraphicsItem):
         self.prepareGeometryChange()
         used, facts = fonts(), self.facts
         rest = 32 + self._counter_width + self._dots_width + self._cost_width + 8
-        self._title = elided(used.bold_metrics, facts.title, max(self._room - rest, 48))
+        self._title = elide(used.bold_metrics, facts.title, max(self._room - rest, 48))
         self._width = used.bold_metrics.horizontalAdvance(self._title) + rest
 
     def boundingRect(self) -> QRectF:
@@ -230,7 +230,7 @@ class RegionLabel(QGraphicsItem):
         font.setPixelSize(round(size))
         metrics, height, inset = QFontMetricsF(font), size * 1.25, size / 3
         words = self.facts.title + (f" · {self.facts.current + 1} / {self.facts.total}" if self.facts.total else "")
-        words = elided(metrics, words, self._room - 2 * inset)
+        words = elide(metrics, words, self._room - 2 * inset)
         # On the edge, as the pill is: inside, the states of the first cards would cover it.
         body = QRectF(0, -height / 2, metrics.horizontalAdvance(words) + 2 * inset, height)
         theme = look()

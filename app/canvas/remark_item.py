@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from app.canvas.look import fonts, look, pen
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.remarks import SMALLEST, Remark
-from app.theme.lines import elided
+from app.theme.elided_text import elide
 
 TITLE_HEIGHT: Final = 28.0
 BORDER: Final = 8.0
@@ -164,7 +164,7 @@ class RemarkItem(AbstractNodeItem):
         painter.drawRoundedRect(self.rect, RADIUS, RADIUS)
         painter.setFont(used.small_bold)
         painter.setPen(theme.colour("text"))
-        words = elided(used.bold_metrics, remark.text or "Frame", self.text_rect.width() - 16)
+        words = elide(used.bold_metrics, remark.text or "Frame", self.text_rect.width() - 16)
         dot = QRectF(12, TITLE_HEIGHT / 2 - 4, 8, 8)
         painter.drawText(self.text_rect.adjusted(16, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, words)
         painter.setPen(Qt.PenStyle.NoPen)

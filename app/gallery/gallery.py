@@ -17,9 +17,9 @@ from app.gallery.card import TemplateCard
 from app.gallery.grid import CardGrid
 from app.gallery.recent import RecentFiles
 from app.gallery.templates import bundled_templates
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
-from app.theme.widgets import HintBar, PlainLabel
+from app.theme.widgets import MessageBar, PlainLabel
 
 if TYPE_CHECKING:
     from app.gallery.diagram import Diagram
@@ -121,7 +121,7 @@ class Gallery(QWidget):
     def _make_page(self) -> QWidget:
         page = QWidget()
         page.setMaximumWidth(WIDEST)
-        self._hint = HintBar()
+        self._hint = MessageBar()
         self._hint.hide()
         layout = QVBoxLayout(page)
         layout.setContentsMargins(8 * UNIT, 10 * UNIT, 8 * UNIT, 8 * UNIT)

@@ -8,8 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from app.history.crumbs import Crumb
-from app.theme.icons import ThemedIcon
-from app.theme.style import style
+from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 

@@ -15,8 +15,7 @@ from app.history.compare_side import CompareSide
 from app.history.compare_source import Source, What, stored_source
 from app.history.runs_words import full_title_of
 from app.history.store_access import StoreAccess
-from app.theme.icons import ThemedIcon
-from app.theme.style import style
+from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.worker import Worker

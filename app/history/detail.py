@@ -24,7 +24,7 @@ from app.inspector.result_text import Part
 from app.runs.executions import NOTHING
 from app.runs.judged import judge_in, score_lines
 from app.session import Session
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 

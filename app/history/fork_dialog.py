@@ -14,8 +14,7 @@ from app.history.store_access import StoreAccess
 from app.history.store_run import read_level, read_outline
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.wheel import scroll_past_fields
-from app.theme.widgets import HintBar, PlainLabel
+from app.theme.widgets import MessageBar, PlainLabel, ignore_wheel_in_fields
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.nodes.iteration_cap import shown_cap
@@ -69,7 +68,7 @@ class ForkDialog(QDialog):
         self.plan: ForkPlan | None = None
         self._permissions = permissions
         self.form = ForkForm(place, model_names)
-        self.problem = HintBar("", "bad")
+        self.problem = MessageBar("", "bad")
         self.problem.hide()
         self.reused, self.anew, self.price = (PlainLabel(wrap=True) for _ in range(3))
         self.warnings = PlainLabel(wrap=True)
@@ -102,7 +101,7 @@ class ForkDialog(QDialog):
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(self.form)
-        scroll_past_fields(area)
+        ignore_wheel_in_fields(area)
         columns = QHBoxLayout()
         columns.setSpacing(4 * UNIT)
         columns.addWidget(area, 3)

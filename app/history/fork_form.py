@@ -19,7 +19,7 @@ from app.inspector.result_text import value_text
 from app.inspector.text_widgets import GrowingEdit
 from app.runs.stopping import unit_of
 from app.theme.tokens import UNIT
-from app.theme.widgets import Fold, PlainLabel
+from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.document.model import Node
 from engine.nodes.json_text import parse_json
 from engine.nodes.registry import builtin_registry
@@ -163,7 +163,7 @@ class ForkForm(QWidget):
             column.addWidget(label)
             column.addWidget(edit)
             self.prompts[node.id, name], self._prompts_at_first[node.id, name] = edit, edit.text()
-        self._column.addWidget(Fold(f"Prompts of {node.title or node.id}", inner, is_open=True))
+        self._column.addWidget(CollapsibleSection(f"Prompts of {node.title or node.id}", inner, is_open=True))
 
     def _model_box(self) -> QComboBox:
         box = narrow_combo()

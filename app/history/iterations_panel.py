@@ -25,8 +25,7 @@ from app.history.table import IterationTable
 from app.history.table_model import IterationModel
 from app.runs.picture import RunPicture
 from app.session import Session
-from app.theme.icons import ThemedIcon
-from app.theme.style import style
+from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
 

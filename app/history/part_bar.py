@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
-from app.theme.icons import ThemedIcon
-from app.theme.style import mark, style
+from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
 
@@ -47,7 +46,7 @@ class PartBar(QFrame):
         row.addLayout(self._way)
         row.addWidget(self._here, 1)
         row.addWidget(self.open)
-        mark(self, hint="info")
+        set_style_properties(self, hint="info")
 
     @property
     def text(self) -> str:

@@ -14,10 +14,9 @@ from app.history.runs_reading import PAGE, News, Since, Wish, read_news, read_pa
 from app.history.runs_view import RunsView
 from app.history.runs_words import STATUS_WORDS, may_resume, total_words
 from app.history.store_access import StoreAccess
-from app.theme.icons import ThemedIcon
-from app.theme.side_by_side import SideBySide
+from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
-from app.theme.widgets import HintBar, PlainLabel
+from app.theme.widgets import MessageBar, PlainLabel, ResponsiveRow
 from app.window.choosers import Asker
 from app.worker import Worker
 from engine.errors import EngineError
@@ -62,7 +61,7 @@ class RunsPanel(QWidget):
         self._sought = ""
         self.errands = Errands(access, asker, self)
         self.model = RunsModel(self)
-        self.notice = HintBar("", "warning", self)
+        self.notice = MessageBar("", "warning", self)
         self.notice.hide()
         self.actions_by_name = self._make_actions()
         self.view = RunsView(self.model, list(self.actions_by_name.values())[:-1], self)
@@ -184,7 +183,7 @@ class RunsPanel(QWidget):
         column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
         column.setSpacing(2 * UNIT)
         column.addWidget(self.notice)
-        column.addWidget(SideBySide([self.text, self.status, self.since], doing, self))
+        column.addWidget(ResponsiveRow([self.text, self.status, self.since], doing, self))
         column.addWidget(self.view, 1)
         column.addWidget(self.empty, 1)
         column.addWidget(self.total)

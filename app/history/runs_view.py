@@ -18,8 +18,7 @@ from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QWidget
 
 from app.history.runs_model import COLUMNS, SUMMARY_ROLE, RunsModel
-from app.theme.icons import ICON_SIZE
-from app.theme.style import style
+from app.theme.style import ICON_SIZE, style
 from app.theme.tokens import UNIT
 from engine.store.base import RunSummary
 

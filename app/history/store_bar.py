@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.theme.style import mark
+from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel
 
@@ -33,7 +33,7 @@ class PastBar(QFrame):
         row.setSpacing(2 * UNIT)
         row.addLayout(words, 1)
         row.addLayout(self._buttons)
-        mark(self, hint="info")
+        set_style_properties(self, hint="info")
 
     @property
     def text(self) -> str:

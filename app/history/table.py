@@ -17,9 +17,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.history.table_model import NUMBERS, Column, IterationModel
-from app.theme.plain_table import make_plain
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT
+from app.theme.widgets import make_read_only
 
 ROW_HEIGHT: Final = 6 * UNIT
 """In pixels at the usual size of texts."""
@@ -67,7 +67,7 @@ class IterationTable(QTableView):
         self.setItemDelegate(_Delegate(self))
         self.setAccessibleName("Iterations")
         self.setProperty("bare", "solid")
-        make_plain(self)
+        make_read_only(self)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setMouseTracking(True)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from app.session import Session
-from app.theme.wheel import scroll_past
+from app.theme.widgets import ignore_wheel_unless_focused
 from engine.document.config_path import Unset
 from engine.document.json_rules import JsonPath
 from engine.document.node_operations import SetConfig
@@ -38,7 +38,7 @@ class Keys(QObject):
     def watch(self, widget: QWidget) -> None:
         """Watch a widget from now on."""
         widget.installEventFilter(self)
-        scroll_past(widget)
+        ignore_wheel_unless_focused(widget)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # Qt's name
         """Take what is not the widget's own."""

@@ -18,7 +18,7 @@ from app.inspector.editors.editor import Fault, name_widget
 from app.inspector.editors.editor_factory import make_editor
 from app.inspector.field_spec import fields_of
 from app.inspector.form_fields import Row, Rows
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from engine.values import Value
 

@@ -15,8 +15,7 @@ from app.inspector.field_spec import Field
 from app.inspector.prompt_preview import LastRun, filled_in
 from app.inspector.template_edit import TemplateEdit
 from app.inspector.text_widgets import LongText
-from app.theme.icons import ThemedIcon
-from app.theme.style import style
+from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.structure import Structure

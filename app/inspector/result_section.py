@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 from app.inspector.editors.editor import name_widget
 from app.inspector.result_text import Part
 from app.inspector.text_widgets import LongText, from_units
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QStyle, QStyledItemDelegate, 
 
 from app.palette.model import PaletteModel
 from app.palette.rows import Row, RowKind
-from app.theme.lines import two_lines
+from app.theme.elided_text import elide_two_lines
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 
@@ -53,7 +53,7 @@ def help_lines(row: Row, width: int) -> list[str]:
 # Measured once: at each letter that is typed into the filter all rows are laid out anew, and servers may have hundreds.
 @lru_cache(maxsize=8_192)
 def _lines(text: str, width: int, _scale: float) -> tuple[str, ...]:
-    return tuple(two_lines(QFontMetricsF(_small()), text, width)) if text else ()
+    return tuple(elide_two_lines(QFontMetricsF(_small()), text, width)) if text else ()
 
 
 @lru_cache(maxsize=8_192)

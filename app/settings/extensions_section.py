@@ -21,9 +21,9 @@ from PySide6.QtWidgets import (
 
 from app.additions import Additions
 from app.settings.settings_widgets import Note, key_field, push_button
-from app.theme.style import mark, style
+from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import Fold, PlainLabel
+from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.errors import EngineError
 from engine.extensions import Extensions
 from engine.tools.mcp.settings import McpServer, names_in
@@ -114,7 +114,7 @@ class McpForm(QWidget):
 
     def _fault(self, where: QLineEdit | None, sentence: str) -> None:
         for field in self._fields:
-            mark(field, invalid=field is where)
+            set_style_properties(field, invalid=field is where)
         self.note.say(sentence, "bad")
         if where is not None:
             where.setFocus()
@@ -199,7 +199,7 @@ class McpSection(QWidget):
         self.remove = push_button("Remove", self._remove)
         self.form = McpForm()
         self.form.wanted.connect(self._add)
-        self.fold = Fold("Add a server", self.form)
+        self.fold = CollapsibleSection("Add a server", self.form)
         self._lay_out()
         additions.changed.connect(self._fill)
         style().changed.connect(self._size)

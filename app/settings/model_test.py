@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.bridge import EngineThread
 from app.settings.settings_widgets import send
-from app.theme.icons import ThemedIcon
-from app.theme.style import mark
+from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
@@ -149,7 +148,7 @@ class TrialRow(QWidget):
 
     def _say(self, sentence: str, tone: str) -> None:
         self.result.setText(sentence)
-        mark(self.result, tone=tone or False, dim=not tone)
+        set_style_properties(self.result, tone=tone or False, dim=not tone)
 
     def _name_button(self, text: str, icon: str) -> None:
         self.button.setText(text)

@@ -12,7 +12,7 @@ from app.inspector.field_spec import Field, Kind, fields_of
 from app.settings.preferences import Preferences
 from app.settings.preferences_schema import Choices, fault
 from app.settings.settings_widgets import Note
-from app.theme.style import mark, style
+from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch
 
@@ -82,7 +82,7 @@ class Row(QWidget):
     def show_fault(self, sentence: str) -> None:
         """Say what is wrong; an empty text: nothing is."""
         self.fault.say(sentence, "bad")
-        mark(self.editor.widget, invalid=bool(sentence))
+        set_style_properties(self.editor.widget, invalid=bool(sentence))
 
 
 class _Editor:

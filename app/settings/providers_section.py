@@ -25,10 +25,9 @@ from app.settings.available_models import is_placeholder
 from app.settings.model_test import TrialRow, Work, try_model
 from app.settings.preferences import Preferences
 from app.settings.settings_widgets import Note, key_field, push_button, send
-from app.theme.plain_table import make_plain
-from app.theme.style import icon, mark, style
+from app.theme.style import icon, set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, plain_tool_tip
+from app.theme.widgets import PlainLabel, make_read_only, plain_tool_tip
 from engine.errors import EngineError
 from engine.models.catalogue import KnownModel, known_models
 from engine.models.keys import Keys, KeySource
@@ -154,7 +153,7 @@ class KeyDialog(QDialog):
 
     def _say(self, sentence: str) -> None:
         self.fault.say(sentence, "bad")
-        mark(self.field, invalid=bool(sentence))
+        set_style_properties(self.field, invalid=bool(sentence))
         self._grow()
 
     def _keep(self, *, session_only: bool) -> None:
@@ -372,7 +371,7 @@ def _table() -> QTableWidget:
     table = QTableWidget(0, 2)
     table.setHorizontalHeaderLabels(["Provider", "Key"])
     table.setAccessibleName("Providers")
-    make_plain(table)
+    make_read_only(table)
     header = table.horizontalHeader()
     header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
     header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)

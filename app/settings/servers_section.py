@@ -15,10 +15,9 @@ from app.settings.model_test import Trial, TrialRow, Work, try_model
 from app.settings.preferences import Preferences
 from app.settings.preferences_schema import OwnServer
 from app.settings.settings_widgets import Note, key_field, push_button, send
-from app.theme.icons import ThemedIcon
-from app.theme.style import mark, style
+from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import Fold, PlainLabel
+from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.errors import EngineError
 from engine.models.catalogue import Models
 from engine.models.keys import Keys, KeyStoreError
@@ -74,7 +73,7 @@ class ServerForm(QWidget):
 
     def _fault(self, where: QLineEdit | None, sentence: str) -> None:
         for field in (self.address, self.model, self.key):
-            mark(field, invalid=field is where)
+            set_style_properties(field, invalid=field is where)
         self.note.say(sentence, "bad")
         if where is not None:
             where.setFocus()
@@ -195,7 +194,7 @@ class ServersSection(QWidget):
         self.trial = TrialRow(engine, self._call, "the model chosen above", [self.use, self.remove])
         self.form = ServerForm(engine)
         self.form.added.connect(self._add)
-        self.fold = Fold("Add a server by its address", self.form)
+        self.fold = CollapsibleSection("Add a server by its address", self.form)
         self._lay_out()
         preferences.changed.connect(self._follow)
         style().changed.connect(self._size)

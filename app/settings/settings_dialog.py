@@ -28,10 +28,9 @@ from app.settings.preferences_schema import fault
 from app.settings.providers_section import EMBEDDED_LINE, ProvidersSection
 from app.settings.servers_section import ServersSection
 from app.settings.settings_widgets import Note, Section, push_button
-from app.theme.style import icon, mark, style
+from app.theme.style import icon, set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.wheel import scroll_past_fields
-from app.theme.widgets import HintBar, PlainLabel
+from app.theme.widgets import MessageBar, PlainLabel, ignore_wheel_in_fields
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.models.catalogue import default_model_name
@@ -90,7 +89,7 @@ class DefaultModel(QWidget):
     def _take_up(self, text: str) -> None:
         name = text.strip() or None
         problem = fault("default_model", name)
-        mark(self.box, invalid=bool(problem))
+        set_style_properties(self.box, invalid=bool(problem))
         if problem:
             self.note.say(problem, "bad")
         else:
@@ -115,7 +114,7 @@ class DefaultModel(QWidget):
         name = self._preferences.choices.default_model or ""
         if self.box.currentText().strip() != name:
             self.box.setEditText(name)
-        mark(self.box, invalid=False)
+        set_style_properties(self.box, invalid=False)
         self._remark()
 
     def _remark(self) -> None:
@@ -269,7 +268,7 @@ class SettingsDialog(QDialog):
             )  # its page is made when it is first looked at, which keeps the opening short
         self.navigation.addItems([title for title, _ in PAGES.values()])
         self.navigation.currentRowChanged.connect(self._turn_to)
-        self.notice = HintBar(preferences.notice, "warning")
+        self.notice = MessageBar(preferences.notice, "warning")
         self.notice.setVisible(bool(preferences.notice))
         preferences.refused.connect(self._refuse)
         self.close_button = push_button("Close", self.close)
@@ -395,5 +394,5 @@ def _page(title: str, *parts: QWidget) -> QScrollArea:
     area.setWidgetResizable(True)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidget(inner)
-    scroll_past_fields(area)
+    ignore_wheel_in_fields(area)
     return area

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from app.bridge import EngineThread
-from app.theme.style import mark
+from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
@@ -54,7 +54,7 @@ class Note(PlainLabel):
         """Say something; tones are `good`, `warning` and `bad`, empty for a plain remark."""
         self.setText(sentence)
         self.setVisible(bool(sentence))
-        mark(self, tone=tone or False, dim=not tone)
+        set_style_properties(self, tone=tone or False, dim=not tone)
 
 
 class Section(QWidget):

@@ -1,1 +1,1 @@
-"""How the program looks: colours, type, spacing, icons, in one place, light and dark."""
+"""Design tokens, style sheet, icons and shared widgets of the window."""

@@ -1,28 +1,66 @@
-"""Putting a theme on: palette, style sheet, fonts and icons of the running program.
+"""Apply a theme to the running program: palette, style sheet, fonts and icons.
 
-Widgets ask `Style` for the theme that is on now and follow its signal `changed`; they hold no colour of their own.
+Widgets ask `Style` for the current theme and follow its signal `changed`; they store no colours.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
+from PySide6.QtWidgets import QAbstractButton, QApplication, QMainWindow, QWidget
 
-from app.theme.glyphs import GlyphEngine
-from app.theme.sheet import style_sheet
+from app.theme.icon_font import GlyphEngine
+from app.theme.stylesheet import style_sheet
 from app.theme.tokens import DARK, FONT_FAMILY, FONT_SIZE, LIGHT, Theme
 from engine.bundled import resources_folder
 
+ICON_SIZE: Final = 16
+"""Size of an icon in pixels at a text size of 100 %."""
+
+
+class ThemedIcon(QObject):
+    """Keeps the icon of a button or action in a colour of the current theme.
+
+    On buttons it scales with the text size. It is a child of its target.
+    """
+
+    def __init__(self, target: QAbstractButton | QAction, name: str, role: str = "text") -> None:
+        """Set the icon.
+
+        Args:
+            target: The button or action.
+            name: Name of the icon, such as `mdi6.play`.
+            role: Name of a colour of `Theme`.
+        """
+        super().__init__(target)
+        self._target = target
+        self._name = name
+        self._role = role
+        style().changed.connect(self._draw)
+        self._draw()
+
+    def show(self, name: str, role: str | None = None) -> None:
+        """Change the icon."""
+        self._name = name
+        self._role = role or self._role
+        self._draw()
+
+    def _draw(self) -> None:
+        if isinstance(self._target, QAbstractButton):
+            side = round(ICON_SIZE * style().scale)
+            self._target.setIconSize(QSize(side, side))
+        self._target.setIcon(icon(self._name, getattr(style().theme, self._role)))
+
 
 class Style(QObject):
-    """The look of the program; there is one, made by `app.main` right after the application.
+    """The program's style; `app.main` creates the only one right after the application.
 
     Attributes:
-        theme: The colours that are on now.
-        scale: How much larger than usual texts are, from 1.0 to 2.0.
+        theme: The current colours.
+        scale: Text size as a factor from 1.0 to 2.0.
     """
 
     changed = Signal()
@@ -39,13 +77,13 @@ class Style(QObject):
         self.choose("system")
 
     def choose(self, choice: str, scale: float | None = None) -> None:
-        """Put on `dark`, `light` or what the `system` has, and set the size of texts."""
+        """Apply the theme `dark`, `light` or `system`, and the text size."""
         self._choice = choice
         self.scale = scale if scale is not None else self.scale
-        self._put_on()
+        self._apply()
 
     def font(self, size: float = FONT_SIZE, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
-        """The program's font at a size in pixels of the usual scale."""
+        """Return the program's font; `size` is in pixels at a text size of 100 %."""
         font = QFont(FONT_FAMILY)
         font.setPixelSize(round(size * self.scale))
         font.setWeight(weight)
@@ -53,25 +91,25 @@ class Style(QObject):
 
     def _follow_system(self) -> None:
         if self._choice == "system":
-            self._put_on()
+            self._apply()
 
-    def _put_on(self) -> None:
+    def _apply(self) -> None:
         light = self._choice == "light"
         if self._choice == "system":
             light = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Light
         self.theme = LIGHT if light else DARK
         self._application.setPalette(_palette(self.theme))
         self._application.setFont(self.font())
-        self._put_on_sheet()
+        self._apply_stylesheet()
         self.changed.emit()
-        # At once, or a first frame shows letters of the new size in fields of the old one, their edges cut.
+        # Lay out at once, or the first frame shows text of the new size in fields of the old size.
         QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
 
-    def _put_on_sheet(self) -> None:
-        """Put the sheet on the main windows that are seen, each with all that is in it, else on the application.
+    def _apply_stylesheet(self) -> None:
+        """Set the style sheet on the visible main windows, or else on the application.
 
-        Qt puts a new sheet of the application on each widget by itself and on its children again: with an open document
-        that takes some four times as long. A window's own sheet counts before the application's.
+        Setting it on the application makes Qt polish each widget and then its children again, which takes four times as
+        long with an open document. A window's own style sheet takes precedence.
         """
         sheet, application = style_sheet(self.theme, self.scale), self._application
         alone = [widget for widget in application.topLevelWidgets() if widget.parentWidget() is None]
@@ -80,17 +118,17 @@ class Style(QObject):
         if not (shown and all(isinstance(widget, QMainWindow) for widget in shown) and application.styleSheet()):
             application.setStyleSheet(sheet)
             windows = [window for window in windows if window.styleSheet()]
-        # A sheet of its own is never taken off: fonts would stay as they were when another is put on after that.
+        # A window's own style sheet is never removed: fonts would not follow the next one.
         for window in windows:
             if window.styleSheet() != sheet:
                 window.setStyleSheet(sheet)
 
 
 def style() -> Style:
-    """The style of the running program.
+    """Return the style of the running program.
 
     Raises:
-        RuntimeError: None has been made.
+        RuntimeError: No `Style` exists.
     """
     application = QApplication.instance()
     found = application.findChild(Style) if application is not None else None
@@ -100,23 +138,23 @@ def style() -> Style:
 
 
 def icon(name: str, colour: str | None = None) -> QIcon:
-    """An icon of the one icon family (`mdi6.…`), in the theme's text colour unless another is given.
+    """Return an icon (`mdi6.…`), by default in the theme's text colour.
 
-    It keeps its colour; `app.theme.icons.ThemedIcon` follows the theme.
+    Its colour is fixed; `ThemedIcon` follows the theme.
     """
     theme = style().theme
-    return _drawn(name, colour or theme.text, theme.faint)
+    return _cached_icon(name, colour or theme.text, theme.faint)
 
 
 @lru_cache(maxsize=256)
-def _drawn(name: str, colour: str, disabled: str) -> QIcon:
+def _cached_icon(name: str, colour: str, disabled: str) -> QIcon:
     return QIcon(GlyphEngine(name, colour, disabled))
 
 
-def mark(widget: QWidget, **properties: bool | str) -> None:
-    """Set properties that the style sheet asks for, and show the widget accordingly at once.
+def set_style_properties(widget: QWidget, **properties: bool | str) -> None:
+    """Set properties that the style sheet selects by, and restyle the widget.
 
-    A value of False takes a property away.
+    False removes a property.
     """
     for name, value in properties.items():
         widget.setProperty(name, None if value is False else value)
@@ -131,7 +169,7 @@ def _load_fonts() -> None:
 
 
 def fixed_font() -> QFont:
-    """The system's font with letters of one width, in the size of the program's texts."""
+    """Return the system's monospaced font at the program's text size."""
     font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
     font.setPixelSize(style().font().pixelSize())
     return font

@@ -1,6 +1,6 @@
-"""The colours and measures from which everything on the screen is made.
+"""Design tokens: colours, spacing and font sizes.
 
-Two sets, dark and light, with the same names. No other module writes a colour or a font size of its own. No Qt here.
+Both themes, dark and light, have the same names. No other module defines a colour or font size. No Qt here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from engine.nodes.spec import Category, PortType
 
 UNIT: Final = 4
-"""Everything is spaced in multiples of this many pixels."""
+"""Base unit of spacing in pixels."""
 
 FONT_FAMILY: Final = "Inter"
 FONT_SIZE: Final = 13.0
@@ -22,32 +22,32 @@ FONT_SIZE_HEADING: Final = 24.0
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """One set of colours, each `#rrggbb`.
+    """The colours of one theme, each `#rrggbb`.
 
     Attributes:
-        name: `dark` or `light`; also the folder of the marks that the style sheet draws.
-        ground: Behind everything: the canvas, the first page.
-        panel: The panels around it, bars and dialogs.
-        card: What lies on either: cards, menus, buttons.
-        field: Where something is typed or chosen.
-        hover: Under the pointer.
-        selection: Behind what is chosen.
-        line: Between things; decoration, tells nothing by itself.
-        edge: Around controls.
-        outline: Around marks that tell a state, such as a check box: at least 3 : 1.
-        text: What is read.
-        dim: What is read second.
-        faint: What cannot be used now.
-        accent: The one colour that draws the eye; as text and as a ground under `on_accent`.
-        on_accent: Text and marks on `accent`.
-        good: Went well; also as text.
-        warning: Wants a look; also as text.
-        bad: Went wrong; also as text.
-        good_soft: Ground of a badge of that kind, as are the next two.
-        warning_soft: See above.
-        bad_soft: See above.
-        category: The colour of each category of node types.
-        port: The colour of each type of port.
+        name: `dark` or `light`; also the folder of the style sheet's images.
+        ground: Background of the canvas and the start page.
+        panel: Background of panels, bars and dialogs.
+        card: Background of cards, menus and buttons.
+        field: Background of input fields.
+        hover: Background under the pointer.
+        selection: Background of selected items.
+        line: Separators; decoration only.
+        edge: Borders of controls.
+        outline: Borders of controls that show a state, such as check boxes: contrast at least 3 : 1.
+        text: Primary text.
+        dim: Secondary text.
+        faint: Disabled text.
+        accent: The accent colour; as text, and as a background under `on_accent`.
+        on_accent: Text and icons on `accent`.
+        good: Success; also as text.
+        warning: Warning; also as text.
+        bad: Error; also as text.
+        good_soft: Background of a success badge.
+        warning_soft: Background of a warning badge.
+        bad_soft: Background of an error badge.
+        category: Colours of the node categories.
+        port: Colours of the port types.
     """
 
     name: str

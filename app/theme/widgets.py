@@ -1,34 +1,97 @@
-"""Small widgets that all parts of the window use. They know the theme and nothing of workflows.
+"""Small widgets and widget helpers that all parts of the window share.
 
-All texts are plain: what a model or a document says is never read as markup.
+All texts are plain: what a model or a document says is never parsed as markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QAbstractSpinBox,
+    QBoxLayout,
+    QCheckBox,
+    QComboBox,
     QFrame,
     QHBoxLayout,
     QLabel,
+    QProgressBar,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
+    QSlider,
+    QStyle,
+    QStyleOptionButton,
+    QTableView,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from app.theme.icons import ThemedIcon
-from app.theme.style import mark
-from app.theme.switch import Switch
+from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import UNIT
 
-__all__ = ["Badge", "ElidedLabel", "Fold", "HintBar", "PlainLabel", "Switch", "inset_number", "plain_tool_tip"]
+
+class Switch(QCheckBox):
+    """Check box that looks like a switch, for settings that apply at once."""
+
+    def sizeHint(self) -> QSize:
+        """Return the size of the track and the text."""
+        track = self._track()
+        metrics: QFontMetrics = self.fontMetrics()
+        text = 2 * UNIT + metrics.horizontalAdvance(self.text()) if self.text() else 0
+        return QSize(track.width() + text + UNIT, max(track.height(), metrics.height()) + UNIT)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size hint: a clipped switch is unreadable."""
+        return self.sizeHint()
+
+    def hitButton(self, position: QPoint) -> bool:
+        """Accept clicks anywhere on the widget."""
+        return self.rect().contains(position)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw the track, the knob, the focus ring and the text."""
+        theme = style().theme
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        size = self._track()
+        track = QRectF(2, (self.height() - size.height()) / 2, size.width(), size.height())
+        on = self.isChecked()
+        ground, border = (theme.accent, theme.accent) if on else (theme.field, theme.outline)
+        if not self.isEnabled():
+            ground, border = (theme.hover, theme.faint)
+        painter.setPen(QPen(QColor(border), 1.5))
+        painter.setBrush(QColor(ground))
+        painter.drawRoundedRect(track, track.height() / 2, track.height() / 2)
+        inset = track.height() * 0.2
+        knob = QRectF(0, 0, track.height() - 2 * inset, track.height() - 2 * inset)
+        knob.moveTop(track.top() + inset)
+        knob.moveLeft(track.right() - inset - knob.width() if on else track.left() + inset)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor((theme.on_accent if on else theme.outline) if self.isEnabled() else theme.faint))
+        painter.drawEllipse(knob)
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(theme.text), 2))
+            painter.drawRoundedRect(track.adjusted(-1, -1, 1, 1), track.height() / 2, track.height() / 2)
+        if self.text():
+            painter.setPen(QColor(theme.text if self.isEnabled() else theme.faint))
+            place = self.rect().adjusted(size.width() + 2 * UNIT + 2, 0, 0, 0)
+            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextShowMnemonic, self.text())
+        painter.end()
+
+    def _track(self) -> QSize:
+        height = round(18 * style().scale)
+        return QSize(round(height * 1.8), height)
+
 
 HINT_ICONS: Final = {
     "info": ("mdi6.information-outline", "accent"),
@@ -38,25 +101,25 @@ HINT_ICONS: Final = {
 
 
 LONGEST_TIP: Final = 2_000
-"""The most characters of a tool tip: nobody reads more in passing, and Qt takes seconds for a hundred thousand."""
+"""Maximum length of a tooltip in characters; Qt takes seconds for a hundred thousand."""
 
 LONGEST_LINE: Final = 2_000
-"""The most characters of a label's line that are measured; no screen has room for them."""
+"""Maximum length of a label's line in characters that is measured."""
 
 
 def inset_number(box: QAbstractSpinBox) -> None:
-    """Give the number in a spin box its distance from the edge: style sheets do not reach it."""
+    """Indent the number in a spin box, which style sheets cannot do."""
     box.lineEdit().setTextMargins(2 * UNIT - 2, 0, 0, 0)
 
 
 def plain_tool_tip(text: str) -> str:
-    """A text as a tool tip that shows it as it stands, whatever is in it; of a long one, the beginning."""
+    """Format a text as a tooltip without parsing it as markup; long texts are truncated."""
     text = text if len(text) <= LONGEST_TIP else f"{text[:LONGEST_TIP].rstrip()}…"
     return f'<p style="white-space: pre-wrap">{escape(text)}</p>' if text else ""
 
 
 class PlainLabel(QLabel):
-    """A label that shows its text as it stands."""
+    """Label that shows its text without parsing it as markup."""
 
     def __init__(
         self,
@@ -67,14 +130,14 @@ class PlainLabel(QLabel):
         wrap: bool = False,
         selectable: bool = False,
     ) -> None:
-        """Make the label.
+        """Create the label.
 
         Args:
-            text: What it says.
-            parent: Its parent.
+            text: The text.
+            parent: The parent widget.
             look: Properties of the style sheet, such as `dim small`.
-            wrap: Whether long texts take several lines.
-            selectable: Whether the text can be marked and copied, by mouse and keyboard.
+            wrap: Whether to wrap long texts.
+            selectable: Whether the text can be selected and copied.
         """
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
@@ -89,7 +152,7 @@ class PlainLabel(QLabel):
 
 
 class ElidedLabel(PlainLabel):
-    """A label of one line that ends in `…` where there is no room; all of the text is in its tool tip then."""
+    """Single-line label that ends in `…` if there is no room; its tooltip has the whole text."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None, *, look: str = "") -> None:
         self._full = ""
@@ -99,37 +162,37 @@ class ElidedLabel(PlainLabel):
 
     @property
     def full_text(self) -> str:
-        """The text without a cut."""
+        """The whole text."""
         return self._full
 
     def set_full_text(self, text: str) -> None:
-        """Say something else."""
+        """Set the text."""
         self._full = text
         self.setAccessibleName(text)
-        self._cut()
+        self._elide()
 
     def minimumSizeHint(self) -> QSize:
-        """As narrow as three letters and the dots."""
+        """Return the width of three letters and the ellipsis."""
         return QSize(self.fontMetrics().horizontalAdvance("abc…"), super().minimumSizeHint().height())
 
     def sizeHint(self) -> QSize:
-        """Wide enough for all of the text."""
+        """Return the width of the whole text."""
         return QSize(
             self.fontMetrics().horizontalAdvance(self._full[:LONGEST_LINE]) + UNIT, super().sizeHint().height()
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Cut anew."""
+        """Elide the text again."""
         super().resizeEvent(event)
-        self._cut()
+        self._elide()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Cut anew when letters become larger."""
+        """Elide the text again when the font changes."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
-            self._cut()
+            self._elide()
 
-    def _cut(self) -> None:
+    def _elide(self) -> None:
         line = self._full[:LONGEST_LINE].replace("\n", " ")
         width = max(self.contentsRect().width(), 0)
         shown = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, width)
@@ -139,26 +202,26 @@ class ElidedLabel(PlainLabel):
 
 
 class Badge(PlainLabel):
-    """A few words in a pill: a state, a count. The words tell it, the colour only helps."""
+    """A few words in a pill, such as a state or a count; the colour is never the only sign."""
 
     def __init__(self, text: str = "", kind: str = "plain", parent: QWidget | None = None) -> None:
-        """Make the badge; kinds are `plain`, `accent`, `good`, `warning` and `bad`."""
+        """Create the badge; kinds are `plain`, `accent`, `good`, `warning` and `bad`."""
         super().__init__(text, parent)
         self.setProperty("badge", kind)
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Maximum)
 
     def show_state(self, text: str, kind: str) -> None:
-        """Say something else, in another colour."""
+        """Set text and kind."""
         self.setText(text)
-        mark(self, badge=kind)
+        set_style_properties(self, badge=kind)
 
 
-class Fold(QWidget):
-    """A section with a title that opens and closes, by mouse and by keyboard.
+class CollapsibleSection(QWidget):
+    """Section with a title that expands and collapses.
 
     Signals:
-        toggled: It was opened or closed.
+        toggled: The section was expanded or collapsed.
     """
 
     toggled = Signal(bool)
@@ -176,44 +239,44 @@ class Fold(QWidget):
         self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button.setProperty("fold", True)
         self._icon = ThemedIcon(self.button, "mdi6.chevron-right", "dim")
-        self.button.toggled.connect(self._show)
+        self.button.toggled.connect(self._toggle)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2 * UNIT)
         layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(body)
-        self._arrange(is_open)
+        self._show_body(is_open)
 
     @property
     def is_open(self) -> bool:
-        """Whether its body is shown."""
+        """Whether the body is visible."""
         return self.button.isChecked()
 
     def set_open(self, is_open: bool) -> None:
-        """Open or close it."""
+        """Expand or collapse the section."""
         self.button.setChecked(is_open)
 
-    def _show(self, is_open: bool) -> None:
-        self._arrange(is_open)
+    def _toggle(self, is_open: bool) -> None:
+        self._show_body(is_open)
         self.toggled.emit(is_open)
 
-    def _arrange(self, is_open: bool) -> None:
+    def _show_body(self, is_open: bool) -> None:
         self.body.setVisible(is_open)
         self._icon.show("mdi6.chevron-down" if is_open else "mdi6.chevron-right")
         self.button.setAccessibleDescription("Open" if is_open else "Closed")
 
 
-class HintBar(QFrame):
-    """A message over a page, with buttons for what can be done about it.
+class MessageBar(QFrame):
+    """Message above a page, with buttons for actions.
 
     Signals:
-        closed: A person put it away.
+        closed: The user closed the message.
     """
 
     closed = Signal()
 
     def __init__(self, text: str = "", kind: str = "info", parent: QWidget | None = None) -> None:
-        """Make the bar; kinds are `info`, `warning` and `bad`."""
+        """Create the bar; kinds are `info`, `warning` and `bad`."""
         super().__init__(parent)
         self._label = PlainLabel(text, wrap=True)
         self._sign = QToolButton()
@@ -239,19 +302,19 @@ class HintBar(QFrame):
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The message."""
         return self._label.text()
 
     def say(self, text: str, kind: str = "info") -> None:
-        """Say something else."""
+        """Set message and kind."""
         self._label.setText(text)
         self.setAccessibleName(text)
         self._sign.setAccessibleName({"info": "Note", "warning": "Warning", "bad": "Error"}[kind])
         self._icon.show(*HINT_ICONS[kind])
-        mark(self, hint=kind)
+        set_style_properties(self, hint=kind)
 
     def add_button(self, text: str, pressed: Callable[[], object], *, primary: bool = False) -> QPushButton:
-        """Add a button for something that can be done."""
+        """Add a button."""
         button = QPushButton(text)
         if primary:
             button.setProperty("primary", True)
@@ -262,3 +325,111 @@ class HintBar(QFrame):
     def _close(self) -> None:
         self.hide()
         self.closed.emit()
+
+
+class ProgressBar(QProgressBar):
+    """Progress bar that is painted together with the rest of the window.
+
+    Qt's own repaints its window within `setValue`, so a batch of events would repaint it once per event.
+    """
+
+    def setValue(self, value: int) -> None:
+        """Set the value; it is painted with the next paint event."""
+        if value != self.value():
+            self.setUpdatesEnabled(False)
+            super().setValue(value)
+            self.setUpdatesEnabled(True)
+
+
+class ResponsiveRow(QWidget):
+    """Two groups of controls in a row, stacked if there is not enough width.
+
+    Args:
+        first: Controls on the left, from left to right.
+        second: Controls on the right, or below.
+    """
+
+    def __init__(self, first: Sequence[QWidget], second: Sequence[QWidget], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._groups = [_row(first), _row(second)]
+        self._both = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._both.setContentsMargins(0, 0, 0, 0)
+        self._both.setSpacing(2 * UNIT)
+        self._both.addLayout(self._groups[0])
+        self._both.addStretch(1)
+        self._both.addLayout(self._groups[1])
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether the groups are stacked."""
+        return self._both.direction() == QBoxLayout.Direction.TopToBottom
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the width of the wider group."""
+        widest = max(group.minimumSize().width() for group in self._groups)
+        return QSize(widest, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stack the groups if they do not fit side by side."""
+        super().resizeEvent(event)
+        needed = sum(group.minimumSize().width() for group in self._groups) + 2 * 2 * UNIT
+        direction = QBoxLayout.Direction.LeftToRight if self.width() >= needed else QBoxLayout.Direction.TopToBottom
+        if direction != self._both.direction():
+            self._both.setDirection(direction)
+            # When stacked, do not stretch a group to the width of the other.
+            side = Qt.AlignmentFlag.AlignLeft if self.is_stacked else Qt.AlignmentFlag(0)
+            for group in self._groups:
+                self._both.setAlignment(group, side)
+            self.updateGeometry()
+
+
+def _row(widgets: Sequence[QWidget]) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setSpacing(2 * UNIT)
+    for widget in widgets:
+        row.addWidget(widget)
+    return row
+
+
+_KINDS = (QAbstractSpinBox, QComboBox, QSlider)
+
+
+def ignore_wheel_in_fields(area: QScrollArea) -> None:
+    """Let the mouse wheel scroll a page over all fields that it contains now."""
+    for kind in _KINDS:
+        for field in area.widget().findChildren(kind):
+            ignore_wheel_unless_focused(field)
+
+
+def ignore_wheel_unless_focused(widget: QWidget) -> None:
+    """Let the mouse wheel scroll the page instead of changing an unfocused field."""
+    if isinstance(widget, _KINDS):
+        widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # no focus by wheel
+        widget.installEventFilter(_WheelFilter(widget))
+
+
+class _WheelFilter(QObject):
+    """Event filter of one field."""
+
+    def __init__(self, field: QWidget) -> None:
+        super().__init__(field)
+        self._field = field
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        """Pass wheel events to the page unless the field has the focus."""
+        if event.type() == QEvent.Type.Wheel and not self._field.hasFocus():
+            event.ignore()
+            return True
+        return False
+
+
+def make_read_only(table: QTableView) -> None:
+    """Make a table read-only: whole rows, single selection, no grid, no row numbers."""
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    table.setTabKeyNavigation(False)
+    table.setShowGrid(False)
+    table.setWordWrap(False)
+    table.verticalHeader().hide()
+    table.horizontalHeader().setHighlightSections(False)

@@ -12,7 +12,7 @@ from typing import Final
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.theme.widgets import HintBar
+from app.theme.widgets import MessageBar
 
 
 class Bars(QWidget):
@@ -14,14 +14,14 @@ class Bars(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._bars: dict[str, HintBar] = {}
+        self._bars: dict[str, MessageBar] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
 
     def say(
         self, matter: str, text: str, kind: str = "info", buttons: Sequence[tuple[str, Callable[[], object]]] = ()
-    ) -> HintBar:
+    ) -> MessageBar:
         """Say something.
 
         Args:
@@ -32,7 +32,7 @@ class Bars(QWidget):
                 message, unless what it does says something else on the same matter.
         """
         self.drop(matter)
-        bar = HintBar(text, kind, self)
+        bar = MessageBar(text, kind, self)
         for title, action in buttons:
             bar.add_button(title, lambda action=action: self._act(matter, bar, action))
         bar.closed.connect(lambda: self.drop(matter))
@@ -54,7 +54,7 @@ class Bars(QWidget):
         bar = self._bars.get(matter)
         return bar.text if bar is not None else ""
 
-    def _act(self, matter: str, bar: HintBar, action: Callable[[], object]) -> None:
+    def _act(self, matter: str, bar: MessageBar, action: Callable[[], object]) -> None:
         action()
         if self._bars.get(matter) is bar:
             self.drop(matter)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 from app.window.choosers import before_replacing
 from app.window.finder import Entry, Finder
 from app.window.shortcut_sheet import ShortcutSheet

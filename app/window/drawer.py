@@ -8,7 +8,7 @@ from typing import Final
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 
 _ANY_HEIGHT: Final = 16_777_215

@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.theme.tokens import UNIT
-from app.theme.widgets import Fold, PlainLabel
+from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.errors import EngineError
 
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
@@ -34,7 +34,7 @@ class FaultDialog(QDialog):
         self.details.setReadOnly(True)
         self.details.setAccessibleName("Details")
         self.details.setMinimumSize(120 * UNIT, 50 * UNIT)
-        self.fold = Fold("Details", self.details, self)
+        self.fold = CollapsibleSection("Details", self.details, self)
         self.copy = QPushButton("Copy the details", self)
         self.copy.clicked.connect(
             lambda _checked=False: QGuiApplication.clipboard().setText(self.details.toPlainText())

@@ -24,8 +24,7 @@ from PySide6.QtWidgets import (
 from app.inspector.text_widgets import LongText, exact_text
 from app.runs.executions import node_of
 from app.session import Session
-from app.theme.icons import ThemedIcon
-from app.theme.style import mark
+from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 from app.window.log_lines import iterators_of, place, titles_of
@@ -191,7 +190,7 @@ class QuestionCard(QFrame):
     def _say(self, text: str) -> None:
         self.fault.setText(text)
         self.fault.setVisible(bool(text))
-        mark(self.value if self._is_approval else self.answer, invalid=bool(text))
+        set_style_properties(self.value if self._is_approval else self.answer, invalid=bool(text))
 
 
 class Questions(QFrame):

@@ -8,11 +8,9 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
-from app.theme.icons import ThemedIcon
-from app.theme.progress import ProgressBar
-from app.theme.style import mark
+from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import Badge, ElidedLabel, PlainLabel
+from app.theme.widgets import Badge, ElidedLabel, PlainLabel, ProgressBar
 from app.window.links import Links
 from app.window.run_facts import Budget, model_words, progress
 
@@ -154,7 +152,7 @@ class RunBar(QWidget):
             self.meter.setValue(round(budget.share * 1000))
             tone = "bad" if budget.share >= 1 else "warning" if budget.share >= 0.8 else "good"
             if self.meter.property("tone") != tone:
-                mark(self.meter, tone=tone)
+                set_style_properties(self.meter, tone=tone)
             self.budget.setText(budget.text)
             self.meter.setAccessibleDescription(budget.text)
 

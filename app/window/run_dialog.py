@@ -23,10 +23,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.inspector.text_widgets import exact_text
-from app.theme.style import mark
+from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.wheel import scroll_past_fields
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import PlainLabel, ignore_wheel_in_fields
 from app.window.choosers import Asker
 from app.window.permissions import Needs, PermissionBoxes, Permissions
 from app.worker import Worker
@@ -205,7 +204,7 @@ class InputField(QWidget):
     def _say(self, text: str) -> None:
         self.fault.setText(text)
         self.fault.setVisible(bool(text))
-        mark(self.editor, invalid=bool(text))
+        set_style_properties(self.editor, invalid=bool(text))
 
 
 def _text_of(path: Path) -> tuple[str, str]:
@@ -279,7 +278,7 @@ class RunDialog(QDialog):
         area.setWidgetResizable(True)
         area.setWidget(inside)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll_past_fields(area)
+        ignore_wheel_in_fields(area)
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
         buttons.addStretch(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QEasingCurve, QPropertyAnimation, Qt, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
 
-from app.theme.style import mark
+from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel
 from app.window.links import Links
@@ -118,7 +118,7 @@ class StatusLine(QWidget):
         text = ", ".join(parts) or "No problems"
         self.problems.setText(text)
         self.problems.setAccessibleName(f"{text}; show them")
-        mark(self.problems, tone="bad" if errors else "warning" if warnings else False)
+        set_style_properties(self.problems, tone="bad" if errors else "warning" if warnings else False)
 
     def _show_question(self) -> None:
         session = self._session

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QT
 from app.inspector.config_binding import Target
 from app.inspector.editors.editor import Editor, name_widget
 from app.inspector.field_spec import Field, choice_help
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch, plain_tool_tip
 from engine.nodes.agent_tools import tool_choices

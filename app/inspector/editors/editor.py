@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.inspector.config_binding import Target
 from app.inspector.field_spec import Field
-from app.theme.style import mark
+from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
 from engine.document.problems import Problem, Severity
@@ -109,7 +109,7 @@ def is_same(first: Any, second: Any) -> bool:
 def set_invalid(widget: QWidget, *, invalid: bool) -> None:
     """Give a widget the look of one with something wrong in it, or take it away."""
     if bool(widget.property("invalid")) != invalid:
-        mark(widget, invalid=invalid)
+        set_style_properties(widget, invalid=invalid)
 
 
 def name_widget(widget: QWidget, title: str, text: str = "") -> None:

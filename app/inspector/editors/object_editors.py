@@ -11,7 +11,7 @@ from app.inspector.config_binding import Target
 from app.inspector.editors.editor import Editor, Fault, name_widget, set_invalid
 from app.inspector.field_spec import Field, Kind, fields_of
 from app.inspector.form_fields import EditorFactory, Rows
-from app.theme.icons import ThemedIcon
+from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.document.config_path import UNSET

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.canvas.card import shape_of
 from app.canvas.facts import CardFacts, facts_of
 from app.canvas.look import fonts
-from app.theme.lines import two_lines
+from app.theme.elided_text import elide_two_lines
 from engine.document.model import Edge, Workflow
 from engine.document.node_operations import SetConfig, SetTitle
 from engine.document.operations import SetLayout
@@ -140,9 +140,9 @@ def test_titles_are_cut_only_where_the_card_ends(qapp: object) -> None:
 def test_a_title_is_broken_onto_two_lines_when_zoomed_out(qapp: object) -> None:
     metrics = fonts().title_metrics
     width = metrics.horizontalAdvance("Polish the wording")
-    assert two_lines(metrics, "Draft", width) == ["Draft"]
-    assert two_lines(metrics, "Polish the wording of", width) == ["Polish the wording", "of"]
-    assert two_lines(metrics, "Unbreakableunbreakableunbreakable", width)[0].endswith("…")
+    assert elide_two_lines(metrics, "Draft", width) == ["Draft"]
+    assert elide_two_lines(metrics, "Polish the wording of", width) == ["Polish the wording", "of"]
+    assert elide_two_lines(metrics, "Unbreakableunbreakableunbreakable", width)[0].endswith("…")
 
 
 def test_frames_and_notes_are_drawn_as_the_layout_has_them(hand: Hand) -> None:

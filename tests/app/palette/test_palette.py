@@ -232,8 +232,8 @@ def test_rows_follow_the_theme_and_the_size_of_texts(palette: Palette) -> None:
 
 def test_a_row_is_measured_once_however_often_somebody_types(palette: Palette, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
-    real = drawing.two_lines
-    monkeypatch.setattr(drawing, "two_lines", lambda *args: measured.append(args[1]) or real(*args))
+    real = drawing.elide_two_lines
+    monkeypatch.setattr(drawing, "elide_two_lines", lambda *args: measured.append(args[1]) or real(*args))
 
     def type_some() -> int:
         measured.clear()

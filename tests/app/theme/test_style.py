@@ -10,9 +10,8 @@ from PySide6.QtGui import QAction, QColor, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QMainWindow, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme.icons import ICON_SIZE, ThemedIcon
-from app.theme.sheet import style_sheet
-from app.theme.style import Style, icon, mark
+from app.theme.style import ICON_SIZE, Style, ThemedIcon, icon, set_style_properties
+from app.theme.stylesheet import style_sheet
 from app.theme.tokens import DARK, FONT_SIZE_SMALL, LIGHT, Theme
 from engine.bundled import resources_folder
 
@@ -103,9 +102,9 @@ def test_a_property_set_later_shows_at_once_and_can_be_taken_away(qtbot: QtBot, 
     button.resize(120, 32)
     button.show()
     assert ground_of(button) == DARK.card
-    mark(button, primary=True)
+    set_style_properties(button, primary=True)
     assert ground_of(button) == DARK.accent
-    mark(button, primary=False)
+    set_style_properties(button, primary=False)
     assert ground_of(button) == DARK.card
 
 
@@ -147,7 +146,7 @@ def test_a_style_comes_first() -> None:
     program = (
         "from PySide6.QtWidgets import QApplication\n"
         "application = QApplication([])\n"
-        "import app.theme.widgets, app.theme.icons\n"
+        "import app.theme.widgets, app.theme.style\n"
         "from app.theme.style import style\n"
         "try:\n"
         "    style()\n"

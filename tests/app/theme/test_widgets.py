@@ -7,17 +7,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QSpinBox, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme.progress import ProgressBar
-from app.theme.side_by_side import SideBySide
 from app.theme.style import Style
 from app.theme.tokens import DARK, LIGHT
 from app.theme.widgets import (
     LONGEST_TIP,
     Badge,
+    CollapsibleSection,
     ElidedLabel,
-    Fold,
-    HintBar,
+    MessageBar,
     PlainLabel,
+    ProgressBar,
+    ResponsiveRow,
     Switch,
     inset_number,
     plain_tool_tip,
@@ -149,7 +149,7 @@ def test_a_switch_shows_that_it_has_the_keyboard(qtbot: QtBot, style: Style) -> 
 
 def test_a_fold_opens_and_closes_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
     body = QLabel("inside")
-    fold = Fold("More", body)
+    fold = CollapsibleSection("More", body)
     shown(qtbot, fold)
     told: list[bool] = []
     fold.toggled.connect(told.append)
@@ -164,7 +164,7 @@ def test_a_fold_opens_and_closes_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
 
 
 def test_a_fold_is_named_and_says_whether_it_is_open(qtbot: QtBot) -> None:
-    fold = Fold("More", QLabel("inside"), is_open=True)
+    fold = CollapsibleSection("More", QLabel("inside"), is_open=True)
     shown(qtbot, fold)
     assert fold.body.isVisible()
     assert (fold.button.accessibleName(), fold.button.accessibleDescription()) == ("More", "Open")
@@ -173,7 +173,7 @@ def test_a_fold_is_named_and_says_whether_it_is_open(qtbot: QtBot) -> None:
 
 
 def test_a_hint_says_what_is_the_matter_and_offers_what_can_be_done(qtbot: QtBot, style: Style) -> None:
-    hint = HintBar("The file has changed.", "warning")
+    hint = MessageBar("The file has changed.", "warning")
     pressed: list[str] = []
     button = hint.add_button("Reload", lambda: pressed.append("reload"), primary=True)
     shown(qtbot, hint)
@@ -187,7 +187,7 @@ def test_a_hint_says_what_is_the_matter_and_offers_what_can_be_done(qtbot: QtBot
 
 
 def test_a_hint_can_be_put_away(qtbot: QtBot) -> None:
-    hint = HintBar("Saved.")
+    hint = MessageBar("Saved.")
     shown(qtbot, hint)
     close = next(child for child in hint.findChildren(QWidget) if child.accessibleName() == "Close this message")
     with qtbot.waitSignal(hint.closed):
@@ -206,26 +206,26 @@ def test_the_number_of_a_spin_box_keeps_its_distance_from_the_edge(qtbot: QtBot)
 
 def test_groups_that_have_no_room_beside_each_other_stand_below_each_other(qtbot: QtBot) -> None:
     buttons = [QPushButton(word) for word in ("Open", "Resume", "Compare", "Import")]
-    groups = SideBySide(buttons[:2], buttons[2:])
+    groups = ResponsiveRow(buttons[:2], buttons[2:])
     around = QWidget()
     QVBoxLayout(around).addWidget(groups)
     qtbot.addWidget(around)
     around.show()
     around.resize(600, 100)
     QApplication.processEvents()
-    assert not groups.is_folded
+    assert not groups.is_stacked
     assert len({button.y() for button in buttons}) == 1
 
     around.resize(around.minimumSizeHint().width(), 100)
 
-    assert groups.is_folded
+    assert groups.is_stacked
     QApplication.processEvents()
     assert [button.y() for button in buttons] == [0, 0, buttons[2].y(), buttons[2].y()]
     assert buttons[2].y() >= buttons[0].height()
     assert [button.width() for button in buttons[:2]] == [button.sizeHint().width() for button in buttons[:2]]
     assert all(groups.rect().contains(button.geometry()) for button in buttons)
     around.resize(600, 100)
-    assert not groups.is_folded
+    assert not groups.is_stacked
 
 
 def test_of_a_long_text_a_tool_tip_shows_the_beginning() -> None:

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from app.gallery import templates as gallery_templates
-from app.theme.widgets import HintBar
+from app.theme.widgets import MessageBar
 from engine.document.operations import SetDescription
 from tests.app.window.conftest import SELF_REFINE, MakeWindow, open_file, saved
 
@@ -33,7 +33,7 @@ def test_where_the_folder_of_templates_is_gone_the_program_says_so_and_works(
 
     window = make_window()
 
-    (said,) = (bar.text for bar in window.gallery.findChildren(HintBar) if bar.isVisible())
+    (said,) = (bar.text for bar in window.gallery.findChildren(MessageBar) if bar.isVisible())
     assert said.startswith(f"{templates}: The folder of templates is missing. Install Loopwright again")
     assert open_file(window, path).session.workflow.name == "Small"
 

@@ -1,7 +1,7 @@
-"""The one icon family: Material Design Icons 6, as the distribution of QtAwesome carries it.
+"""Icons drawn from the font Material Design Icons 6, which ships with QtAwesome.
 
-Its font and its list of names are read as files. QtAwesome itself is never imported: it needs QtPy, which makes every
-class of Qt's at once, and that takes a third of a second before the window can be seen.
+The font and its list of names are read as files. QtAwesome itself is never imported: it needs QtPy, which creates every
+Qt class, and that takes a third of a second before the first paint.
 """
 
 from __future__ import annotations
@@ -18,41 +18,43 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QIconEngine, QPai
 from engine.errors import EngineError
 
 FAMILY: Final = "mdi6"
-"""What names of icons begin with: `mdi6.play`."""
+"""Prefix of icon names, as in `mdi6.play`."""
 
 UNKNOWN_ICON: Final = f"{FAMILY}.help-circle-outline"
 _FILES: Final = "materialdesignicons6-webfont"
-_SHARE: Final = 0.875
-"""Of an icon's height, what its font has: the drawings reach over their lines."""
+_FONT_SCALE: Final = 0.875
+"""Font size as a share of the icon's height: the glyphs are taller than their line."""
 
 
 @lru_cache(maxsize=256)
 def glyph(name: str) -> str:
-    """The sign that draws an icon; that of a question mark for what the family does not have: a plugin may ask for it.
+    """Return the character that draws an icon, or a question mark if the font lacks it.
+
+    Plugins may ask for any name.
 
     Args:
         name: The icon's name, such as `mdi6.play`.
     """
     family, _, short = name.partition(".")
-    signs = _signs()
-    code = signs.get(short) if family == FAMILY else None
-    return chr(int(code or signs[UNKNOWN_ICON.partition(".")[2]], 16))
+    codes = _code_points()
+    code = codes.get(short) if family == FAMILY else None
+    return chr(int(code or codes[UNKNOWN_ICON.partition(".")[2]], 16))
 
 
 def glyph_font(size: int) -> QFont:
-    """The font in which `glyph` is drawn, at a size in pixels."""
+    """Return the icon font at a size in pixels."""
     font = QFont(_font_family())
     font.setPixelSize(size)
     return font
 
 
 class GlyphEngine(QIconEngine):
-    """Draws an icon at any size.
+    """Icon engine that draws a glyph at any size.
 
     Args:
         name: The icon's name.
         colour: Its colour.
-        disabled: Its colour on what cannot be used now.
+        disabled: Its colour on disabled controls.
     """
 
     def __init__(self, name: str, colour: str, disabled: str) -> None:
@@ -62,15 +64,15 @@ class GlyphEngine(QIconEngine):
         self._disabled = QColor(disabled)
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, _state: QIcon.State) -> None:
-        """Draw it in the middle of a rectangle."""
+        """Draw the glyph centred in a rectangle."""
         painter.save()
         painter.setPen(self._disabled if mode == QIcon.Mode.Disabled else self._colour)
-        painter.setFont(glyph_font(round(_SHARE * rect.height())))
+        painter.setFont(glyph_font(round(_FONT_SCALE * rect.height())))
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, self._glyph)
         painter.restore()
 
     def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
-        """It alone, on nothing."""
+        """Draw the glyph on a transparent pixmap."""
         pixmap = QPixmap(size)
         pixmap.fill(Qt.GlobalColor.transparent)
         painter = QPainter(pixmap)
@@ -80,8 +82,8 @@ class GlyphEngine(QIconEngine):
 
 
 @lru_cache(maxsize=1)
-def _signs() -> dict[str, str]:
-    """The hexadecimal code of each icon of the family, by its name."""
+def _code_points() -> dict[str, str]:
+    """Return the hexadecimal code point of each icon by name."""
     return json.loads(_file("charmap-*.json").read_text("utf-8"))
 
 
@@ -92,8 +94,8 @@ def _font_family() -> str:
 
 def _file(ending: str) -> Path:
     spec = find_spec("qtawesome")
-    places = spec.submodule_search_locations if spec is not None else None
-    for place in places or ():
-        for file in sorted((Path(place) / "fonts").glob(f"{_FILES}-{ending}")):
+    folders = spec.submodule_search_locations if spec is not None else None
+    for folder in folders or ():
+        for file in sorted((Path(folder) / "fonts").glob(f"{_FILES}-{ending}")):
             return file
     raise EngineError("QtAwesome's icons are missing.", "Install them with `pip install --upgrade QtAwesome`.")

@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QFontMetrics, QIcon, QImage
 
-from app.theme import glyphs
-from app.theme.glyphs import UNKNOWN_ICON, GlyphEngine, glyph, glyph_font
+from app.theme import icon_font
+from app.theme.icon_font import UNKNOWN_ICON, GlyphEngine, glyph, glyph_font
 from app.theme.style import Style
 from engine.errors import EngineError
 
@@ -47,6 +47,6 @@ def test_an_icon_is_as_sharp_as_the_screen(style: Style) -> None:
 
 
 def test_where_the_files_are_gone_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glyphs, "_FILES", "no-such-font")
+    monkeypatch.setattr(icon_font, "_FILES", "no-such-font")
     with pytest.raises(EngineError, match=r"QtAwesome's icons are missing\. Install them"):
-        glyphs._file("*.ttf")
+        icon_font._file("*.ttf")
