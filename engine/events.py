@@ -65,6 +65,7 @@ class RunStarted(Event):
         forked_at: The place in the parent (`loop[2]`, `loop[2].critique`) from which it runs again.
         edits: Values that a person set, by place: an iteration's input or a node's output.
         strategies: The turn strategies of its agents, each once.
+        state_order: Of a fork, the order in which its parent set and read the named state.
     """
 
     type: ClassVar[str] = "run.started"
@@ -75,6 +76,7 @@ class RunStarted(Event):
     forked_at: str = ""
     edits: dict[str, Value] = field(default_factory=dict[str, Value])
     strategies: tuple[str, ...] = ()
+    state_order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

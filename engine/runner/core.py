@@ -142,7 +142,7 @@ class Core:
 
     def take_back(self, inside: str) -> None:
         """Forget what nodes whose paths begin like this gave: what they lie in is attempted anew."""
-        self.state.take_back(inside)
+        self.state.discard(inside)
 
     def pause(self) -> None:
         """Start no more nodes."""

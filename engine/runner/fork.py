@@ -22,12 +22,14 @@ from engine.events import (
     NodeSkipped,
     NodeStarted,
     NodeWaiting,
+    RunStarted,
 )
 from engine.models.base import Usage
 from engine.nodes.spec import AnySpec, Outputs
 from engine.plan.graph import GraphPlan, NodePlan, Plan
 from engine.runner.fork_notes import with_notes
 from engine.runner.places import Place, PlaceError, Step, parse_place
+from engine.runner.state import READ, REUSED_WRITE, WRITE, StateOrder
 from engine.values import Value
 
 
@@ -142,11 +144,53 @@ def past_before(
         first_seq: The number of the first event.
     """
     told = list(past)
-    kept = [event for event in latest(told) if _stays(event, plan, point)]
+    kept = _kept(told, plan, point)
     return [
         replace(_unpaid(event), run_id=run_id, seq=seq)  # pyright: ignore[reportArgumentType] - each stays its own type
         for seq, event in enumerate(with_notes(kept, told, point.place, keeps_node=point.keeps_node), first_seq)
     ]
+
+
+def state_order(past: Iterable[AnyEvent], plan: Plan, point: ForkPoint) -> tuple[str, ...]:
+    """The marks of the `StateOrder` of a fork; empty where all reused values were set before anything that runs again.
+
+    Args:
+        past: The events of the parent.
+        plan: The plan of the fork.
+        point: The place of the fork in it.
+    """
+    events = list(past)
+    if not any(isinstance(event, NodeCompleted) and event.output_key for event in events):
+        return ()
+    kept = _kept(events, plan, point)
+    reused = {event.path for event in kept if isinstance(event, NodeCompleted)}
+    reused |= {f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)}
+    first = events[0]
+    parent = StateOrder(first.state_order) if isinstance(first, RunStarted) and first.state_order else None
+    found: dict[str, tuple[int, int]] = {}
+    for event in events:
+        if isinstance(event, NodeStarted):
+            rank = parent.read(event.path) if parent is not None else 0
+            if event.path not in reused:
+                found[READ + event.path] = rank, event.seq
+        elif isinstance(event, LoopIterationCompleted):
+            path = f"{event.path}[{event.index}]"
+            if path not in reused:
+                found[READ + path] = parent.read(path) if parent is not None else 0, event.seq
+        elif isinstance(event, NodeCompleted) and event.output_key:
+            rank = parent.write(event.path) if parent is not None else 0
+            mark = REUSED_WRITE if event.path in reused else WRITE
+            found[mark + event.path] = rank, event.seq
+    marks = sorted(found, key=found.__getitem__)
+    reused_marks = [mark for mark in marks if mark.startswith(REUSED_WRITE)]
+    if reused_marks != sorted(reused_marks, key=lambda mark: found[mark][1]):  # a fork of a fork, whose log differs
+        return tuple(marks)
+    again = next((place for place, mark in enumerate(marks) if not mark.startswith(REUSED_WRITE)), len(marks))
+    return tuple(marks[again:]) if again < len(reused_marks) else ()
+
+
+def _kept(past: Iterable[AnyEvent], plan: Plan, point: ForkPoint) -> list[AnyEvent]:
+    return [event for event in latest(past) if _stays(event, plan, point)]
 
 
 def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:

@@ -101,14 +101,20 @@ class IteratorRun:
         if not self._node.enabled:
             return "disabled"
         condition = self._plan.condition
-        if condition is None or is_true("condition", condition, self._level.scope({"items": given})):
+        if condition is None or is_true(
+            "condition", condition, self._level.scope({"items": given}, self._level.core.state.at(self._path))
+        ):
             return None
         return "condition"
 
     def _items(self, given: Value) -> list[Value]:
         items: Value = self._config.items if self._config.source == "list" else given
         if self._plan.expression is not None:
-            items = evaluate("expression", self._plan.expression, self._level.scope({"items": given}))
+            items = evaluate(
+                "expression",
+                self._plan.expression,
+                self._level.scope({"items": given}, self._level.core.state.at(self._path)),
+            )
         if not isinstance(items, list):
             raise NodeError(
                 f"The items are no list: {to_text(items)[:60] or 'null'}.",

@@ -129,7 +129,7 @@ class LoopRun:
         if not self.config.condition.strip():
             return True
         level = self.state.level
-        scope = level.scope({"input": self.state.original})
+        scope = level.scope({"input": self.state.original}, level.core.state.at(self.state.path))
         return is_true("condition", compile_expression(self.config.condition), scope)
 
     def _passed_through(self, reason: str) -> Outputs:

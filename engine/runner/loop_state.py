@@ -122,7 +122,8 @@ class LoopState:
     def groups(self, ended: Ended) -> dict[str, Value | Namespace]:
         """The groups of values that texts about the iteration just ended may name."""
         nodes = GivenByNodes(self.plan.body, ended.given)
-        own: dict[str, Value | Namespace] = {"nodes": nodes, "loop": ended.frame, "state": self.level.core.state.now}
+        state = self.level.core.state.at(f"{self.path}[{ended.record.index}]")
+        own: dict[str, Value | Namespace] = {"nodes": nodes, "loop": ended.frame, "state": state}
         return {**(self.level.names or {}), **own}
 
     def scope(self, ended: Ended) -> Scope:

@@ -54,7 +54,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         started = time.perf_counter()
         error = ""
         try:
-            outputs = await _attempted(level, node, context, state or core.state.now)
+            outputs = await _attempted(level, node, context, state or core.state.at(path))
         except BudgetError as refused:
             refused.node = path
             _tell_failed(level, node, context, refused, started)
@@ -71,7 +71,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         key = getattr(node.config, "output_key", "") if NAMED_PORT in outputs else ""
         core.bus.emit(NodeCompleted, path, kind, outputs, *used, key, context.exits_loop)
         if key:
-            core.state.take(path, key, outputs)
+            core.state.set(path, key, outputs)
         if core.bus.behind > MOST_BEHIND:
             await core.bus.flush()
         return _taken_up(level, node, outputs, context.calls)

@@ -206,7 +206,7 @@ class Replay:
         nodes = (self._finished, self._finished_calls, self._calls, self._progress)
         loops = (self._iterations, self._begun, self._loops_spent)
         kept: tuple[dict[str, Any], ...] = (*nodes, *loops)
-        self.state.take_back(inside)
+        self.state.discard(inside)
         for path in self._owing(inside):
             owed = self._owed(path)
             if owed is not None:
@@ -240,6 +240,7 @@ class Replay:
 
     def _run_started(self, event: RunStarted) -> None:
         self._edits = dict(event.edits)
+        self.state = State(event.state_order)
         if event.forked_at:
             for loop, index in parse_place(event.forked_at).iterations():
                 self._wanted[loop] = index
@@ -252,7 +253,7 @@ class Replay:
             self._spent.setdefault(event.path, Spent()).add(unended.usage, unended.cost_usd)
         self._finished.pop(event.path, None)
         progress = self._of(event.path)
-        progress.state = progress.state or self.state.now
+        progress.state = progress.state or self.state.at(event.path)
 
     def _node_called(self, event: NodeCalled) -> None:
         self._calls.setdefault(event.path, []).append(event.call)
@@ -293,7 +294,7 @@ class Replay:
         self._end(event)
         self._finished[event.path] = event.outputs
         self._progress.pop(event.path, None)
-        self.state.take(event.path, event.output_key, event.outputs)
+        self.state.set(event.path, event.output_key, event.outputs)
         if event.exits_loop:
             self._exited.add(event.path)
         if event.error:

@@ -19,7 +19,7 @@ from engine.plan.build import build
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
 from engine.runner.call_log import CallLog, UnknownCall
 from engine.runner.declared import still_declared
-from engine.runner.fork import fork_point, past_before, with_given_output
+from engine.runner.fork import fork_point, past_before, state_order, with_given_output
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_with_kept
 from engine.runner.places import Place, PlaceError, parse_place
@@ -238,7 +238,8 @@ def fork(
     if changes.has_value:
         edits[plan.at] = changes.value
     name, models = plan.workflow.name, ready.model_names
-    begins = partial(RunStarted, strategies=ready.strategies)
+    order = state_order(past, ready.plan, point)
+    begins = partial(RunStarted, strategies=ready.strategies, state_order=order)
     first = begins(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
     source = ready.options.source or parent.source
     kept = mark_imported(head_options(ready), imported=is_imported(store, parent.run_id))
