@@ -36,7 +36,7 @@ LIBRARIES: Final = (
 
 WINDOW_MODULES: Final = (
     "app.session",
-    "app.history.looked_at",
+    "app.history.iteration_selection",
     "app.inspector.editors.choice_editors",
     "app.inspector.prompt_editor",
     "app.inspector.result_page",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from app.history.similarities import Similarities
+from app.history.similarity_worker import Similarities
 from app.runs.executions import NO_LOOP, LoopPicture
 from app.theme.tokens import Theme
 from engine.events import LoopIterationCompleted

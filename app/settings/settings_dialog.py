@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.additions import Additions
 from app.bridge import EngineThread
-from app.history.store_access import StoreAccess
+from app.history.store_client import StoreAccess
 from app.settings.available_models import model_names
 from app.settings.extensions_section import McpSection, PluginsSection
 from app.settings.preferences import Preferences, follow_looks

@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject
 
 from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkPlace
-from app.history.resume_question import Budget, Standing, ask_before, budget_of, look_before
+from app.history.resume_dialog import Budget, Standing, ask_before, budget_of, look_before
 from app.history.runs_words import name_of
 from app.history.store_run import StoredRun
 from app.history.store_session import StoredSession

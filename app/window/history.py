@@ -14,12 +14,12 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
-from app.history.part_session import PartSession
 from app.history.runs_panel import RunsPanel
 from app.history.runs_words import moment, name_of, title_of
-from app.history.store_access import StoreAccess
+from app.history.store_client import StoreAccess
 from app.history.store_run import StoredRun, read_outline
 from app.history.store_session import StoredSession
+from app.history.subflow_session import PartSession
 from app.window.answering import Answering
 from app.window.document import Document
 from app.window.going_on import GoingOn

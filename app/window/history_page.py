@@ -7,13 +7,11 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.history.elsewhere import Elsewhere
-from app.history.resume_question import document_today
-from app.history.runs_differences import differences
+from app.history.past_run_bar import PastBar, differences
+from app.history.resume_dialog import document_today
 from app.history.runs_words import STATUS_WORDS, capital, fork_words, may_resume, place_words, short_id
-from app.history.store_access import StoreAccess
-from app.history.store_bar import PastBar
-from app.history.store_session import StoredSession
+from app.history.store_client import StoreAccess
+from app.history.store_session import Elsewhere, StoredSession
 from app.window.document import Document
 from app.worker import Worker
 from engine.document.model import Workflow

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayou
 
 from app.bridge import EngineThread
 from app.gallery.gallery import Gallery
-from app.history.store_access import StoreAccess
+from app.history.store_client import StoreAccess
 from app.settings.preferences import Preferences
 from app.window import late_parts
 from app.window.actions import make_actions

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.bridge import EngineThread
-from app.history.store_access import StoreAccess
+from app.history.store_client import StoreAccess
 from app.live_run import LiveRun
 from app.session import Session, look_through
 from app.settings.preferences import Preferences

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.bridge import EngineThread
-from app.history.crumbs import crumbs
-from app.history.part_bar import PartBar
-from app.history.part_session import PartSession, workflow_in
+from app.history.loop_path import crumbs
+from app.history.subflow_session import PartBar, PartSession, workflow_in
 from app.session import Session
 from app.window.document import Document
 from engine.document.model import Workflow

@@ -9,7 +9,7 @@ from app.canvas.marks import RunMarks
 from app.canvas.operations import add, add_step
 from app.canvas.overlay import Bar
 from app.canvas.pipe_item import Flow
-from app.history.looked_at import LookedAt
+from app.history.iteration_selection import LookedAt
 from app.inspector.available_variables import names_at
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture

@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
-from app.history.store_access import StoreAccess
+from app.history.store_client import StoreAccess
 from app.settings.preferences import Preferences
 from app.window.main_window import MainWindow
 from engine.store import Store, open_store

@@ -16,11 +16,10 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.history.compare_changes import Change, Comparison, compare, shown, summary
-from app.history.compare_pane import ComparePane
+from app.history.compare_pane import Change, ComparePane, Comparison, compare, shown, summary
 from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
-from app.history.store_access import StoreAccess
+from app.history.store_client import StoreAccess
 from app.theme.style import style
 from engine.document.files import dumps
 from engine.errors import EngineError

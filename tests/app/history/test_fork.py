@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.history.fork_dialog import ForkDialog, read_place
-from app.history.fork_form import ForkForm, ForkPlace
-from app.history.fork_loop import ForkLoop
-from app.history.store_access import StoreAccess
+from app.history.fork_form import ForkForm, ForkLoop, ForkPlace
+from app.history.store_client import StoreAccess
 from app.theme.widgets import PlainLabel
 from app.window.document import Document
 from app.window.main_window import MainWindow

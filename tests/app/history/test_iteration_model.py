@@ -9,9 +9,9 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
+from app.history.iteration_table import Column, IterationModel
 from app.history.series import Figures, Kind
-from app.history.similarities import Similarities
-from app.history.table_model import Column, IterationModel
+from app.history.similarity_worker import Similarities
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from engine.errors import EngineError

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 
-from app.history.crumbs import Crumb, crumbs
-from app.history.plot import lines
+from app.history.iteration_chart import lines
+from app.history.loop_path import Crumb, crumbs
 from app.history.series import Kind, scale, ticks
 from app.history.stopping import findings, threshold
 from app.history.words import MOST, beginning, cost, facts, token_count, verdict

@@ -16,12 +16,12 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineThread
+from app.history.iteration_table import Column
 from app.history.iterations_panel import IterationsPanel
 from app.history.series import Kind
-from app.history.store_access import StoreAccess
+from app.history.store_client import StoreAccess
 from app.history.store_run import read_outline
 from app.history.store_session import StoredSession
-from app.history.table_model import Column
 from app.runs.picture import RunPicture
 from app.session import Session
 from engine.document.model import Workflow

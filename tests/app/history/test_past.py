@@ -15,7 +15,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.history.runs_differences import differences
+from app.history.past_run_bar import differences
 from app.history.store_run import read_level, read_outline
 from app.history.store_session import READ_ONLY
 from app.runs.executions import NodeState

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.history.runs_panel import RunsPanel
-from app.history.store_access import StoreAccess
+from app.history.store_client import StoreAccess
 from app.worker import wait_for_workers
 from engine.errors import EngineError
 from engine.store import RunStatus, Store

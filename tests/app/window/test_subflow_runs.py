@@ -10,8 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.canvas.overlay import CardState
-from app.history.part_bar import PartBar
-from app.history.part_session import READ_ONLY
+from app.history.subflow_session import READ_ONLY, PartBar
 from app.runs.executions import NodeState
 from app.window.document import Document
 from app.window.main_window import MainWindow

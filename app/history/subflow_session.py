@@ -5,15 +5,19 @@ It follows the session that shows the run: its events, its stored levels, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
 from app.bridge import EngineThread
 from app.history.store_session import StoredSession
 from app.runs.part import PartPicture
 from app.session import Session
+from app.theme.style import ThemedIcon, set_style_properties, style
+from app.theme.tokens import UNIT
+from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
 from engine.document.model import Workflow
 from engine.document.operation import Operation
 from engine.plan.structure import analyse
@@ -133,3 +137,80 @@ def _title_of(session: Session, node_id: str) -> str:
     assert session.shown.workflow is not None
     node = session.shown.workflow.nodes_by_id[node_id]
     return node.title or node.id
+
+
+_WIDEST = 160
+"""The widest part of the way, in pixels at the usual size of texts; a longer title ends in `…`."""
+
+
+class PartBar(QFrame):
+    """The bar.
+
+    Signals:
+        back_wanted: Show what it is a part of; 0 is the whole run, 1 the outermost subflow.
+        workflow_wanted: Open the workflow in the subflow as a document that can be changed.
+
+    Attributes:
+        steps: The buttons of the way, the whole run first.
+        open: Opens the workflow.
+    """
+
+    back_wanted = Signal(int)
+    workflow_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.steps: list[QToolButton] = []
+        self._here = ElidedLabel("")
+        self.open = QPushButton("Open the workflow")
+        self.open.setAccessibleName("Open the workflow")
+        self.open.setToolTip("Open the workflow in this subflow, to change it.")
+        self.open.clicked.connect(lambda _checked=False: self.workflow_wanted.emit())
+        self._way = QHBoxLayout()
+        self._way.setSpacing(UNIT)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(3 * UNIT, UNIT, 2 * UNIT, UNIT)
+        row.setSpacing(UNIT)
+        row.addLayout(self._way)
+        row.addWidget(self._here, 1)
+        row.addWidget(self.open)
+        set_style_properties(self, hint="info")
+
+    @property
+    def text(self) -> str:
+        """Where one is: the way and what is shown."""
+        return " › ".join([*(button.accessibleDescription() for button in self.steps), self._here.full_text])
+
+    def show_way(self, names: Sequence[str], here: str) -> None:
+        """Say where one is.
+
+        Args:
+            names: What it is a part of, the whole run first.
+            here: What is shown, and in which iteration.
+        """
+        self._here.set_full_text(here)
+        if [button.accessibleDescription() for button in self.steps] != list(names):
+            self._build(names)
+        self.setAccessibleName(self.text)
+
+    def _build(self, names: Sequence[str]) -> None:
+        while self._way.count():
+            widget = self._way.takeAt(0).widget()
+            widget.hide()
+            widget.deleteLater()
+        self.steps = []
+        for place, name in enumerate(names):
+            button = QToolButton()
+            widest = round(_WIDEST * style().scale)
+            button.setText(button.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, widest))
+            button.setAccessibleName(f"Back to {name}")
+            button.setAccessibleDescription(name)
+            button.setToolTip(plain_tool_tip(f"Back to {name}"))
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            if not place:
+                ThemedIcon(button, "mdi6.arrow-left", "dim")
+            button.clicked.connect(lambda _checked=False, place=place: self.back_wanted.emit(place))
+            self.steps.append(button)
+            self._way.addWidget(button)
+            self._way.addWidget(PlainLabel("›", look="dim"))

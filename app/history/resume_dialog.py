@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import ValidationError
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.history.runs_differences import differences
+from app.history.past_run_bar import differences
 from app.history.runs_words import capital, place_words
 from app.window.choosers import ask
 from engine.document.files import load, loads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.history.crumbs import loops_of
+from app.history.loop_path import loops_of
 from app.runs.executions import NO_LOOP, LoopPicture
 from app.runs.stopping import given_in, unit_of, why
 from app.session import Session

@@ -1,0 +1,451 @@
+"""The chart over the table: a point an iteration. A click chooses, the mouse shows values, keys step.
+
+It is painted by hand: a plotting library takes half a second to import and 80 MB on the disk, for a few lines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QIcon,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QToolTip, QWidget
+
+from app.history.series import SERIES, Figures, Kind, Series, scale, ticks
+from app.theme.style import style
+from app.theme.tokens import FONT_SIZE_SMALL, UNIT
+from app.theme.widgets import plain_tool_tip
+from engine.store.stopping import percent
+
+
+class Legend(QWidget):
+    """The buttons.
+
+    Signals:
+        changed: Others are on.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.buttons: dict[Kind, QToolButton] = {}
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(UNIT)
+        for kind, series in SERIES.items():
+            button = QToolButton(self)
+            button.setText(series.title)
+            button.setAccessibleName(f"Draw {series.title.lower()}")
+            button.setToolTip(f"Draw {series.title.lower()} in the chart")
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.setProperty("small", True)
+            button.setCheckable(True)
+            button.setChecked(kind is Kind.SIMILARITY)
+            button.clicked.connect(lambda _checked=False: self.changed.emit())
+            row.addWidget(button)
+            self.buttons[kind] = button
+        style().changed.connect(self._draw)
+        self._draw()
+
+    @property
+    def chosen(self) -> list[Kind]:
+        """What is to be drawn."""
+        return [kind for kind, button in self.buttons.items() if button.isChecked() and not button.isHidden()]
+
+    def choose(self, kinds: list[Kind]) -> None:
+        """Have these on."""
+        for kind, button in self.buttons.items():
+            button.setChecked(kind in kinds)
+
+    def offer(self, figures: Figures) -> None:
+        """Offer what there are figures for."""
+        for kind, button in self.buttons.items():
+            if button.isHidden() is figures.has(kind):
+                button.setVisible(figures.has(kind))
+
+    def _draw(self) -> None:
+        for kind, button in self.buttons.items():
+            side = round(12 * style().scale)
+            button.setIconSize(QSize(side + 4, side))
+            button.setIcon(_sample(SERIES[kind], side, self.devicePixelRatioF()))
+
+
+def mark(centre: QPointF, radius: float, corners: int) -> QPolygonF:
+    """The mark of one value: a circle, or a figure of so many corners with one of them on top."""
+    count = corners or 16
+    steps = [2 * math.pi * corner / count - math.pi / 2 for corner in range(count)]
+    return QPolygonF([centre + QPointF(math.cos(step) * radius, math.sin(step) * radius) for step in steps])
+
+
+def _sample(series: Series, side: int, ratio: float) -> QIcon:
+    """A piece of the line with a point on it."""
+    pixmap = QPixmap(QSize(side + 4, side) * ratio)
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    colour = QColor(series.colour(style().theme))
+    painter.setPen(QPen(colour, 1.5))
+    painter.drawLine(QPointF(0, side / 2), QPointF(side + 4, side / 2))
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    painter.drawPolygon(mark(QPointF(side / 2 + 2, side / 2), side / 3, series.corners))
+    painter.end()
+    return QIcon(pixmap)
+
+
+_RADIUS: Final = 3.5
+_INSET: Final = 2 * UNIT
+"""Room between the ends of the axis and the first and the last iteration."""
+_POINTS_FROM: Final = 9.0
+"""So many pixels lie between two iterations where each has a point; where they are closer there is a line only."""
+_TICK_ROOM: Final = 44
+
+_Place = Callable[[int, float], QPointF]
+
+
+class Plot:
+    """One drawing: made for a size, a theme and the figures as they are now.
+
+    Args:
+        figures: What is drawn.
+        shown: Which of it; the first has its axis on the left, the second on the right.
+        count: How many iterations the axis is long.
+        threshold: A similarity to draw a line at; None for none.
+        size: The room.
+    """
+
+    def __init__(
+        self, figures: Figures, shown: Sequence[Kind], count: int, threshold: float | None, size: QSizeF
+    ) -> None:
+        self._figures, self._count, self._threshold = figures, count, threshold
+        self._drawn = [kind for kind in shown if any(value is not None for value in figures.of(kind))]
+        self._ends = {
+            kind: scale(kind, figures.of(kind), threshold if kind is Kind.SIMILARITY else None) for kind in self._drawn
+        }
+        self._width, self._height = size.width(), size.height()
+        self._scale, self._theme, self._font = style().scale, style().theme, style().font(FONT_SIZE_SMALL)
+        metrics = QFontMetricsF(self._font)
+        self._line = metrics.height()
+        side = metrics.horizontalAdvance("$0.0000") + 3 * UNIT
+        right = side if len(shown) > 1 else 4.0 * UNIT
+        self._has_threshold = threshold is not None and Kind.SIMILARITY in self._drawn
+        above = self._line + 2 if self._has_threshold else 2 * UNIT * self._scale  # there its line says what it is
+        self.area = QRectF(QPointF(), size).adjusted(side, above, -right, -self._line - UNIT)
+        between = self.area.width() - 2 * _INSET
+        self._step = between / (count - 1) if count > 1 else 0.0
+        self._first = self.area.left() + _INSET if count > 1 else self.area.center().x()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not self._drawn
+
+    def place_of(self, index: int) -> float:
+        """Where an iteration is, in pixels from the left."""
+        return self._first + self._step * index
+
+    def nearest(self, x: float) -> int:
+        """The iteration nearest to a place; -1 where none has ended."""
+        wanted = round((x - self._first) / self._step) if self._step else 0
+        return min(max(wanted, 0), len(self._figures) - 1)
+
+    def draw(self, painter: QPainter, nothing: str) -> None:
+        """Draw everything that stays the same whatever is looked at.
+
+        Args:
+            painter: Draws.
+            nothing: What to say where there is nothing to draw.
+        """
+        area = self.area
+        painter.setFont(self._font)
+        painter.setPen(QPen(QColor(self._theme.line), 1))
+        for height in (area.top(), area.bottom()) if self.is_empty else (area.top(), area.center().y(), area.bottom()):
+            painter.drawLine(QPointF(area.left(), round(height) + 0.5), QPointF(area.right(), round(height) + 0.5))
+        if self.is_empty:
+            painter.setPen(QColor(self._theme.dim))
+            painter.drawText(area, Qt.AlignmentFlag.AlignCenter, nothing)
+            return
+        self._draw_numbers(painter)
+        self._draw_returned(painter)
+        for place, kind in enumerate(self._drawn):
+            self._draw_series(painter, kind, place)
+
+    def draw_mark(self, painter: QPainter, index: int, colour: str) -> None:
+        """Draw a line through all figures of an iteration, each with a large point."""
+        x = self.place_of(index)
+        painter.setPen(QPen(QColor(colour), 1.5))
+        painter.drawLine(QPointF(x, self.area.top()), QPointF(x, self.area.bottom()))
+        for kind in self._drawn:
+            values = self._figures.of(kind)
+            value = values[index] if index < len(values) else None
+            if value is not None:
+                self._draw_point(painter, self._placing(kind)(index, value), SERIES[kind], _RADIUS + 1.5)
+
+    def _placing(self, kind: Kind) -> _Place:
+        low, high = self._ends[kind]
+        first, step, bottom = self._first, self._step, self.area.bottom()
+        factor = self.area.height() / (high - low)
+        return lambda index, value: QPointF(first + step * index, bottom - factor * (value - low))
+
+    def _draw_numbers(self, painter: QPainter) -> None:
+        painter.setPen(QColor(self._theme.dim))
+        room = _TICK_ROOM * self._scale
+        for number in ticks(self._count, int(self.area.width() / room)):
+            place = QRectF(self.place_of(number - 1) - room / 2, self.area.bottom() + 2, room, self._line)
+            painter.drawText(place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, str(number))
+
+    def _draw_returned(self, painter: QPainter) -> None:
+        """A tick on the axis at the iteration that was returned."""
+        returned = self._figures.loop.returned
+        if returned is not None:
+            x, bottom = self.place_of(returned), self.area.bottom()
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(self._theme.good))
+            corners = (QPointF(x, bottom - 6), QPointF(x - 4, bottom + 1), QPointF(x + 4, bottom + 1))
+            painter.drawPolygon(QPolygonF(corners))
+
+    def _draw_series(self, painter: QPainter, kind: Kind, place: int) -> None:
+        series, values, at = SERIES[kind], self._figures.of(kind), self._placing(kind)
+        if kind is Kind.SIMILARITY and self._threshold is not None:
+            self._draw_threshold(painter, at(0, self._threshold).y(), self._threshold)
+        if place < 2:
+            self._draw_axis(painter, series, self._ends[kind], is_left=place == 0)
+        painter.setPen(QPen(QColor(series.colour(self._theme)), 1.75))
+        for line in lines(values, at, self.area.width()):
+            painter.drawPolyline(line)
+        known = [(index, value) for index, value in enumerate(values) if value is not None]
+        if self._step >= _POINTS_FROM * self._scale or len(known) == 1:
+            for index, value in known:
+                self._draw_point(painter, at(index, value), series, _RADIUS)
+
+    def _draw_point(self, painter: QPainter, centre: QPointF, series: Series, radius: float) -> None:
+        painter.setPen(QPen(QColor(self._theme.panel), 1))
+        painter.setBrush(QColor(series.colour(self._theme)))
+        painter.drawPolygon(mark(centre, radius * self._scale, series.corners))
+
+    def _draw_axis(self, painter: QPainter, series: Series, ends: tuple[float, float], *, is_left: bool) -> None:
+        painter.setPen(QColor(self._theme.dim if len(self._drawn) == 1 else series.colour(self._theme)))
+        side = Qt.AlignmentFlag.AlignRight if is_left else Qt.AlignmentFlag.AlignLeft
+        left = 0.0 if is_left else self.area.right() + 2 * UNIT
+        width = self.area.left() - 2 * UNIT if is_left else self._width - left
+        for value, y in zip(ends, (self.area.bottom(), self.area.top()), strict=True):
+            top = min(max(y - self._line / 2, 0), self._height - self._line)
+            place = QRectF(left, top, width, self._line)
+            painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter, series.words(value))
+
+    def _draw_threshold(self, painter: QPainter, y: float, threshold: float) -> None:
+        colour, area = QColor(self._theme.warning), self.area
+        painter.setPen(QPen(colour, 1.25, Qt.PenStyle.DashLine))
+        painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
+        place = QRectF(area.left(), y - self._line - 1, area.width(), self._line)
+        painter.setPen(colour)
+        painter.drawText(place, Qt.AlignmentFlag.AlignLeft, f"stable at {percent(threshold)}")
+
+
+def lines(values: Sequence[float | None], at: _Place, width: float) -> Iterator[QPolygonF]:
+    """The lines through the values, broken where there is none; of many in one pixel the least and the greatest."""
+    bucket = max(math.ceil(len(values) / max(width, 1)), 1)
+    start = 0
+    for is_gap, run in groupby(values, key=lambda value: value is None):
+        stretch = list(run)
+        known = [value for value in stretch if value is not None]
+        if not is_gap:
+            points = enumerate(known, start) if bucket == 1 else _ends(known, start, bucket)
+            yield QPolygonF([at(index, value) for index, value in points])
+        start += len(stretch)
+
+
+def _ends(values: Sequence[float], start: int, bucket: int) -> Iterator[tuple[int, float]]:
+    """Of so many values each, the least and the greatest, in their order; the first value has the index `start`."""
+    for first in range(0, len(values), bucket):
+        part = values[first : first + bucket]
+        for place in sorted({part.index(min(part)), part.index(max(part))}):
+            yield start + first + place, part[place]
+
+
+_HEIGHTS: Final = (56, 88, 144)
+"""The least, the usual and the greatest height, in pixels at the usual size of texts."""
+
+
+class Chart(QWidget):
+    """Draws the figures of one run of a loop.
+
+    Signals:
+        chosen: A person chose an iteration; its index.
+        hovered: The mouse is on an iteration, or on none (-1).
+        stepped: Look at the iteration so many further on.
+        latest_wanted: Follow the run again.
+
+    Attributes:
+        shown: What is drawn; the first has its axis on the left, the second on the right.
+    """
+
+    chosen = Signal(int)
+    hovered = Signal(int)
+    stepped = Signal(int)
+    latest_wanted = Signal()
+
+    def __init__(self, figures: Figures, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._figures = figures
+        self.shown: list[Kind] = [Kind.SIMILARITY]
+        self._threshold: float | None = None
+        self._index = -1
+        self._hovered = -1
+        self._count = 0
+        self._known: tuple[object, ...] = ()
+        self._plot = Plot(figures, self.shown, 0, None, QSizeF(self.size()))
+        self._drawing = QPixmap()
+        self.setAccessibleName("Chart of the iterations")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        style().changed.connect(self._restyle)
+        self._restyle()
+
+    def show_loop(self, index: int, total: int, threshold: float | None) -> None:
+        """Show what the figures are now.
+
+        Args:
+            index: The iteration that is looked at.
+            total: How many iterations there may be; the axis is that long.
+            threshold: A similarity to draw a line at; None for none.
+        """
+        self._index, self._threshold = index, threshold
+        self._count = max(total, len(self._figures))
+        self.setAccessibleDescription(self.readout(index))
+        self.update()
+
+    def show_kinds(self, kinds: Sequence[Kind]) -> None:
+        """Draw other figures."""
+        self.shown = list(kinds)
+        self.setAccessibleDescription(self.readout(self._index))
+        self.update()
+
+    def readout(self, index: int, between: str = " · ") -> str:
+        """The figures of an iteration in words, with that between them."""
+        if not 0 <= index < len(self._figures):
+            return ""
+        figures = [
+            f"{SERIES[kind].title.lower()} {self._figures.words(kind, index)}"
+            for kind in self.shown
+            if self._figures.words(kind, index)
+        ]
+        return between.join([f"{self._figures.unit.capitalize()} {index + 1}", *figures])
+
+    @property
+    def focus_index(self) -> int:
+        """The iteration that the mouse is on, else the one that is looked at."""
+        return self._hovered if self._hovered >= 0 else self._index
+
+    @property
+    def nothing(self) -> str:
+        """What is said where there is nothing to draw."""
+        if not self.shown:
+            return "Choose above what is drawn."
+        count = len(self._figures)
+        if self.shown == [Kind.SIMILARITY] and count == 1:
+            return "One iteration: there is nothing yet to compare it with."
+        return "Being worked out…" if count else f"No {self._figures.unit} has ended yet."
+
+    def place_of(self, index: int) -> float:
+        """Where an iteration is, in pixels from the left."""
+        return self._current().place_of(index)
+
+    def sizeHint(self) -> QSize:
+        """Wide, and as high as it usually is."""
+        return QSize(320, round(_HEIGHTS[1] * style().scale))
+
+    def minimumSizeHint(self) -> QSize:
+        """High enough to tell up from down."""
+        return QSize(120, round(_HEIGHTS[0] * style().scale))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and right step, Home and End go to the first and the last, Esc follows the run again."""
+        key = Qt.Key(event.key())
+        if key in {Qt.Key.Key_Left, Qt.Key.Key_Right}:
+            self.stepped.emit(-1 if key == Qt.Key.Key_Left else 1)
+        elif key in {Qt.Key.Key_Home, Qt.Key.Key_End} and len(self._figures):
+            self.chosen.emit(0 if key == Qt.Key.Key_Home else len(self._figures) - 1)
+        elif key == Qt.Key.Key_Escape:
+            self.latest_wanted.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the nearest iteration."""
+        nearest = self._current().nearest(event.position().x())
+        if event.button() is Qt.MouseButton.LeftButton and nearest >= 0:
+            self.chosen.emit(nearest)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Show the figures of the nearest; choose while dragging."""
+        nearest = self._current().nearest(event.position().x())
+        self._hover(nearest)
+        QToolTip.showText(event.globalPosition().toPoint(), plain_tool_tip(self.readout(nearest, "\n")), self)
+        if event.buttons() & Qt.MouseButton.LeftButton and nearest >= 0:
+            self.chosen.emit(nearest)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Show those of the chosen one again."""
+        super().leaveEvent(event)
+        self._hover(-1)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw axes and lines, and on them the iterations that are looked at and that the mouse is on."""
+        plot = self._current()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.drawPixmap(0, 0, self._drawing)
+        if not plot.is_empty:
+            for index, colour in ((self._index, style().theme.accent), (self._hovered, style().theme.outline)):
+                if 0 <= index < self._count:
+                    plot.draw_mark(painter, index, colour)
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(style().theme.accent), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+        painter.end()
+
+    def _current(self) -> Plot:
+        """The plot, made and drawn anew only where something of it is another: that takes longer than a step may."""
+        look = (style().theme.name, style().scale, self.size(), self.devicePixelRatioF())
+        figures = (self._figures.version, len(self._figures), self._count, self._threshold, tuple(self.shown))
+        if self._known != (*look, *figures):
+            self._known = (*look, *figures)
+            self._plot = Plot(self._figures, self.shown, self._count, self._threshold, QSizeF(self.size()))
+            self._drawing = QPixmap(self.size() * self.devicePixelRatioF())
+            self._drawing.setDevicePixelRatio(self.devicePixelRatioF())
+            self._drawing.fill(Qt.GlobalColor.transparent)
+            painter = QPainter(self._drawing)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self._plot.draw(painter, self.nothing)
+            painter.end()
+        return self._plot
+
+    def _restyle(self) -> None:
+        self.setMaximumHeight(round(_HEIGHTS[2] * style().scale))
+        self.updateGeometry()
+
+    def _hover(self, index: int) -> None:
+        if index != self._hovered:
+            self._hovered = index
+            self.hovered.emit(index)
+            self.update()

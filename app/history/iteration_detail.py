@@ -1,0 +1,359 @@
+"""The chosen iteration: its result, its feedback, what it started from, and what each node of the body did in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHBoxLayout,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.history.iteration_selection import LookedAt
+from app.history.iteration_table import ROW_HEIGHT
+from app.history.stopping import findings
+from app.history.words import facts
+from app.inspector.result_page import STATE_COLOURS, ResultPage
+from app.inspector.result_section import PartView
+from app.inspector.result_text import STATE_ICONS, Part, state_words
+from app.runs.executions import NOTHING, LoopPicture, NodePicture, NodeState
+from app.runs.judged import judge_in, score_lines
+from app.session import Session
+from app.theme.style import ThemedIcon, icon, style
+from app.theme.tokens import UNIT
+from app.theme.widgets import Badge, ElidedLabel, PlainLabel, plain_tool_tip
+from engine.document.model import Workflow
+from engine.nodes.pairs import PAIR_BY_END
+
+_WIDTHS: Final = (96, 164)
+"""The least and the most that the list takes, in pixels at the usual size of texts."""
+HEADING: Final = "Nodes"
+_KEY_ROLE: Final = Qt.ItemDataRole.UserRole
+_STATE_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+_ICONS: Final = {
+    "result": "mdi6.text-box-outline",
+    "feedback": "mdi6.keyboard-return",
+    "start": "mdi6.ray-start-arrow",
+    "verdict": "mdi6.scale-balance",
+}
+
+
+class PartList(QListWidget):
+    """The list.
+
+    Signals:
+        chosen: A person chose a part; its key.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tabs: list[Tab] = []
+        self._shown: tuple[str, Callable[[str], NodePicture]] | None = None
+        self._is_showing = False
+        self.setAccessibleName("Parts of the iteration")
+        self.setProperty("bare", True)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.setTabKeyNavigation(False)
+        self.setMinimumHeight(10 * UNIT)
+        self.currentItemChanged.connect(self._note_current)
+        style().changed.connect(self._restyle)
+
+    @property
+    def titles(self) -> list[str]:
+        """What the list says, headings included."""
+        return [self.item(row).text() or HEADING for row in range(self.count())]
+
+    def show_parts(self, tabs: list[Tab], chosen: str, execution: Callable[[str], NodePicture]) -> None:
+        """Show what there is.
+
+        Args:
+            tabs: The parts, those of the iteration first.
+            chosen: The key of the part that is seen.
+            execution: Gives what a node did, by its id.
+        """
+        self._shown = (chosen, execution)
+        self._is_showing = True
+        try:
+            if tabs != self._tabs:
+                self._tabs = tabs
+                self._write()
+            for row in range(self.count()):
+                item = self.item(row)
+                key = item.data(_KEY_ROLE)
+                if isinstance(key, str) and key.startswith("node:"):
+                    _show_state(item, execution(key.removeprefix("node:")))
+                if key == chosen and row != self.currentRow():
+                    self.setCurrentRow(row)
+        finally:
+            self._is_showing = False
+
+    def _write(self) -> None:
+        self.clear()
+        has_heading = False
+        for tab in self._tabs:
+            if tab.node_id and not has_heading:
+                has_heading = True
+                self._add_heading()
+            item = QListWidgetItem(tab.title)
+            item.setData(_KEY_ROLE, tab.key)
+            item.setToolTip(plain_tool_tip(tab.title))
+            if not tab.node_id:
+                item.setIcon(icon(_ICONS[tab.key], style().theme.dim))
+            self.addItem(item)
+        for row in range(self.count()):
+            self.item(row).setSizeHint(QSize(0, round(ROW_HEIGHT * style().scale)))
+        side = round(14 * style().scale)
+        self.setIconSize(QSize(side, side))
+        least, most = (round(width * style().scale) for width in _WIDTHS)
+        wanted = max((self.fontMetrics().horizontalAdvance(tab.title) for tab in self._tabs), default=0)
+        self.setFixedWidth(min(max(wanted + side + 13 * UNIT, least), most))
+
+    def _add_heading(self) -> None:
+        """Add a line that can be read and not chosen. Its text is a label: what is off in a list is hard to read."""
+        item = QListWidgetItem()
+        item.setFlags(Qt.ItemFlag.NoItemFlags)
+        item.setData(Qt.ItemDataRole.AccessibleTextRole, HEADING)
+        self.addItem(item)
+        label = PlainLabel(HEADING, look="section")
+        label.setContentsMargins(2 * UNIT, 0, 0, 0)
+        self.setItemWidget(item, label)
+
+    def _note_current(self, item: QListWidgetItem | None) -> None:
+        if not self._is_showing and item is not None and isinstance(item.data(_KEY_ROLE), str):
+            self.chosen.emit(item.data(_KEY_ROLE))
+
+    def _restyle(self) -> None:
+        """Have all icons in the colours of another theme."""
+        tabs, self._tabs = self._tabs, []
+        if self._shown is not None:
+            self.show_parts(tabs, *self._shown)
+
+
+def _show_state(item: QListWidgetItem, execution: NodePicture) -> None:
+    """Show what a node is doing; nothing is drawn anew where that is the same as before."""
+    state: NodeState | None = item.data(_STATE_ROLE)
+    if state == execution.state:
+        return
+    item.setData(_STATE_ROLE, execution.state)
+    item.setIcon(icon(STATE_ICONS[execution.state], STATE_COLOURS[execution.state](style().theme)))
+    item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{item.text()}: {state_words(execution)}")
+
+
+RESULT: Final = "result"
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One tab.
+
+    Attributes:
+        key: Says which it is, the same for all iterations.
+        title: What it says.
+        node_id: The node of the body that it is about; empty for the iteration itself.
+    """
+
+    key: str
+    title: str
+    node_id: str = ""
+
+
+def body_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> list[Tab]:
+    """A tab for each node of a loop's body, in the order of the document; what closes it tells nothing of its own."""
+    return [
+        Tab(f"node:{node.id}", node.title or node.id, node.id)
+        for node in workflow.nodes
+        if node.type not in PAIR_BY_END and parents.get(node.id) == loop_id
+    ]
+
+
+def iteration_parts(
+    loop: LoopPicture, index: int, was_tested: str, *, is_over: bool, unit: str = "iteration"
+) -> dict[str, Part]:
+    """What there is of the iteration itself, by the key of its tab.
+
+    Args:
+        loop: The run of the loop.
+        index: The iteration, which has begun.
+        was_tested: What was tested after it, for people.
+        is_over: Whether nothing more can come.
+        unit: What it is called: an `item` of an iterator feeds nothing back, and nothing is tested after it.
+    """
+    iteration = loop.ended(index)
+    if iteration is None:
+        words = "It was not finished." if is_over else "It is under way."
+        parts = {RESULT: Part("under way", "Result", f"{words} What its nodes did so far stands under their names.")}
+        if loop.input_preview and index == loop.current:
+            parts["start"] = Part("start preview", "Started from (its beginning)", loop.input_preview)
+        return parts
+    parts = {RESULT: Part("result", "Result", iteration.result)}
+    if unit == "item":
+        if iteration.result is None and iteration.reason:
+            parts[RESULT] = Part("no result", "No result", iteration.reason)
+        parts["start"] = Part("start", "The item", iteration.input)
+        notes = [
+            *([iteration.reason] if iteration.reason else []),
+            *(f"Warning: {note}" for note in iteration.warnings),
+        ]
+        if notes:
+            parts["verdict"] = Part("verdict", "What became of it", "\n\n".join(notes))
+        return parts
+    if iteration.feedback != iteration.result:
+        parts["feedback"] = Part("feedback", "Feedback: what the next iteration starts from", iteration.feedback)
+    parts["start"] = Part("start", "Started from", iteration.input)
+    warnings = "".join(f"\n\nWarning: {warning}" for warning in iteration.warnings)
+    parts["verdict"] = Part("verdict", "What was tested after it", was_tested + warnings)
+    return parts
+
+
+TITLES: Final = {RESULT: "Result", "feedback": "Feedback", "start": "Started from", "verdict": "Verdict"}
+ITEM_TITLES: Final = {**TITLES, "start": "Item", "verdict": "Outcome"}
+
+
+class IterationDetail(QWidget):
+    """Shows one iteration.
+
+    Args:
+        session: The document with its run.
+        there: Which iteration is looked at.
+        parent: Its parent.
+
+    Signals:
+        compare_wanted: Compare this iteration with another; the place, such as `loop[2]` or `loop[2].critique`.
+        fork_wanted: Go on from that place as a new run.
+
+    Attributes:
+        parts: Which part of it is shown.
+        text: The part, where it is about the iteration itself.
+        node: The part, where it is about a node of the body.
+    """
+
+    compare_wanted = Signal(str)
+    fork_wanted = Signal(str)
+
+    def __init__(self, session: Session, there: LookedAt, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._there = there
+        self._tabs: list[Tab] = []
+        self._wanted = RESULT
+        self._parts: dict[str, Part] = {}
+        self._known: tuple[object, ...] = ()
+        self.title = PlainLabel(look="title")
+        self.returned = Badge("✓ returned", "good")
+        self.facts = ElidedLabel(look="dim small")
+        self.parts = PartList()
+        self.parts.chosen.connect(self._choose_part)
+        self.text = PartView(fills=True)
+        self.node = ResultPage(session)
+        self._area = QScrollArea()
+        self.pages = QStackedWidget()
+        self.compare = QPushButton("Compare…")
+        self.compare.clicked.connect(lambda: self.compare_wanted.emit(self.place))
+        self.fork = QPushButton("Fork from here…")
+        self.fork.clicked.connect(lambda: self.fork_wanted.emit(self.place))
+        self._arrange()
+
+    def _arrange(self) -> None:
+        ThemedIcon(self.compare, "mdi6.compare-horizontal", "dim")
+        ThemedIcon(self.fork, "mdi6.source-branch", "dim")
+        self._area.setWidgetResizable(True)
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setWidget(self.node)
+        self._area.setMinimumHeight(10 * UNIT)
+        self.pages.addWidget(self.text)
+        self.pages.addWidget(self._area)
+        head = QHBoxLayout()
+        head.setSpacing(2 * UNIT)
+        head.addWidget(self.title)
+        head.addWidget(self.returned)
+        head.addWidget(self.facts, 1)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        buttons.addWidget(self.compare)
+        buttons.addWidget(self.fork)
+        buttons.addStretch(1)
+        middle = QHBoxLayout()
+        middle.setSpacing(3 * UNIT)
+        middle.addWidget(self.parts)
+        middle.addWidget(self.pages, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(3 * UNIT, 0, 0, 0)
+        column.setSpacing(2 * UNIT)
+        column.addLayout(head)
+        column.addLayout(middle, 1)
+        column.addLayout(buttons)
+
+    @property
+    def key(self) -> str:
+        """The part that is shown: the one that a person wants, the result where the iteration has none such."""
+        return self._wanted if any(tab.key == self._wanted for tab in self._tabs) else RESULT
+
+    @property
+    def place(self) -> str:
+        """What is looked at, as a place in a run: the iteration, or a node in it; empty where none has begun."""
+        node_id = next((tab.node_id for tab in self._tabs if tab.key == self.key), "")
+        around = self._there.place
+        return f"{around}.{node_id}" if around and node_id else around
+
+    def show_iteration(self, similarity: float | None) -> None:
+        """Show the iteration that is looked at, which has begun, with the part that was shown of the one before.
+
+        Args:
+            similarity: Of its result to the one before; None where it is not known.
+        """
+        picture, workflow = self._session.shown.picture, self._session.shown.workflow
+        assert picture is not None
+        assert workflow is not None
+        there = self._there
+        loop, index, place = there.loop, there.index, there.place
+        self.title.setText(f"{there.unit.capitalize()} {index + 1}")
+        self.returned.setVisible(index == loop.returned)
+        iteration, is_item = loop.ended(index), there.unit == "item"
+        known = (place, iteration, similarity, there.is_over)
+        if iteration is None or known != self._known:  # an iteration that has ended is written out once
+            self._known, was_tested = known, ""
+            if iteration is not None and not is_item:
+                given = there.given(index)
+                was_tested = findings(loop, index, there.config, similarity=similarity, given=given)
+                scores = score_lines(workflow, there.loop_id, judge_in(picture, there.loop_id, place))
+                was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
+            self.facts.set_full_text(facts(iteration, similarity) if iteration is not None else "")
+            self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over, unit=there.unit)
+        own = [Tab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
+        self._tabs = own + body_tabs(workflow, picture.parents, there.loop_id)
+        self.parts.show_parts(self._tabs, self.key, lambda node_id: picture.nodes.get(f"{place}.{node_id}", NOTHING))
+        self._show_part()
+
+    def _choose_part(self, key: str) -> None:
+        self._wanted = key
+        self._show_part()
+
+    def _show_part(self) -> None:
+        part = self._parts.get(self.key)
+        if part is not None:
+            self.text.show_part(part)
+            self.pages.setCurrentWidget(self.text)
+            return
+        node_id = self.key.removeprefix("node:")
+        if self.node.node_id != node_id:
+            self.node.node_id = node_id
+            self._area.verticalScrollBar().setValue(0)
+        self.node.update_result()
+        self.pages.setCurrentWidget(self._area)
