@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.canvas.marks import RunMarks
-from app.canvas.operations import add, add_step
-from app.canvas.overlay import Bar
-from app.canvas.pipe_item import Flow
+from app.canvas.edge_item import Flow
+from app.canvas.node_status_item import Bar
+from app.canvas.operation_builders import add, add_step
+from app.canvas.run_decorations import RunMarks
 from app.history.iteration_selection import LookedAt
 from app.inspector.available_variables import names_at
 from app.runs.executions import NodeState

@@ -20,8 +20,8 @@ from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication
 
 from app.bridge import EngineThread
+from app.canvas.annotations import place_of, remarks
 from app.canvas.canvas import Canvas
-from app.canvas.remarks import place_of, remarks
 from app.session import Session
 from engine.document.node_operations import RenameNode, SetConfig, SetTitle
 from engine.document.operations import Connect, Disconnect, SetLayout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.canvas.marks import RunMarks
+from app.canvas.run_decorations import RunMarks
 from app.inspector.result_text import parts_of, steps_text
 from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture

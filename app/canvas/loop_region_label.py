@@ -15,14 +15,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.look import LEGIBLE, fonts, growth, icon_path, look, pen, zoom_of
+from app.canvas.canvas_style import LEGIBLE, fonts, growth, icon_path, look, pen, zoom_of
 from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.canvas.region_item import RegionItem
+    from app.canvas.loop_region import RegionItem
 
 HEIGHT: Final = 24.0
 DOT: Final = 5.0

@@ -12,9 +12,9 @@ from PySide6.QtCore import QBuffer, QIODevice, QRectF, QSize, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
-from app.canvas.look import look
-from app.canvas.pipe_item import Pipe
-from app.canvas.spots import SpotsItem
+from app.canvas.canvas_style import look
+from app.canvas.edge_item import Pipe
+from app.canvas.node_item import SpotsItem
 from engine.errors import EngineError
 from engine.ordinary_file import replace_file
 

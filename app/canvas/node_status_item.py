@@ -9,8 +9,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.canvas.card import words_of
-from app.canvas.look import fonts, growth, icon_path, look, pen, zoom_of
+from app.canvas.canvas_style import fonts, growth, icon_path, look, pen, zoom_of
+from app.canvas.node_card import words_of
 from app.runs.executions import NodeState
 from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL

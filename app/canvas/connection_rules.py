@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.canvas.facts import PortFacts
+from app.canvas.node_card import PortFacts
 from engine.document.model import Edge, Workflow
 from engine.nodes.convert import can_ever_fit
 from engine.plan.bodies import Body

@@ -6,18 +6,109 @@ It knows items and no document.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QBrush, QColor, QPainter, QPixmap, QResizeEvent, QTransform
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QPainter,
+    QPixmap,
+    QResizeEvent,
+    QTransform,
+)
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QGraphicsView, QWidget
 
-from app.canvas.framing import Frame, framed, started
-from app.canvas.look import look
+from app.canvas.annotations import FARTHEST
+from app.canvas.canvas_style import look
+from app.canvas.edge_item import LivePipe, Pipe
 from app.canvas.nodegraphqt_imports import NodeViewer
-from app.canvas.pipe_item import LivePipe, Pipe
-from app.canvas.remarks import FARTHEST
 from app.theme.style import style
+from app.theme.tokens import UNIT
+
+MARGIN: Final = 6.0 * UNIT
+"""Pixels of the screen that stay free around what is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A way to look at the scene.
+
+    Attributes:
+        factor: Pixels of the screen for one unit of the scene.
+        centre: The place of the scene in the middle of the view.
+    """
+
+    factor: float
+    centre: QPointF
+
+
+def framed(rect: QRectF, view: QRectF, covers: Sequence[QRectF], largest: float) -> Frame:
+    """Look at a part of the scene as a whole, as large as it goes, beside what lies over the view.
+
+    Args:
+        rect: The part of the scene; not empty.
+        view: The view in pixels, its upper left corner at the origin.
+        covers: What lies over the view in its lower corners, in pixels.
+        largest: The greatest factor.
+    """
+    whole = _in_area(rect, view, view, largest)
+    seen = _seen(rect, view, whole)
+    if not any(cover.intersects(seen) for cover in covers):
+        return whole
+    top = min(cover.top() for cover in covers)
+    left = max((cover.right() for cover in covers if cover.center().x() < view.center().x()), default=view.left())
+    right = min((cover.left() for cover in covers if cover.center().x() >= view.center().x()), default=view.right())
+    above = QRectF(view.left(), view.top(), view.width(), top - view.top())
+    between = QRectF(left, view.top(), right - left, view.height())
+    frames = [_in_area(rect, area, view, largest) for area in (above, between) if _has_room(area)]
+    return max(frames, key=lambda frame: frame.factor, default=whole)
+
+
+def started(rect: QRectF, start: QPointF, view: QRectF, covers: Sequence[QRectF], factor: float) -> Frame:
+    """Look at the start of a part of the scene that does not go into the view as a whole.
+
+    Args:
+        rect: The part of the scene.
+        start: The place in it where people begin to read.
+        view: The view in pixels, its upper left corner at the origin.
+        covers: What lies over the view in its lower corners, in pixels.
+        factor: Pixels of the screen for one unit of the scene.
+    """
+    bottom = min((cover.top() for cover in covers), default=view.bottom())
+    free = QRectF(view.left(), view.top(), view.width(), bottom - view.top()).adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
+    across, down = free.width() / factor, free.height() / factor
+    left = rect.left() if rect.width() > across else rect.center().x() - across / 2
+    if rect.height() > down:
+        top = min(max(start.y() - down / 2, rect.top()), rect.bottom() - down)
+    else:
+        top = rect.center().y() - down / 2
+    shift = view.center() - free.topLeft()
+    return Frame(factor, QPointF(left, top) + shift / factor)
+
+
+def _in_area(rect: QRectF, area: QRectF, view: QRectF, largest: float) -> Frame:
+    free = area.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
+    factor = min(max(free.width(), 1.0) / rect.width(), max(free.height(), 1.0) / rect.height(), largest)
+    return Frame(factor, rect.center() + (view.center() - area.center()) / factor)
+
+
+def _seen(rect: QRectF, view: QRectF, frame: Frame) -> QRectF:
+    """Where a part of the scene is on the screen, with what stands out of it."""
+    corner = view.center() + (rect.topLeft() - frame.centre) * frame.factor
+    half = MARGIN / 2
+    return QRectF(corner, rect.size() * frame.factor).adjusted(-half, -half, half, half)
+
+
+def _has_room(area: QRectF) -> bool:
+    return area.width() > 4 * MARGIN and area.height() > 4 * MARGIN
+
 
 SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
@@ -240,3 +331,57 @@ def _dots(ground: QColor, dot: QColor, factor: float) -> QPixmap:
     painter.drawEllipse(QPointF(size / 2, size / 2), 1.2, 1.2)
     painter.end()
     return tile
+
+
+NODE_MIME: Final = "application/x-loopwright-node"
+TEMPLATE_MIME: Final = "application/x-loopwright-template"
+FILES_MIME: Final = "text/uri-list"
+
+
+class DropView(ViewBase):
+    """A view that takes drops.
+
+    Signals:
+        type_dropped: A node type was dropped: its name and the place in the scene.
+        template_dropped: A template was dropped: its name.
+        files_dropped: Files were dropped.
+    """
+
+    type_dropped = Signal(str, QPointF)
+    template_dropped = Signal(str)
+    files_dropped = Signal(list)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take nodes, templates and files."""
+        self._accept(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        """Take nodes, templates and files."""
+        self._accept(event)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """Nothing was dropped."""
+        event.accept()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Hand on what was dropped."""
+        data, place = event.mimeData(), self.mapToScene(event.position().toPoint())
+        if data.hasFormat(NODE_MIME):
+            self.type_dropped.emit(_text(data, NODE_MIME), place)
+        elif data.hasFormat(TEMPLATE_MIME):
+            self.template_dropped.emit(_text(data, TEMPLATE_MIME))
+        elif data.hasUrls():
+            self.files_dropped.emit([Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()])
+        self._accept(event)
+
+    def _accept(self, event: QDropEvent) -> None:
+        kinds = (NODE_MIME, TEMPLATE_MIME, FILES_MIME)
+        if any(event.mimeData().hasFormat(kind) for kind in kinds):
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
+        else:
+            event.ignore()
+
+
+def _text(data: QMimeData, kind: str) -> str:
+    return bytes(data.data(kind).data()).decode("utf-8", "replace").strip()

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from app.canvas.overlay import Bar, CardState
-from app.canvas.pipe_item import Flow
-from app.canvas.region_label import LoopFacts
+from app.canvas.edge_item import Flow
+from app.canvas.loop_region_label import LoopFacts
+from app.canvas.node_status_item import Bar, CardState
 from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture
 from app.runs.stopping import best_so_far

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from app.canvas.facts import config_of
-from app.canvas.remarks import entries
+from app.canvas.annotations import entries
+from app.canvas.node_card import config_of
 from engine.document.ids import make_id
 from engine.document.model import Edge, Node, Workflow
 from engine.document.node_operations import AddNode, RemoveNodes, SetEnabled
