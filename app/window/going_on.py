@@ -30,7 +30,7 @@ from app.window.run_facts import models_of
 from app.window.run_options import options_of_past, usual_model
 from engine.document.files import loads
 from engine.document.model import Workflow
-from engine.plan.build import build
+from engine.plan.compiler import compile_workflow
 from engine.runner.options import RunOptions
 from engine.runner.run import Run
 from engine.runner.words import money
@@ -178,7 +178,7 @@ class GoingOn(QObject):
             self._history.run_in_page(page, begin)
 
         def look(_store: Store) -> Needs:
-            build(document)  # where it does not run, there is no tab for it
+            compile_workflow(document)  # where it does not run, there is no tab for it
             return needs_of(document)
 
         def trusted() -> None:

@@ -22,7 +22,7 @@ from engine.nodes.loop import range_problem
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.registry import Registry
 from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.check import check_structure
 from engine.plan.edges import Link
@@ -43,16 +43,24 @@ from engine.plan.structure import Structure, analyse
 from engine.plan.switched_off import planned_nodes
 
 
-def build(
+def compile_workflow(
     workflow: Workflow, registry: Registry | None = None, *, max_iterations_cap: int = MAX_ITERATIONS_CAP
 ) -> Plan:
-    """Make the plan of a document.
+    """Compile a document into the plan that its runs follow.
+
+    Args:
+        workflow: The document.
+        registry: The node types; None for the built-in ones.
+        max_iterations_cap: The most iterations of any loop.
 
     Raises:
-        DocumentError: The document has errors; its `problems` name all of them, the warnings too.
+        DocumentError: The document has errors; its `problems` list all of them, warnings included.
     """
-    known = registry or builtin_registry()
-    structure = analyse(workflow, known)
+    return compile_structure(analyse(workflow, registry), max_iterations_cap=max_iterations_cap)
+
+
+def compile_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> Plan:
+    """Compile a document that was analysed before; see `compile_workflow`."""
     problems = check_structure(structure, max_iterations_cap=max_iterations_cap)
     if has_errors(problems):
         errors = [problem for problem in problems if problem.severity == "error"]
@@ -60,11 +68,23 @@ def build(
         raise DocumentError(
             f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
+    planned = _Planned(structure, planned_nodes(structure, problems, structure.registry), max_iterations_cap)
     return Plan(
-        graph=_Level(_Planned(structure, planned_nodes(structure, problems, known), known, max_iterations_cap)).build(),
+        graph=_Level(planned).build(),
         models=tuple(dict.fromkeys(_models(structure))),
         parameters=_parameters(structure),
+        structure=structure,
+        max_iterations_cap=max_iterations_cap,
     )
+
+
+def compiled(document: Workflow | Plan, registry: Registry | None, max_iterations_cap: int) -> Plan:
+    """The plan of a document, or a plan for this cap; a plan keeps the registry that it was compiled with."""
+    if isinstance(document, Workflow):
+        return compile_workflow(document, registry, max_iterations_cap=max_iterations_cap)
+    if document.max_iterations_cap == max_iterations_cap:
+        return document
+    return compile_structure(document.structure, max_iterations_cap=max_iterations_cap)
 
 
 def _models(structure: Structure) -> Iterator[ModelChoice]:
@@ -89,7 +109,6 @@ class _Planned:
 
     structure: Structure
     nodes: dict[str, Resolved]
-    registry: Registry
     cap: int
 
     def part(self, node: str) -> _Planned | None:
@@ -98,7 +117,7 @@ class _Planned:
         if inner is None or node in self.structure.off:
             return None
         problems = check_structure(inner, max_iterations_cap=self.cap) if inner.off else ()
-        return _Planned(inner, planned_nodes(inner, problems, self.registry), self.registry, self.cap)
+        return _Planned(inner, planned_nodes(inner, problems, inner.registry), self.cap)
 
 
 class _Level:

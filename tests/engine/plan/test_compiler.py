@@ -10,7 +10,7 @@ from engine import Workflow
 from engine.document import SetEnabled
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import ModelChoice, PortType
-from engine.plan.build import build
+from engine.plan.compiler import compile_workflow
 from engine.plan.graph import GraphPlan, InputPlan, LoopPlan, NodePlan
 from engine.plan.resolve import resolve
 from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, ROUTER, STEP, document, looped, of_json
@@ -70,7 +70,7 @@ def nested() -> Workflow:
 
 
 def test_each_level_is_a_graph_of_its_own_with_sources_before_targets() -> None:
-    top = build(nested()).graph
+    top = compile_workflow(nested()).graph
     outer = inner(top, "outer").body
     innermost = inner(outer, "inner").body
 
@@ -82,7 +82,7 @@ def test_each_level_is_a_graph_of_its_own_with_sources_before_targets() -> None:
 
 
 def test_a_loop_waits_for_its_input_and_for_what_its_body_needs_from_outside() -> None:
-    top = build(nested()).graph
+    top = compile_workflow(nested()).graph
     outer = inner(top, "outer").body
     innermost = inner(outer, "inner").body
 
@@ -101,7 +101,7 @@ def test_a_loop_waits_for_its_input_and_for_what_its_body_needs_from_outside() -
 
 
 def test_a_value_from_outside_is_handed_down_level_by_level_as_a_constant() -> None:
-    top = build(nested()).graph
+    top = compile_workflow(nested()).graph
     outer = inner(top, "outer").body
     innermost = inner(outer, "inner").body
 
@@ -115,7 +115,7 @@ def test_a_value_from_outside_is_handed_down_level_by_level_as_a_constant() -> N
 
 
 def test_an_iteration_starts_from_a_slot_and_ends_in_what_the_exit_collects() -> None:
-    top = build(nested()).graph
+    top = compile_workflow(nested()).graph
     outer = inner(top, "outer").body
     innermost = inner(outer, "inner").body
 
@@ -129,7 +129,7 @@ def test_an_iteration_starts_from_a_slot_and_ends_in_what_the_exit_collects() ->
 
 
 def test_every_value_of_a_level_has_a_slot_of_its_own() -> None:
-    top = build(nested()).graph
+    top = compile_workflow(nested()).graph
     for graph in (top, inner(top, "outer").body):
         used = [place for there in graph.nodes for _, place in there.outputs]
         used += [place for _, place in graph.constants]
@@ -138,7 +138,7 @@ def test_every_value_of_a_level_has_a_slot_of_its_own() -> None:
 
 
 def test_a_loop_knows_its_exit_its_router_and_the_ends_that_feed_back() -> None:
-    top = build(nested()).graph
+    top = compile_workflow(nested()).graph
     outer = inner(top, "outer")
     innermost = inner(outer.body, "inner")
 
@@ -154,7 +154,7 @@ def test_a_loop_knows_its_exit_its_router_and_the_ends_that_feed_back() -> None:
     ("asked", "cap", "runs", "noted"), [(99, 50, 50, True), (50, 50, 50, False), (0, 50, 1, True), (99, 100, 99, False)]
 )
 def test_a_count_outside_the_range_is_clamped_and_noted(asked: int, cap: int, runs: int, noted: bool) -> None:
-    plan = build(document(looped({"max_iterations": asked}), *LOOPED), max_iterations_cap=cap)
+    plan = compile_workflow(document(looped({"max_iterations": asked}), *LOOPED), max_iterations_cap=cap)
 
     loop = inner(plan.graph, "loop")
     assert (loop.max_iterations, bool(loop.notes)) == (runs, noted)
@@ -164,11 +164,13 @@ def test_the_first_model_node_of_a_body_is_told_about_the_iteration_and_no_other
     def told(**loop: Any) -> list[str]:
         nodes = {**looped(loop), "a": ("llm", {}), "b": ("llm", {})}
         workflow = document(nodes, *OPEN, "a.output -> b.input", "b.output -> exit.input", *CLOSE)
-        return [there.id for there in inner(build(workflow).graph, "loop").body.nodes if there.tells_iteration]
+        return [
+            there.id for there in inner(compile_workflow(workflow).graph, "loop").body.nodes if there.tells_iteration
+        ]
 
     assert told() == ["a"]
     assert told(inject_feedback=False) == []
-    assert [there.id for there in build(nested()).graph.nodes if there.tells_iteration] == []
+    assert [there.id for there in compile_workflow(nested()).graph.nodes if there.tells_iteration] == []
 
 
 def test_a_disabled_model_node_is_not_the_first() -> None:
@@ -177,7 +179,7 @@ def test_a_disabled_model_node_is_not_the_first() -> None:
     )
     nodes = [there.model_copy(update={"enabled": there.id != "a"}) for there in workflow.nodes]
 
-    body = inner(build(workflow.model_copy(update={"nodes": tuple(nodes)})).graph, "loop").body
+    body = inner(compile_workflow(workflow.model_copy(update={"nodes": tuple(nodes)})).graph, "loop").body
 
     assert {there.id: (there.enabled, there.tells_iteration) for there in body.nodes} == {
         "a": (False, False),
@@ -188,7 +190,7 @@ def test_a_disabled_model_node_is_not_the_first() -> None:
 def test_several_edges_into_a_port_keep_the_files_order() -> None:
     nodes = {"b": "input", "a": "input", "n": STEP, "out": "output"}
 
-    graph = build(document(nodes, "a.value -> n.input", "b.value -> n.input", "n.output -> out.value")).graph
+    graph = compile_workflow(document(nodes, "a.value -> n.input", "b.value -> n.input", "n.output -> out.value")).graph
 
     (port,) = node(graph, "n").inputs
     assert port.slots == (slot(graph, "a", "value"), slot(graph, "b", "value"))
@@ -197,7 +199,9 @@ def test_several_edges_into_a_port_keep_the_files_order() -> None:
 def test_only_ports_of_a_type_convert_and_only_nodes_with_texts_know_names() -> None:
     nodes = {"text": "input", "find": ("tool", {"tool": "search_files"}), "n": STEP, "out": "output"}
 
-    graph = build(document(nodes, "text.value -> find.query", "find.output -> n.input", "n.output -> out.value")).graph
+    graph = compile_workflow(
+        document(nodes, "text.value -> find.query", "find.output -> n.input", "n.output -> out.value")
+    ).graph
 
     assert [port.convert for port in node(graph, "find").inputs] == [PortType.TEXT]
     assert (node(graph, "find").converts, node(graph, "n").converts) == (True, False)
@@ -217,7 +221,9 @@ def test_models_and_parameters_are_listed_once() -> None:
     }
     edges = ["text.value -> a.input", "other.value -> b.input", "a.output -> c.input", "b.output -> d.input"]
 
-    plan = build(document(nodes, *edges, "c.output -> r.input", "r.yes -> out.value", "d.output -> out.value"))
+    plan = compile_workflow(
+        document(nodes, *edges, "c.output -> r.input", "r.yes -> out.value", "d.output -> out.value")
+    )
 
     assert plan.models == (
         ModelChoice("openai/x"),
@@ -233,9 +239,9 @@ def test_models_are_listed_of_what_may_run_alone() -> None:
     nodes |= {"a": ("llm", {"model": "openai/a"}), "b": ("llm", {"model": "openai/b"})}
     workflow = document(nodes, *LOOPED, "exit.output -> b.input")
 
-    assert {choice.name for choice in build(workflow).models} == {"openai/judge", "openai/a", "openai/b"}
+    assert {choice.name for choice in compile_workflow(workflow).models} == {"openai/judge", "openai/a", "openai/b"}
     off, _ = SetEnabled("loop", False).apply(workflow)
-    assert [choice.name for choice in build(off).models] == ["openai/b"]
+    assert [choice.name for choice in compile_workflow(off).models] == ["openai/b"]
 
 
 def test_a_node_has_the_title_that_people_gave_it_else_its_id() -> None:
