@@ -21,7 +21,7 @@ LIBRARIES: Final = (
     "engine.extensions.servers",
     "engine.extensions.setting_up",
     "engine.compare.words",
-    "engine.document.importing",
+    "engine.importing.reader",
     "engine.document.subflows",
     "engine.store",
     "engine.store.answering",

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from engine.batch.rows import inputs_of_table
     from engine.document.builder import Builder
     from engine.document.files import dumps, load, loads, save
-    from engine.document.importing import Imported, import_file, import_text
     from engine.document.model import Workflow
     from engine.document.problems import DocumentError, Problem
     from engine.errors import EngineError
     from engine.export.exported import Exported
     from engine.export.langgraph_module import export_langgraph
     from engine.export.python_script import export_python
+    from engine.importing.reader import ImportResult, import_file, import_text
     from engine.nodes.context import Answer
     from engine.plan.graph import Plan
     from engine.runner.options import RunOptions
@@ -46,13 +46,13 @@ _HOMES = {
     "engine.batch.read_table": ("read_table",),
     "engine.document.builder": ("Builder",),
     "engine.document.files": ("dumps", "load", "loads", "save"),
-    "engine.document.importing": ("Imported", "import_file", "import_text"),
     "engine.document.model": ("Workflow",),
     "engine.document.problems": ("DocumentError", "Problem"),
     "engine.errors": ("EngineError",),
     "engine.export.exported": ("Exported",),
     "engine.export.langgraph_module": ("export_langgraph",),
     "engine.export.python_script": ("export_python",),
+    "engine.importing.reader": ("ImportResult", "import_file", "import_text"),
     "engine.nodes.context": ("Answer",),
     "engine.plan.graph": ("Plan",),
     "engine.runner.options": ("RunOptions",),
@@ -76,7 +76,7 @@ __all__ = [
     "EngineError",
     "Exported",
     "ForkPlan",
-    "Imported",
+    "ImportResult",
     "InputError",
     "LoopResult",
     "Plan",

@@ -12,9 +12,9 @@ from app.file_state import FileState
 from app.session import Found, look_through
 from app.window.recovery import Recovered, recovered_of
 from engine.document.files import load
-from engine.document.importing import is_foreign
 from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.importing.reader import looks_importable
 from engine.nodes.registry import Registry
 
 
@@ -69,7 +69,7 @@ def read_document(path: Path, data_folder: Path, registry: Registry) -> Opened |
         workflow = load(path)
     except EngineError as error:
         if path.exists():
-            return NotOpened(path, str(error), is_foreign(path), is_gone=False)
+            return NotOpened(path, str(error), looks_importable(path), is_gone=False)
         remains = recovered_of(path, data_folder, None)
         return NotOpened(path, str(error), is_foreign=False, is_gone=True, remains=remains)
     remains = recovered_of(path, data_folder, workflow)
