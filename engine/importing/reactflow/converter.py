@@ -103,7 +103,10 @@ def _read_nodes(entries: Iterable[object], edges: Iterable[object], report: Impo
         members |= {key: value for key, value in data.items() if key not in {"type", "nodeType", "config"}}
         members |= as_object(members.pop("config", None)) | as_object(data.get("config"))
         fields = FieldReader(members)
-        title = as_text(fields.pop("label", "title"))
+        label = fields.peek("label", "title")
+        title = as_text(label)
+        if title or label == "":
+            fields.pop("label", "title")
         if title:
             report.carried_over(f"node {node_id}, label", "The title.")
         nodes[node_id] = ForeignNode(node_id, node_type, title, fields, tuple(handles.get(node_id, ())))

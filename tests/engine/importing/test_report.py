@@ -113,3 +113,8 @@ def test_two_synonyms_of_a_setting_have_a_line_each() -> None:
     nodes = [rf_node("in", "input"), rf_node("it", "router", prompt={"a": 1}, systemPrompt={"a": 1})]
     imported = read(canvas(nodes, [rf_edge("in", "it")]))
     assert {"node it, prompt", "node it, systemPrompt"} <= {entry.place for entry in imported.entries}
+
+
+def test_a_label_that_is_no_text_is_reported_for_any_type() -> None:
+    imported = read(canvas([rf_node("in", "input"), {"id": "it", "type": "x", "data": {"label": {"a": 1}}}], []))
+    assert "node it, label" in {entry.place for entry in imported.entries}
