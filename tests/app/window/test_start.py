@@ -96,7 +96,7 @@ NOT_FOR_THE_FIRST_PICTURE = {
     "NodeGraphQt", "qtawesome", "qtpy", "celpy", "lark", "httpx", "keyring", "litellm", "xllamacpp", "sqlite3",
     "app.session", "app.canvas", "app.history.runs_panel", "app.history.iterations_panel", "app.inspector",
     "app.palette.palette", "app.settings.settings_dialog", "app.window.document", "app.window.documents",
-    "app.window.history", "app.window.runs", "engine.document.importing",
+    "app.window.history", "app.window.runs", "engine.importing.reader",
     "engine.nodes.registry", "engine.plan", "engine.runner.run",
     "engine.events", "engine.store", "engine.tools",
 }  # fmt: skip
