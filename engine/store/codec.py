@@ -269,7 +269,7 @@ _AS_TEXTS: Final = (_encode_texts, _decode_texts)
 # By the fields' names, which mean the same in every event. What is not named here is a value.
 _FORMS: Final[dict[str, tuple[Callable[[Any, Put, Place], Any], Callable[[Any, Get], Any]]]] = {
     **dict.fromkeys(("inputs", "outputs", "edits"), _AS_PORTS),
-    **dict.fromkeys(("models", "choices", "warnings", "strategies"), _AS_TEXTS),
+    **dict.fromkeys(("models", "choices", "warnings", "strategies", "state_order"), _AS_TEXTS),
     "usage": (_encode_usage, _decode_usage),
     "call": (_encode_call, _decode_call),
     "calls": (_encode_calls, _decode_calls),

@@ -95,9 +95,7 @@ async def test_a_run_that_is_killed_at_any_moment_loses_nothing_and_pays_for_not
         killer.run(folder, chance.uniform(0, LONGEST_S))
         outcomes[await check(folder, expected)] += 1
 
-    went_on = outcomes["went on"], outcomes["went on from what was staged"]
-    assert sum(went_on) > KILLS / 4, outcomes
-    assert min(went_on) > KILLS / 20, outcomes
+    assert outcomes["resumed"] > KILLS / 4, outcomes
     assert sum(outcomes.values()) == KILLS
 
 
@@ -106,7 +104,6 @@ async def check(folder: Path, expected: dict[str, Any]) -> str:
     with closing(open_store(folder / HISTORY)) as store:
         with closing(sqlite3.connect(folder / HISTORY)) as database:
             assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            (staged,) = database.execute("SELECT count(*) FROM staged").fetchone()
         runs = store.runs()
         if not runs:
             assert acknowledged(folder) == []
@@ -127,4 +124,4 @@ async def check(folder: Path, expected: dict[str, Any]) -> str:
         paths = completed(store, run.run_id)
         assert len(paths) == len(set(paths))
         assert store.find(run.run_id).status is RunStatus.COMPLETED
-        return "went on" if not staged else "went on from what was staged"
+        return "resumed"

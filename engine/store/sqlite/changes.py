@@ -8,7 +8,6 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
-from engine.events import AnyEvent
 from engine.models.base import Reply
 from engine.runner.journal import RunHead
 from engine.runner.questions import TELLING, open_questions
@@ -19,7 +18,7 @@ from engine.store.sqlite.blob_writer import BlobWriter
 from engine.store.sqlite.deletion import delete_run
 from engine.store.sqlite.journal import RunWriter
 from engine.store.sqlite.owners import Owner, live_owners
-from engine.store.sqlite.queries import IMPORTING, number_of, read_events, read_staged
+from engine.store.sqlite.queries import IMPORTING, number_of, read_events
 from engine.store.sqlite.rows import FOLD_COLUMNS, plain, read_fold, search_text, to_bytes, to_text
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.skeletons import SkeletonWriter, to_json
@@ -50,11 +49,10 @@ class Begun:
     source: str
     fold: RunFold
     size: int
-    staged: tuple[AnyEvent, ...] = ()
 
     def writer(self, writer: Writer, owner: int) -> RunWriter:
         """What writes it."""
-        return RunWriter(writer, self.run, self.run_id, self.source, owner, self.fold, self.size, self.staged)
+        return RunWriter(writer, self.run, self.run_id, self.source, owner, self.fold, self.size)
 
 
 def begin(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: float) -> Begun:
@@ -108,7 +106,7 @@ def reopen(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Begun:
     if fold.state is RunStatus.WAITING:
         told = read_events(connection, run_id, level=None, kinds=TELLING, after=-1, preview=1)
         fold.asking = set(open_questions(told))
-    return Begun(run, run_id, to_text(source), fold, size, read_staged(connection, run_id))
+    return Begun(run, run_id, to_text(source), fold, size)
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> None:

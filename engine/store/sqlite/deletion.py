@@ -6,7 +6,6 @@ import sqlite3
 from heapq import heapify, heappop, heappush
 
 from engine.store.sqlite.schema import SEQ_BITS
-from engine.store.sqlite.staging import clear
 
 
 def delete_run(connection: sqlite3.Connection, run: int) -> None:
@@ -15,7 +14,6 @@ def delete_run(connection: sqlite3.Connection, run: int) -> None:
     connection.execute("DELETE FROM answers WHERE run = ?", (run,))
     connection.execute("DELETE FROM replies WHERE run = ?", (run,))
     connection.execute("DELETE FROM uses WHERE run = ?", (run,))
-    clear(connection, run)
     connection.execute("DELETE FROM events WHERE id >= ? AND id < ?", (run << SEQ_BITS, run + 1 << SEQ_BITS))
     connection.execute("DELETE FROM runs WHERE id = ?", (run,))
     _delete_unneeded(connection, blobs)

@@ -19,7 +19,6 @@ from engine.store.sqlite.faults import was_taken
 from engine.store.sqlite.rows import FOLD_COLUMNS, fold_row, search_text
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.skeletons import SkeletonWriter, to_json
-from engine.store.sqlite.staging import ROOM, clear, size_of, stage, staged_rows
 from engine.store.sqlite.writer import Task, Writer
 
 _LOG: Final = logging.getLogger("loopwright")
@@ -76,7 +75,6 @@ class RunWriter:
         owner: This process; the run is no longer ours when the file names another.
         fold: What the events so far come to.
         size: Bytes that the run takes so far.
-        staged: Its events that are staged.
     """
 
     def __init__(
@@ -88,7 +86,6 @@ class RunWriter:
         owner: int,
         fold: RunFold,
         size: int,
-        staged: Sequence[AnyEvent],
     ) -> None:
         self._writer = writer
         self._run = run
@@ -100,9 +97,6 @@ class RunWriter:
         self._blobs = BlobWriter(run)
         self._values = SkeletonWriter(self._blobs)
         self._paths: dict[str, tuple[int, str]] = {}
-        self._staged = self._safe_staged = tuple(staged)
-        self._room = self._safe_room = 0
-        """Characters that may still be staged. After a pause there is room: another one is likely to come."""
         self._kept: Callable[[int], None] | None = None
         self._on_failure: Callable[[EngineError], None] | None = None
         self._last: int | None = None
@@ -114,40 +108,31 @@ class RunWriter:
         self._kept, self._on_failure = kept, failed
 
     def store(self, connection: sqlite3.Connection, items: Sequence[Any]) -> None:
-        """Write events; without any, in a pause, put those that are staged where they are to stay.
+        """Write events.
 
         Raises:
             StoreError: The run is no longer this process's.
         """
         if self._is_over:
             return
-        self._is_closing = bool(items) and items[-1] is _CLOSE
+        self._is_closing = items[-1] is _CLOSE
         events: Sequence[AnyEvent] = items[:-1] if self._is_closing else items
-        # What was tried before may have been taken back.
+        # An earlier attempt may have been rolled back.
         self._fold, self._size = self._safe_fold.copy(), self._safe_size
-        self._staged, self._room = self._safe_staged, self._safe_room
         for event in events:
             self._fold.take(event)
             self._last = event.seq
-        rows = staged_rows(self._run, events, self._room) if events and not self._is_closing else None
-        if rows is not None:
-            self._update(connection)
-            stage(connection, rows)
-            self._staged = (*self._staged, *events)
-            self._room -= size_of(rows)
-        elif items or self._staged:
-            self._settle(connection, (*self._staged, *events))
-        if not items:
-            self._room = ROOM
+        rows = [self._row(connection, event) for event in events]
+        self._size += sum(len(row[-1]) + _ROW_BYTES for row in rows) + self._blobs.take_written()
+        self._update(connection)
+        connection.executemany("INSERT INTO events (id, kind, path, time, body) VALUES (?, ?, ?, ?, ?)", rows)
+        self._blobs.write_uses(connection)
 
     def done(self) -> None:
         """What was written is safe."""
         if self._is_over:
             return
         self._safe_fold, self._safe_size = self._fold, self._size
-        self._safe_staged, self._safe_room = self._staged, self._room
-        if self._room < ROOM:
-            self._writer.settle_later(self)
         last, self._last = self._last, None
         if last is not None and self._kept is not None:
             _tell(self._kept, last)
@@ -170,17 +155,6 @@ class RunWriter:
             self._writer.put(Task(self._let_go), None)
         if self._on_failure is not None:
             _tell(self._on_failure, error)
-
-    def _settle(self, connection: sqlite3.Connection, events: Sequence[AnyEvent]) -> None:
-        """Write events, those that are staged before all others, where they are to stay."""
-        rows = [self._row(connection, event) for event in events]
-        self._size += sum(len(row[-1]) + _ROW_BYTES for row in rows) + self._blobs.take_written()
-        self._update(connection)
-        if self._staged:
-            clear(connection, self._run)
-        connection.executemany("INSERT INTO events (id, kind, path, time, body) VALUES (?, ?, ?, ?, ?)", rows)
-        self._blobs.write_uses(connection)
-        self._staged, self._room = (), 0
 
     def _update(self, connection: sqlite3.Connection) -> None:
         """Write what the events come to.

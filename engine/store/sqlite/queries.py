@@ -54,23 +54,22 @@ _TOTALS: Final = f"""
     FROM ({_SEEN}) {_WHERE}
 """  # noqa: S608 - constants
 _ONE: Final = f"SELECT status, {SUMMARY_COLUMNS} FROM ({_SEEN}) WHERE run_id = :run_id"  # noqa: S608 - constants
-_ON_LEVEL: Final = """
-    CASE :level
-        WHEN '' THEN instr(path, '.') = 0
-        ELSE path > :level || '.' AND path < :level || '/' AND instr(substr(path, length(:level) + 2), '.') = 0
-    END
+# The body comes last, so that it is not read of events that are left out.
+_EVENTS: Final = """
+    SELECT events.id, events.kind, events.time, paths.path, events.body
+    FROM events CROSS JOIN paths ON paths.id = events.path
+    WHERE events.id >= :first AND events.id < :end
+        AND (:kinds IS NULL OR events.kind IN (SELECT value FROM json_each(:kinds)))
+        AND (:level IS NULL OR events.path IN (
+            SELECT id FROM paths
+            WHERE CASE :level
+                WHEN '' THEN instr(path, '.') = 0
+                ELSE path > :level || '.' AND path < :level || '/'
+                    AND instr(substr(path, length(:level) + 2), '.') = 0
+            END
+        ))
+    ORDER BY events.id LIMIT :page
 """
-_ASKED_FOR: Final = "id >= :first AND id < :end AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))"
-# The body comes last, so that it is not read of events that are left out. One statement: what is staged may be moved to
-# the other events between two.
-_EVENTS: Final = f"""
-    SELECT id, kind, time, (SELECT path FROM paths WHERE paths.id = events.path), body FROM events
-    WHERE {_ASKED_FOR} AND (:level IS NULL OR path IN (SELECT id FROM paths WHERE {_ON_LEVEL}))
-    UNION ALL
-    SELECT id, kind, time, path, body FROM staged
-    WHERE {_ASKED_FOR} AND (:level IS NULL OR {_ON_LEVEL})
-    ORDER BY id LIMIT :page
-"""  # noqa: S608 - constants
 
 
 def find_runs(connection: sqlite3.Connection, which: RunFilter, limit: int, offset: int) -> list[RunSummary]:
@@ -178,17 +177,6 @@ def read_events(
         for row in rows:
             yield _event(run_id, row, values)
         parameters["first"] = rows[-1][0] + 1
-
-
-def read_staged(connection: sqlite3.Connection, run_id: str) -> tuple[AnyEvent, ...]:
-    """The events of a run that are still staged, in order."""
-    run = number_of(connection, run_id)
-    values = SkeletonReader(BlobReader(connection))
-    rows = connection.execute(
-        "SELECT id, kind, time, path, body FROM staged WHERE id >= ? AND id < ? ORDER BY id",
-        (run << SEQ_BITS, run + 1 << SEQ_BITS),
-    )
-    return tuple(_event(run_id, row, values) for row in rows)
 
 
 def _event(run_id: str, row: tuple[int, int, float, str, str], values: SkeletonReader) -> AnyEvent:

@@ -2,7 +2,7 @@
 
 Events lie in one table whose key is made of run and number, so that a run's events lie together and need no further
 index. Longer texts, and lists and objects with long JSON, lie in `blobs`, each once; `links` says which blob is told by
-which others, `uses` which run names which blobs. What a run at work told last may lie in `staged` at first.
+which others, `uses` which run names which blobs.
 """
 
 from __future__ import annotations
@@ -114,14 +114,29 @@ def _make_room_for_answers(connection: sqlite3.Connection) -> None:
 
 
 def _make_room_for_staged_events(connection: sqlite3.Connection) -> None:
-    """What runs told last, until there is time to take it apart."""
+    """The latest events of runs, as versions before 4 wrote them first."""
     connection.execute(
         "CREATE TABLE staged (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, path TEXT NOT NULL, "
         "time REAL NOT NULL, body TEXT NOT NULL)"
     )
 
 
-STEPS: Final[tuple[Step, ...]] = (_make_tables, _make_room_for_answers, _make_room_for_staged_events)
+def _move_staged_events(connection: sqlite3.Connection) -> None:
+    """Move what was staged to the other events: the bodies have the same form."""
+    connection.execute("INSERT OR IGNORE INTO paths (path) SELECT path FROM staged")
+    connection.execute(
+        "INSERT INTO events (id, kind, path, time, body) "
+        "SELECT staged.id, kind, paths.id, time, body FROM staged JOIN paths ON paths.path = staged.path"
+    )
+    connection.execute("DROP TABLE staged")
+
+
+STEPS: Final[tuple[Step, ...]] = (
+    _make_tables,
+    _make_room_for_answers,
+    _make_room_for_staged_events,
+    _move_staged_events,
+)
 """The steps from an empty file to this version; released steps are never changed, only followed by further ones."""
 
 

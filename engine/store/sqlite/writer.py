@@ -35,7 +35,7 @@ class Recipient(Protocol):
     """Something that is written: a run, or a single task. Its methods are called on the writer's thread."""
 
     def store(self, connection: sqlite3.Connection, items: Sequence[Any]) -> None:
-        """Write these items, inside a transaction; without any, what was put off."""
+        """Write these items, inside a transaction."""
         ...
 
     def done(self) -> None:
@@ -69,7 +69,6 @@ class Writer:
         self._is_closed = False
         self._held_runs = 0
         self._transactions = 0
-        self._unsettled: list[Recipient] = []
         self._thread = threading.Thread(target=self._work, name="loopwright history", daemon=True)
         self._thread.start()
 
@@ -93,11 +92,6 @@ class Writer:
         task = Task(work, in_transaction=in_transaction)
         self.put(task, None)
         return task.future.result()
-
-    def settle_later(self, recipient: Recipient) -> None:
-        """Let a recipient write what it put off, once nothing new comes for a moment. On the thread only."""
-        if recipient not in self._unsettled:
-            self._unsettled.append(recipient)
 
     def hold(self) -> None:
         """This process is at work on one more run."""
@@ -156,35 +150,16 @@ class Writer:
         Raises:
             Empty: Nothing does, and the heart should beat.
         """
-        while (work := self._work_for_a_pause()) is not None:
+        if self._transactions >= _TIDY_AFTER:
             with suppress(Empty):
                 return self._queue.get(timeout=_PAUSE_S)
-            work()
+            self._tidy()
         return self._queue.get(timeout=BEAT_S if self._held_runs else None)
 
-    def _work_for_a_pause(self) -> Callable[[], None] | None:
-        """What nobody waits for. What of it cannot be done now is done another time."""
-        if self._unsettled:
-            return self._settle
-        return self._tidy if self._transactions >= _TIDY_AFTER else None
-
-    def _settle(self) -> None:
-        recipients, self._unsettled = self._unsettled, []
-        try:
-            with transaction(self._connection):
-                for recipient in recipients:
-                    recipient.store(self._connection, ())
-        except Exception:
-            # It comes with what is written next, and is told then.
-            for recipient in recipients:
-                recipient.undone()
-        else:
-            for recipient in recipients:
-                recipient.done()
-
     def _tidy(self) -> None:
+        """Empty the log beside the file, while nobody waits."""
         self._transactions = 0
-        # SQLite does it by itself if need be.
+        # If this fails, SQLite does it later by itself.
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 

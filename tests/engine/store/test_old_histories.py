@@ -12,7 +12,7 @@ from engine.store.base import RunStatus
 from engine.store.opening import open_store
 from engine.store.sqlite.schema import STEPS
 from tests.data.make_history import CALL, FOLDER, REPLY_KEY, heads, told
-from tests.engine.store.kept import node, write_all
+from tests.engine.store.kept import node, started, write_all
 
 _FILES = sorted(FOLDER.glob("history-*.sqlite3"))
 
@@ -39,3 +39,17 @@ def test_an_old_history_opens_and_goes_on(file: Path, tmp_path: Path):
         store.pin(first.run_id, pinned=False)
         store.delete([first.run_id])
         assert list(store.events(fork.run_id))[:-1] == told(fork.run_id)
+
+
+def test_events_that_version_3_had_staged_are_read_like_the_others(tmp_path: Path):
+    """The process was killed after it had staged five of the run's six events."""
+    path = tmp_path / "h.sqlite3"
+    shutil.copy(FOLDER / "staged-3.sqlite3", path)
+    text = "A text that is long enough for a blob of its own, and for a reference to it. " * 4
+    expected = [started("a"), *(node("a", seq, f"loop[{seq}].draft", f"{seq} {text}") for seq in range(1, 6))]
+    with closing(open_store(path)) as store:
+        assert list(store.events("a")) == expected
+        assert store.find("a").status is RunStatus.INTERRUPTED
+        more = node("a", 6, "loop[6].draft", "continued")
+        write_all(store.reopen("a"), [more])
+        assert list(store.events("a", level="loop[6]")) == [more]
