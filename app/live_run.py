@@ -12,7 +12,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.nodes.context import Answer

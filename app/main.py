@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final, cast
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.late_imports import build_parser, import_libraries, steps_for_pages, steps_for_window
 from app.settings.preferences import Preferences, follow_looks
 from app.theme.style import Style
-from app.window.faults import FaultDialog, FaultGuard
+from app.window.crash_reporter import CrashDialog, CrashReporter
 from app.window.late_parts import PARTS
-from app.window.main_window import MainWindow
-from app.window.program_icon import program_icon
+from app.window.main_window import MainWindow, program_icon
 from app.worker import Worker, wait_for_workers
 from engine.models.base import ModelError
 from engine.models.catalogue import Models
@@ -127,15 +126,15 @@ def _open(window: MainWindow, files: Sequence[str]) -> None:
     window.documents.recover_unsaved()
 
 
-def guard_against_faults(window: MainWindow) -> FaultGuard:
+def guard_against_faults(window: MainWindow) -> CrashReporter:
     """Catch what nobody caught: keep all work, and say it over the window."""
-    guard = FaultGuard(window)
+    guard = CrashReporter(window)
 
     def tell(sentence: str, details: str) -> None:
         window.keep_everything()
-        there = next((dialog for dialog in window.findChildren(FaultDialog) if dialog.isVisible()), None)
+        there = next((dialog for dialog in window.findChildren(CrashDialog) if dialog.isVisible()), None)
         if there is None:
-            FaultDialog(sentence, details, window).show()
+            CrashDialog(sentence, details, window).show()
         else:  # a fault of something that is done again and again must not fill the screen
             there.add(details)
 

@@ -1,23 +1,23 @@
 """An open document with its undo stack, its problems and its file: the one place where the parts of the window meet.
 
 Everything that changes the document goes through `do`; canvas, inspector and panels follow the signals. What is
-selected is kept here too, so that all parts show the same; so is its run, which `app.shown_run` has.
+selected is kept here too, so that all parts show the same; so is its run, which `app.run_view_state` has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.bridge import EngineThread
-from app.draft import Draft
-from app.file_state import FileState
-from app.saving import Saving, Wish
-from app.shown_run import ShownRun
+from app.document_saver import DocumentSaver, SaveRequest
+from app.engine_thread import EngineThread
+from app.file_watcher import FileFingerprint
+from app.run_view_state import RunViewState
 from app.worker import Worker
 from engine.document.history import History
 from engine.document.model import Node, Workflow
@@ -31,7 +31,40 @@ from engine.plan.structure import Structure, analyse
 from engine.runner.options import RunOptions
 from engine.values import Value
 
-Found = tuple[Structure, list[Problem]]
+
+class PendingEdit(QObject):
+    """The step that would be done if the typing ended now.
+
+    Attributes:
+        step: That step; None where nothing is typed, or what is typed changes nothing.
+
+    Signals:
+        changed: `step` is another one.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.step: Operation | None = None
+
+    def put(self, step: Operation | None) -> None:
+        """Take up what is typed now; None where it is over."""
+        if step != self.step:
+            self.step = step
+            self.changed.emit()
+
+    def added_to(self, workflow: Workflow) -> Workflow:
+        """The document as it would be then; itself where nothing is typed."""
+        if self.step is None:
+            return workflow
+        try:
+            return self.step.apply(workflow)[0]
+        except EngineError:  # the document has changed meanwhile, and it does not fit any more
+            return workflow
+
+
+Analysis = tuple[Structure, list[Problem]]
 """How a document hangs together, and what is wrong with it."""
 
 ANALYSE_AFTER_MS: Final = 30
@@ -41,7 +74,7 @@ NOWHERE: Final = -1
 """A state that no document ever is in."""
 
 
-def look_through(workflow: Workflow, registry: Registry) -> Found:
+def analyse_document(workflow: Workflow, registry: Registry) -> Analysis:
     """Find structure and problems; for a thread, where the document is large."""
     structure = analyse(workflow, registry)
     return structure, check_structure(structure, max_iterations_cap=shown_cap())
@@ -55,7 +88,7 @@ class Session(QObject):
         workflow: The document; an empty one unless given.
         path: Its file.
         registry: The node types; those of the program unless given.
-        found: What `look_through` finds in it, where that is known already.
+        found: What `analyse_document` finds in it, where that is known already.
         on_disk: The file when it was read, where it was.
 
     Signals:
@@ -101,8 +134,8 @@ class Session(QObject):
         registry: Registry | None = None,
         parent: QObject | None = None,
         *,
-        found: Found | None = None,
-        on_disk: FileState | None = None,
+        found: Analysis | None = None,
+        on_disk: FileFingerprint | None = None,
     ) -> None:
         super().__init__(parent)
         self.registry = registry or builtin_registry()
@@ -112,15 +145,15 @@ class Session(QObject):
         self._history = History(workflow if workflow is not None else Workflow())
         # A document without a layout is laid out by its structure, and cannot be shown before.
         is_quick = len(self.workflow.nodes) <= AT_ONCE or not self.workflow.layout
-        found = found or look_through(self.workflow if is_quick else Workflow(), self.registry)
+        found = found or analyse_document(self.workflow if is_quick else Workflow(), self.registry)
         self.structure: Structure = found[0]
         self.problems: list[Problem] = found[1]
-        self.draft = Draft(self)
+        self.draft = PendingEdit(self)
         self.selection: tuple[str, ...] = ()
-        self.shown = ShownRun(engine, self)
+        self.shown = RunViewState(engine, self)
         self.shown.refused.connect(self.refused)
         self._analyst = Worker(self)
-        self._saving = Saving(self)
+        self._saving = DocumentSaver(self)
         self._saving.written.connect(self._take_up_saved)
         self._saving.failed.connect(self.save_failed)
         self._saving.withheld.connect(lambda wish: self.save_withheld.emit(wish.then))
@@ -213,7 +246,7 @@ class Session(QObject):
         target = path or self.destination
         assert target is not None, "the window asks for a path first"
         self.seal()
-        self._saving.ask(Wish(self.workflow, self._history.state, target, [then]))
+        self._saving.ask(SaveRequest(self.workflow, self._history.state, target, [then]))
 
     def when_saved(self, act: Callable[[], object]) -> None:
         """Do something once nothing is being saved any more, whether that has succeeded or not."""
@@ -229,7 +262,7 @@ class Session(QObject):
         self._history.mark_saved(NOWHERE)
         self.saved_state_changed.emit()
 
-    def know_file(self, on_disk: FileState | None = None) -> None:
+    def know_file(self, on_disk: FileFingerprint | None = None) -> None:
         """What is in the document's file may be replaced by what is saved.
 
         Args:
@@ -264,7 +297,7 @@ class Session(QObject):
             self.saved_state_changed.emit()
         return True
 
-    def _take_up_saved(self, wish: Wish) -> None:
+    def _take_up_saved(self, wish: SaveRequest) -> None:
         self.path = wish.path
         self._history.mark_saved(wish.state)
         self.saved.emit(wish.path)
@@ -273,9 +306,9 @@ class Session(QObject):
         """Find structure and problems in a thread; a document that changed meanwhile is looked at again."""
         if self._analyst.is_busy:
             return
-        self._analyst.ask(partial(look_through, self.workflow, self.registry), self._take_up_structure)
+        self._analyst.ask(partial(analyse_document, self.workflow, self.registry), self._take_up_structure)
 
-    def _take_up_structure(self, found: Found) -> None:
+    def _take_up_structure(self, found: Analysis) -> None:
         if found[0].workflow is not self.workflow:
             self._timer.start()
             return
@@ -294,3 +327,20 @@ def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> 
         if old.id not in there and new.id not in before.nodes_by_id and old.type == new.type
     }
     return [renamed.get(node_id, node_id) for node_id in selection]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceDocument:
+    """Puts a document in the present one's place.
+
+    Attributes:
+        title: What that is called in the undo menu.
+        workflow: The other document.
+    """
+
+    title: str
+    workflow: Workflow
+
+    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
+        """Fits every document."""
+        return self.workflow, ReplaceDocument(self.title, workflow)

@@ -24,14 +24,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.batch.batch_window import BatchWindow
-from app.bridge import EngineThread
-from app.gallery.diagram import DiagramPicture
+from app.engine_thread import EngineThread
+from app.gallery.picture import DiagramPicture
 from app.history.fork_dialog import ForkDialog
 from app.runs.executions import NodeState
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.theme.style import Style
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from benchmarks.processes import ROOT
 from benchmarks.screenshot_scenes import ROWS, approval_workflow, script, sixty_nodes
@@ -68,11 +68,11 @@ class Studio:
         self.window.show()
         self.window.history.access.open()
 
-    def open_template(self) -> Document:
+    def open_template(self) -> DocumentPage:
         """Open Self-Refine."""
         return self._fitted(self.window.documents.open_template(TEMPLATE))
 
-    def open_workflow(self, workflow: Workflow) -> Document:
+    def open_workflow(self, workflow: Workflow) -> DocumentPage:
         """Open a document, laid out by the window."""
         file = self._folder / f"large{FILE_SUFFIX}"
         file.write_text(dumps(workflow), encoding="utf-8")
@@ -108,7 +108,7 @@ class Studio:
         self.window.history.access.close()
         settle(SETTLE_MS)
 
-    def _fitted(self, document: Document | None) -> Document:
+    def _fitted(self, document: DocumentPage | None) -> DocumentPage:
         assert document is not None, "a document of the project can be opened"
         settle(SETTLE_MS)
         document.canvas.fit_all()
@@ -156,7 +156,7 @@ def _draw(studio: Studio) -> None:
     _draw_parts(studio, document)
 
 
-def _draw_parts(studio: Studio, document: Document) -> None:
+def _draw_parts(studio: Studio, document: DocumentPage) -> None:
     window = studio.window
     studio.take("panel-palette", window.palette_panel)
     studio.take("panel-inspector", document.inspector)
@@ -193,7 +193,7 @@ def _draw_iterations(studio: Studio) -> None:
     window.drawer.fold()
 
 
-def _draw_history(studio: Studio, document: Document) -> None:
+def _draw_history(studio: Studio, document: DocumentPage) -> None:
     """The list of runs, a comparison, a fork before and after, and a run of the past."""
     window = studio.window
     history, run_id = window.history, document.session.shown.run_id

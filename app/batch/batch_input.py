@@ -11,9 +11,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QPushButton, QWidget
 
 from app.batch.batch_results import counted
+from app.dialogs import FileDialogs
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel
-from app.window.choosers import Asker
 from engine.batch.read_table import TABLE_SUFFIXES, read_pasted_table, read_table
 from engine.batch.rows import matching_column
 from engine.batch.table import Table
@@ -35,7 +35,7 @@ class TableField(QWidget):
 
     read_wanted = Signal(object)
 
-    def __init__(self, asker: Asker, parent: QWidget | None = None) -> None:
+    def __init__(self, asker: FileDialogs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._asker = asker
         self._source: Path | str | None = None

@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from engine.batch.batch import Batch, BatchOptions, BatchResult
 from engine.batch.result import RowResult
 from engine.batch.rows import BatchRow

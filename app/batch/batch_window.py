@@ -26,11 +26,11 @@ from PySide6.QtWidgets import (
 from app.batch.batch_input import ColumnsForm, TableField, dropped_files
 from app.batch.batch_results import ResultsModel, ResultsView, summary_words
 from app.batch.batch_runner import LiveBatch
-from app.bridge import EngineThread
+from app.dialogs import FileDialogs
+from app.engine_thread import EngineThread
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, MessageBar, PlainLabel, ProgressBar, ignore_wheel_in_fields, inset_number
-from app.window.choosers import Asker
 from app.worker import Worker
 from engine.batch.batch import CONCURRENCY_DEFAULT, BatchOptions, BatchResult
 from engine.batch.result import RowResult
@@ -116,7 +116,7 @@ class BatchWindow(QDialog):
         engine: EngineThread,
         workflow: Workflow,
         options: Callable[[], BatchOptions],
-        asker: Asker,
+        asker: FileDialogs,
         folder: Path | None = None,
         parent: QWidget | None = None,
     ) -> None:

@@ -10,9 +10,9 @@ from typing import Final
 from pydantic import ValidationError
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from app.dialogs import ask_question
 from app.history.past_run_bar import differences
 from app.history.runs_words import capital, place_words
-from app.window.choosers import ask
 from engine.document.files import load, loads
 from engine.document.model import Workflow
 from engine.document.settings import Settings
@@ -118,7 +118,7 @@ def ask_before(parent: QWidget, standing: Standing, go_on: Callable[[Workflow | 
 
 
 def _ask_for_document(parent: QWidget, standing: Standing, chosen: Callable[[Workflow | None], object]) -> QMessageBox:
-    return ask(
+    return ask_question(
         parent,
         "The workflow has changed since this run. Go on with which?",
         "As it ran, the run itself goes on. As it is now, a new run goes on, and takes over what had come to its end: "
@@ -137,7 +137,7 @@ def _ask_about_calls(parent: QWidget, calls: Sequence[UnknownCall], go_on: Calla
         "A model call may have been billed." if any(call.model for call in calls) else "",
         "A tool may have done its work already: check that first." if any(call.tool for call in calls) else "",
     ]
-    return ask(
+    return ask_question(
         parent,
         "A call was in progress when the run stopped. Make it again?"
         if one

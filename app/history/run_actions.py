@@ -15,9 +15,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QMenu, QMessageBox, QWidget
 
+from app.dialogs import FileDialogs, ask_question
 from app.history.runs_words import name_of, short_id, title_of
 from app.history.store_client import StoreAccess
-from app.window.choosers import Asker, ask
 from engine.errors import EngineError
 from engine.ordinary_file import replace_file
 from engine.store.base import RunSummary, Store, StoreError
@@ -88,7 +88,7 @@ class Errands(QObject):
 
     told = Signal(str, str)
 
-    def __init__(self, access: StoreAccess, asker: Asker, parent: QWidget) -> None:
+    def __init__(self, access: StoreAccess, asker: FileDialogs, parent: QWidget) -> None:
         super().__init__(parent)
         self._access = access
         self._asker = asker
@@ -112,7 +112,7 @@ class Errands(QObject):
         pinned = sum(run.pinned for run in runs)
         more = f" {pinned} of them {'is' if pinned == 1 else 'are'} pinned." if pinned and len(runs) > 1 else ""
         ids = [run.run_id for run in runs]
-        ask(
+        ask_question(
             self._widget,
             f"Delete {what}?",
             f"All that was kept of it goes. This cannot be undone.{more}"
@@ -173,7 +173,7 @@ class Errands(QObject):
 
     def _ask_to_replace(self, target: Path, replace: Callable[[], object]) -> None:
         """Ask as the dialog for files would have, had the ending been typed."""
-        ask(
+        ask_question(
             self._widget,
             f"Replace {target.name}?",
             f"There is a file of that name in {target.parent}. What stands in it would be lost.",

@@ -23,8 +23,8 @@ from app.history.runs_words import (
     name_of,
     reason_words,
 )
+from app.run_status import model_label
 from app.theme.style import icon, style
-from app.window.run_facts import model_words
 from engine.runner.words import money, seconds
 from engine.store.base import RunSummary
 
@@ -220,7 +220,7 @@ _CELLS: Final[tuple[Callable[[RunSummary], str], ...]] = (
     lambda run: money(run.cost_usd),
     lambda run: f"{run.tokens:,}",
     lambda run: seconds(run.duration_s) if run.duration_s is not None else "–",
-    lambda run: ", ".join(model_words(name) for name in run.models),
+    lambda run: ", ".join(model_label(name) for name in run.models),
 )
 
 

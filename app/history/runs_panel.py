@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.dialogs import FileDialogs
 from app.history.run_actions import Errands
 from app.history.runs_model import COLUMNS, SUMMARY_ROLE, Page, RunsModel
 from app.history.runs_reading import PAGE, News, Since, Wish, read_news, read_page
@@ -36,7 +37,6 @@ from app.history.store_client import StoreAccess
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import MessageBar, PlainLabel, ResponsiveRow
-from app.window.choosers import Asker
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.store.base import RunStatus, RunSummary, Store, Totals
@@ -209,7 +209,7 @@ class RunsPanel(QWidget):
     compare_wanted = Signal(str, str)
     listed = Signal()
 
-    def __init__(self, access: StoreAccess, asker: Asker, parent: QWidget | None = None) -> None:
+    def __init__(self, access: StoreAccess, asker: FileDialogs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._access = access
         self._worker = Worker(self)

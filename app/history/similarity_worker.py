@@ -13,8 +13,8 @@ from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
+from app.run_view_state import ReadResults
 from app.runs.executions import LoopPicture
-from app.shown_run import ReadResults
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.exits.similarity import similarity

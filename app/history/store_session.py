@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.history.store_client import StoreAccess
 from app.history.store_run import PREVIEW, Level, StoredRun, read_level, read_outline, waits_elsewhere
 from app.history.stored_results import read_results

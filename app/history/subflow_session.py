@@ -11,7 +11,7 @@ from typing import Final
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.history.store_session import StoredSession
 from app.runs.part import PartPicture
 from app.session import Session

@@ -8,16 +8,16 @@ from typing import Any
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import ConfigBinding
+from app.inspector.config_binding import Target
 from app.inspector.editors.choice_editors import SwitchEditor
-from app.inspector.editors.editor import Editor, FieldProblem
-from app.inspector.field_spec import FieldSpec, choice_help, is_visible
+from app.inspector.editors.editor import Editor, Fault
+from app.inspector.field_spec import Field, choice_help, is_shown
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
 
-EditorFactory = Callable[[FieldSpec, ConfigBinding, QWidget], Editor]
+EditorFactory = Callable[[Field, Target, QWidget], Editor]
 
 
 class ProblemLine(QWidget):
@@ -75,7 +75,7 @@ class ProblemLines(QWidget):
         self.setVisible(bool(problems))
 
 
-class FormField(QWidget):
+class Row(QWidget):
     """One field of a form.
 
     Signals:
@@ -85,11 +85,11 @@ class FormField(QWidget):
     edited = Signal(str, object)
 
     def __init__(
-        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, *, with_help: bool, parent: QWidget
+        self, field: Field, target: Target, make_editor: EditorFactory, *, with_help: bool, parent: QWidget
     ) -> None:
         super().__init__(parent)
         self.field = field
-        self.editor = editor = make_editor(field, binding, self)
+        self.editor = editor = make_editor(field, target, self)
         self.has_problems = False
         self._choice_help = choice_help(self.field)
         self._label = PlainLabel(self.field.title, self, look="fieldname", wrap=True)
@@ -125,10 +125,10 @@ class FormField(QWidget):
         if self._choice_help:
             self._help.setText(self._choice_help.get(value, self.field.help))
 
-    def show_problems(self, problems: list[FieldProblem]) -> None:
+    def show_faults(self, faults: list[Fault]) -> None:
         """Show what is wrong with the field."""
-        self.has_problems = bool(problems)
-        self._problems.show_problems([fault.problem for fault in self.editor.show_problems(problems)])
+        self.has_problems = bool(faults)
+        self._problems.show_problems([fault.problem for fault in self.editor.show_faults(faults)])
 
     def show_source(self, text: str) -> None:
         """Say that the value comes from elsewhere, and take no other; an empty text takes that back."""
@@ -136,8 +136,8 @@ class FormField(QWidget):
         self._help.setText(text or self.field.help)
 
 
-class FormFields(QWidget):
-    """FormFields for some fields.
+class Rows(QWidget):
+    """Rows for some fields.
 
     Signals:
         edited: A person changed a field: its name and the new value.
@@ -151,13 +151,13 @@ class FormFields(QWidget):
     """
 
     edited = Signal(str, object)
-    layout_changed = Signal()
+    arranged = Signal()
 
     def __init__(
         self,
-        fields: Iterable[FieldSpec],
-        everything: Mapping[str, FieldSpec],
-        binding: ConfigBinding,
+        fields: Iterable[Field],
+        everything: Mapping[str, Field],
+        target: Target,
         make_editor: EditorFactory,
         *,
         with_help: bool,
@@ -168,11 +168,11 @@ class FormFields(QWidget):
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(4 * UNIT)
-        self.rows: dict[str, FormField] = {}
+        self.rows: dict[str, Row] = {}
         for field in fields:
-            row = FormField(field, binding, make_editor, with_help=with_help, parent=self)
+            row = Row(field, target, make_editor, with_help=with_help, parent=self)
             row.edited.connect(self.edited)
-            row.editor.layout_changed.connect(self.layout_changed)
+            row.editor.arranged.connect(self.arranged)
             self.rows[field.name] = row
             box.addWidget(row)
 
@@ -185,12 +185,12 @@ class FormFields(QWidget):
     def wants(self, name: str, values: Mapping[str, Any]) -> bool:
         """Whether a field is shown beside these values: where it means something, or something is wrong with it."""
         row = self.rows[name]
-        return row.has_problems or is_visible(row.field, values, self._everything)
+        return row.has_problems or is_shown(row.field, values, self._everything)
 
-    def show_problems(self, problems: Mapping[str, list[FieldProblem]], values: Mapping[str, Any]) -> None:
+    def show_faults(self, faults: Mapping[str, list[Fault]], values: Mapping[str, Any]) -> None:
         """Show what is wrong, by field."""
         for name, row in self.rows.items():
-            row.show_problems(problems.get(name, []))
+            row.show_faults(faults.get(name, []))
             row.setVisible(self.wants(name, values))
 
     def refresh(self) -> None:
@@ -207,5 +207,5 @@ class FormFields(QWidget):
         """Give the keyboard to the first field."""
         for row in self.rows.values():
             if not row.isHidden() and row.editor.isEnabled():
-                row.editor.focus_path("")
+                row.editor.focus_place("")
                 return

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.additions import Additions
+from app.extensions_controller import ExtensionsController
 from app.settings.settings_widgets import Note, key_field, push_button
 from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
@@ -186,7 +186,7 @@ ROW_HEIGHT = 28
 class McpSection(QWidget):
     """The servers. Being shown starts none of them."""
 
-    def __init__(self, additions: Additions, parent: QWidget | None = None) -> None:
+    def __init__(self, additions: ExtensionsController, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._additions = additions
         self._names: list[str] = []
@@ -282,7 +282,7 @@ class McpSection(QWidget):
 class PluginsSection(QWidget):
     """A box for each plugin. Being shown loads none of them."""
 
-    def __init__(self, additions: Additions, parent: QWidget | None = None) -> None:
+    def __init__(self, additions: ExtensionsController, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._additions = additions
         self.boxes: dict[str, QCheckBox] = {}

@@ -12,7 +12,7 @@ from typing import Any, Final
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.settings_widgets import send
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.available_models import is_placeholder
 from app.settings.model_test import TrialRow, Work, try_model
 from app.settings.preferences import Preferences

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.local_servers import LocalServer, find_local_servers
 from app.settings.model_test import Trial, TrialRow, Work, try_model
 from app.settings.preferences import Preferences

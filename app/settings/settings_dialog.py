@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.additions import Additions
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
+from app.extensions_controller import ExtensionsController
 from app.history.store_client import StoreAccess
 from app.settings.available_models import model_names
 from app.settings.extensions_section import McpSection, PluginsSection
@@ -240,12 +240,12 @@ class SettingsDialog(QDialog):
         parent: QWidget | None = None,
         *,
         history: StoreAccess | None = None,
-        additions: Additions | None = None,
+        additions: ExtensionsController | None = None,
     ) -> None:
         super().__init__(parent)
         self._preferences = preferences
         self._history = history
-        self._additions = additions or Additions(engine, self)
+        self._additions = additions or ExtensionsController(engine, self)
         self.space: HistorySpace | None = None
         self.mcp: McpSection | None = None
         self.plugins: PluginsSection | None = None

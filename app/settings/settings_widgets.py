@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel

@@ -10,28 +10,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from app.additions import Additions
+    from app.controllers.close_controller import CloseController
+    from app.controllers.desktop_integration import RunNotifier, TaskbarProgress
+    from app.controllers.document_controller import DocumentController
+    from app.controllers.history_controller import HistoryController
+    from app.controllers.run_controller import RunController
+    from app.extensions_controller import ExtensionsController
     from app.palette.palette import Palette
-    from app.window.closing import Closing
-    from app.window.documents import Documents
     from app.window.facts import Facts
-    from app.window.history import History
     from app.window.main_window import MainWindow
-    from app.window.notifier import Notifier
-    from app.window.runs import Runs
-    from app.window.taskbar import Taskbar
 
 PARTS: Final = ("documents", "history", "runs", "facts", "closing", "notifier", "taskbar", "palette_panel")
 """The window's attributes that the functions below make, each in a step that nobody notices."""
 
 
-def make_documents(window: MainWindow) -> Documents:
+def make_documents(window: MainWindow) -> DocumentController:
     """The open documents, each tied to the window as long as it is open."""
+    from app.controllers.document_controller import DocumentController
     from app.settings.available_models import model_names
-    from app.window.documents import Documents
     from app.window.ties import Ties
 
-    made = Documents(
+    made = DocumentController(
         window,
         window.engine,
         window.preferences,
@@ -48,18 +47,18 @@ def make_documents(window: MainWindow) -> Documents:
     return made
 
 
-def make_history(window: MainWindow) -> History:
+def make_history(window: MainWindow) -> HistoryController:
     """The runs that are kept."""
-    from app.window.history import History
+    from app.controllers.history_controller import HistoryController
 
-    return History(window, window.store_access)
+    return HistoryController(window, window.store_access)
 
 
-def make_runs(window: MainWindow) -> Runs:
+def make_runs(window: MainWindow) -> RunController:
     """What starts and stops the runs of documents."""
-    from app.window.runs import Runs
+    from app.controllers.run_controller import RunController
 
-    made = Runs(window, window.engine, window.preferences, window.asker, window.store_access)
+    made = RunController(window, window.engine, window.preferences, window.asker, window.store_access)
     made.run_wanted.connect(window.open_run)
     made.problems_in_the_way.connect(lambda _document: window.drawer.unfold("problems"))
     return made
@@ -72,32 +71,32 @@ def make_facts(window: MainWindow) -> Facts:
     return Facts(window)
 
 
-def make_closing(window: MainWindow) -> Closing:
+def make_closing(window: MainWindow) -> CloseController:
     """How documents and the window are closed."""
-    from app.window.closing import Closing
+    from app.controllers.close_controller import CloseController
 
-    return Closing(window)
+    return CloseController(window)
 
 
-def make_notifier(window: MainWindow) -> Notifier:
+def make_notifier(window: MainWindow) -> RunNotifier:
     """What tells the ends of runs by the system's means."""
-    from app.window.notifier import Notifier
+    from app.controllers.desktop_integration import RunNotifier
 
-    return Notifier(window, window.preferences, window.windowIcon())
+    return RunNotifier(window, window.preferences, window.windowIcon())
 
 
-def make_taskbar(window: MainWindow) -> Taskbar:
+def make_taskbar(window: MainWindow) -> TaskbarProgress:
     """What shows the progress of runs on the program's icon."""
-    from app.window.taskbar import Taskbar
+    from app.controllers.desktop_integration import TaskbarProgress
 
-    return Taskbar(window)
+    return TaskbarProgress(window)
 
 
-def make_additions(window: MainWindow) -> Additions:
+def make_additions(window: MainWindow) -> ExtensionsController:
     """The person's plugins and MCP servers."""
-    from app.additions import Additions
+    from app.extensions_controller import ExtensionsController
 
-    return Additions(window.engine, window)
+    return ExtensionsController(window.engine, window)
 
 
 def make_palette(window: MainWindow) -> Palette:

@@ -22,7 +22,7 @@ from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
 from app.window.log_lines import MOST_LINES, LogLine, LogWriter, titles_of
-from app.window.log_questions import Questions
+from app.window.question_cards import QuestionStack
 from engine.events import AnyEvent, RunStarted
 
 NODE_ROLE: Final = Qt.ItemDataRole.UserRole
@@ -102,7 +102,7 @@ class LogPanel(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self.questions = Questions(session, self)
+        self.questions = QuestionStack(session, self)
         self.questions.node_chosen.connect(self.node_chosen)
         self._writer = LogWriter()
         self.model = LogModel(self)

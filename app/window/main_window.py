@@ -2,39 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cached_property, cmp_to_key
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
+from PySide6.QtCore import QObject, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QCloseEvent,
+    QColor,
+    QDragEnterEvent,
+    QDropEvent,
+    QIcon,
+    QPainter,
+    QPen,
+    QPixmap,
+    QPolygonF,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from app.bridge import EngineThread
+from app.controllers.command_controller import CommandController
+from app.dialogs import FileDialogs, SystemFileDialogs
+from app.engine_thread import EngineThread
 from app.gallery.gallery import Gallery
 from app.history.store_client import StoreAccess
 from app.settings.preferences import Preferences
+from app.theme.style import style
+from app.theme.tokens import LIGHT
 from app.window import late_parts
-from app.window.actions import make_actions
-from app.window.bars import Bars
-from app.window.choosers import Asker, DialogAsker
-from app.window.commands import Commands
-from app.window.drawer import Drawer
-from app.window.drawer_room import DrawerRoom
-from app.window.menus import Menus
-from app.window.parts import Parts, real_parts
-from app.window.program_icon import program_icon
-from app.window.reading_order import put_in_reading_order
-from app.window.recovery import usual_folder
+from app.window.actions import WindowMenus, make_actions
+from app.window.autosave import default_autosave_folder
+from app.window.bottom_panel import BottomPanel, BottomPanelHeight
+from app.window.document_page import PageFactories, default_factories
+from app.window.document_tabs import DocumentTabs
+from app.window.message_bars import MessageBars
 from app.window.run_bar import RunBar
-from app.window.side_widths import SideWidths
-from app.window.status_line import StatusLine
-from app.window.tabs import Tabs
+from app.window.status_bar import StatusBar
 from app.window.window_state import open_files, remember, restore
 
 if TYPE_CHECKING:
-    from app.window.document import Document
+    from app.window.document_page import DocumentPage
+
+WIDTHS: Final = (216, 900, 320)
+"""Palette, documents and inspector with texts of the usual size, until a person moves the borders."""
+
+LEAST: Final = 240
+"""What larger texts beside them leave the documents, with texts of the usual size: the zoom buttons have room there."""
+
+
+class SidePanelWidths(QObject):
+    """Keeps the widths.
+
+    Args:
+        sides: The splitter with palette, documents and inspector.
+    """
+
+    def __init__(self, sides: QSplitter) -> None:
+        super().__init__(sides)
+        self._sides = sides
+        self._scale = style().scale
+        self._wanted = [float(WIDTHS[0]), float(WIDTHS[2])]
+        self._give(sum(WIDTHS))
+        sides.splitterMoved.connect(lambda *_: self._remember())
+        style().changed.connect(self._follow)
+
+    def _remember(self) -> None:
+        """Note what a person wants, as it is with texts of the usual size; of what is not seen Qt says no width."""
+        now = self._sides.sizes()[::2]
+        self._wanted = [width / self._scale or before for width, before in zip(now, self._wanted, strict=True)]
+
+    def _follow(self) -> None:
+        """Give both sides more room, or less, as the texts have grown.
+
+        It goes by what a person wants and not by how wide they are: where the window is too narrow they have had less.
+        """
+        if style().scale != self._scale:
+            self._scale = style().scale
+            self._give(sum(self._sides.sizes()))
+
+    def _give(self, room: int) -> None:
+        left, right = (width * self._scale for width in self._wanted)
+        shown = sum(width for width, place in ((left, 0), (right, 2)) if not self._sides.widget(place).isHidden())
+        # In a narrow window both have less, in proportion.
+        share = min(1.0, max(0.0, room - LEAST * self._scale) / shown) if shown else 1.0
+        left, right = round(left * share), round(right * share)
+        self._sides.setSizes([left, max(1, room - round(shown * share)), right])
+
+
+def set_tab_order(parts: Sequence[QWidget]) -> None:
+    """Let Tab go through the parts in their order, and in each through what is seen, from the top to the bottom.
+
+    Args:
+        parts: PageFactories of one window, which are seen or not.
+    """
+    reached = [widget for part in parts if part.isVisible() for widget in _in_reading_order(part)]
+    for widget, following in pairwise(reached):
+        QWidget.setTabOrder(widget, following)
+
+
+def _in_reading_order(root: QWidget) -> Iterator[QWidget]:
+    """What takes the keyboard in a part, and the part itself if it does."""
+    if bool(root.focusPolicy() & Qt.FocusPolicy.TabFocus) and root.focusProxy() is None and root.isEnabled():
+        yield root
+    inside = [child for child in root.children() if isinstance(child, QWidget)]
+    for child in sorted((child for child in inside if child.isVisible() and not child.isWindow()), key=_PLACE):
+        yield from _in_reading_order(child)
+
+
+def _compare(first: QWidget, second: QWidget) -> int:
+    """Below zero where the first is read before the second: it is higher up, or further left in the same line."""
+    one, other = first.geometry(), second.geometry()
+    if _is_above(one, other) or _is_above(other, one):
+        return -1 if one.top() < other.top() else 1
+    return one.left() - other.left()
+
+
+def _is_above(one: QRect, other: QRect) -> bool:
+    return one.bottom() < other.top()
+
+
+_PLACE = cmp_to_key(_compare)
+
+
+SIZES = (16, 32, 64, 128, 256)
+
+
+def program_icon() -> QIcon:
+    """The icon, in all usual sizes."""
+    icon = QIcon()
+    for size in SIZES:
+        icon.addPixmap(_drawn(size))
+    return icon
+
+
+def _drawn(size: int) -> QPixmap:
+    pixmap = QPixmap(size, size)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.scale(size / 32, size / 32)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(LIGHT.accent))
+    painter.drawRoundedRect(QRectF(1, 1, 30, 30), 8, 8)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(QColor(LIGHT.on_accent), 3, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    painter.drawArc(QRectF(8, 8, 16, 16), 50 * 16, 280 * 16)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(LIGHT.on_accent))
+    painter.drawPolygon(QPolygonF([QPointF(18, 6), QPointF(26, 9.5), QPointF(19, 15)]))
+    painter.end()
+    return pixmap
 
 
 class MainWindow(QMainWindow):
@@ -74,8 +193,8 @@ class MainWindow(QMainWindow):
         engine: EngineThread,
         preferences: Preferences,
         *,
-        asker: Asker | None = None,
-        parts: Parts | None = None,
+        asker: FileDialogs | None = None,
+        parts: PageFactories | None = None,
         data_folder: Path | None = None,
         store: Path | None = None,
     ) -> None:
@@ -85,9 +204,9 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.engine = engine
         self.preferences = preferences
-        self.asker = asker or DialogAsker()
-        self.parts = parts or real_parts()
-        self.data_folder = data_folder or usual_folder()
+        self.asker = asker or SystemFileDialogs()
+        self.parts = parts or default_factories()
+        self.data_folder = data_folder or default_autosave_folder()
         self.store_access = StoreAccess(store, self)
         self.is_starting = False
         self.actions_by_name = make_actions(self)
@@ -95,14 +214,14 @@ class MainWindow(QMainWindow):
         self.gallery = Gallery()
         if self.gallery.cards:  # so that Enter opens the first template
             self.gallery.setFocusProxy(self.gallery.cards[0].button)
-        self.tabs = Tabs(self.gallery)
+        self.tabs = DocumentTabs(self.gallery)
         self.inspectors = QStackedWidget()
-        self.drawer = Drawer({"runs": lambda: self.history.panel})
-        self.notices = Bars()
+        self.drawer = BottomPanel({"runs": lambda: self.history.panel})
+        self.notices = MessageBars()
         self.run_bar = RunBar(self.actions_by_name)
-        self.status = StatusLine()
-        self.menus = Menus(self, self.actions_by_name, self.open_file)
-        self.commands = Commands(self)
+        self.status = StatusBar()
+        self.menus = WindowMenus(self, self.actions_by_name, self.open_file)
+        self.commands = CommandController(self)
         self._arrange()
         self._connect()
         restore(self)
@@ -112,7 +231,7 @@ class MainWindow(QMainWindow):
             self.status.refuse(preferences.notice)
 
     @property
-    def current(self) -> Document | None:
+    def current(self) -> DocumentPage | None:
         """The document that is shown; None where the start page is."""
         return self.tabs.current
 
@@ -124,7 +243,7 @@ class MainWindow(QMainWindow):
         self.middle = QSplitter(Qt.Orientation.Vertical)
         self.middle.addWidget(self.tabs)
         self.middle.addWidget(self.drawer)
-        self.drawer_room = DrawerRoom(self.middle, self.drawer)
+        self.drawer_room = BottomPanelHeight(self.middle, self.drawer)
         self.sides = QSplitter(Qt.Orientation.Horizontal)
         for widget in (QWidget(), self.middle, self.inspectors):  # the first keeps the palette's place
             self.sides.addWidget(widget)
@@ -133,7 +252,7 @@ class MainWindow(QMainWindow):
             splitter.setHandleWidth(1)
             for place in range(splitter.count()):
                 splitter.setStretchFactor(place, int(place == stretched))
-        SideWidths(self.sides)
+        SidePanelWidths(self.sides)
         central = QWidget()
         column = QVBoxLayout(central)
         column.setContentsMargins(0, 0, 0, 0)
@@ -174,7 +293,7 @@ class MainWindow(QMainWindow):
         """Show a run that is kept."""
         self.history.open_run(run_id)
 
-    def close_document(self, document: Document) -> None:
+    def close_document(self, document: DocumentPage) -> None:
         """Close a document, after the questions that it takes."""
         self.closing.close_document(document)
 
@@ -256,7 +375,7 @@ class MainWindow(QMainWindow):
     def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
         """Tab goes through the parts of the window as they stand now."""
         parts = (self.run_bar, self.notices, self.sides.widget(0), self.tabs, self.inspectors, self.drawer, self.status)
-        put_in_reading_order(parts)
+        set_tab_order(parts)
         return super().focusNextPrevChild(next)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollA
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.window.fixes import Fix, fixes
+from app.window.quick_fixes import QuickFix, quick_fixes
 from engine.document.problems import Problem, Severity
 
 MOST_ROWS: Final = 100
@@ -29,7 +29,7 @@ class ProblemRow(QFrame):
     chosen = Signal(object)
     fix_chosen = Signal(object)
 
-    def __init__(self, problem: Problem, answers: tuple[Fix, ...], parent: QWidget) -> None:
+    def __init__(self, problem: Problem, answers: tuple[QuickFix, ...], parent: QWidget) -> None:
         super().__init__(parent)
         self.problem = problem
         self.setProperty("row", True)
@@ -96,7 +96,7 @@ class ProblemsPanel(QWidget):
         super().__init__(parent)
         self._session = session
         self.numbers = (0, 0)
-        self._shown: list[tuple[Problem, tuple[Fix, ...]]] = []
+        self._shown: list[tuple[Problem, tuple[QuickFix, ...]]] = []
         self._list = QWidget(self)
         self._rows = QVBoxLayout(self._list)
         self._rows.setContentsMargins(2 * UNIT, UNIT, 2 * UNIT, UNIT)
@@ -129,7 +129,7 @@ class ProblemsPanel(QWidget):
         """Show the problems of the document as it is now; nothing is built anew where they are the same."""
         problems = sorted(self._session.problems, key=lambda problem: problem.severity is Severity.WARNING)
         structure = self._session.structure
-        wanted = [(problem, fixes(problem, structure)) for problem in problems[:MOST_ROWS]]
+        wanted = [(problem, quick_fixes(problem, structure)) for problem in problems[:MOST_ROWS]]
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
         self.numbers = (errors, len(problems) - errors)
         self.counted.emit(*self.numbers)
@@ -154,7 +154,7 @@ class ProblemsPanel(QWidget):
         self._rest.setText(text)
         self._rest.setVisible(bool(text))
 
-    def _apply(self, fix: Fix) -> None:
+    def _apply(self, fix: QuickFix) -> None:
         self._session.seal()
         self._session.do(fix.operation)
 

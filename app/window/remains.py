@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.window.document import Document
-from app.window.recovery import Recovered, discard
-from app.window.replace import Replace
+from app.session import ReplaceDocument
+from app.window.autosave import RecoveredDocument, discard
+from app.window.document_page import DocumentPage
 
 
-def offer(document: Document, remains: Recovered, open_beside: Callable[[], object]) -> None:
+def offer(document: DocumentPage, remains: RecoveredDocument, open_beside: Callable[[], object]) -> None:
     """Offer it; it stays on the disk until the person has decided.
 
     Args:
@@ -23,7 +23,7 @@ def offer(document: Document, remains: Recovered, open_beside: Callable[[], obje
 
     def use() -> None:
         document.uses_remains = True
-        document.session.do(Replace("Use the recovered changes", remains.workflow))
+        document.session.do(ReplaceDocument("Use the recovered changes", remains.workflow))
         document.first_look()
 
     def look() -> None:
@@ -38,13 +38,13 @@ def offer(document: Document, remains: Recovered, open_beside: Callable[[], obje
     )
 
 
-def forget_used(document: Document) -> None:
+def forget_used(document: DocumentPage) -> None:
     """Remove it where it is in the document, and that is on the disk now."""
     if document.uses_remains:
         _forget(document)
 
 
-def _forget(document: Document) -> None:
+def _forget(document: DocumentPage) -> None:
     if document.remains is not None:
         discard(document.remains)
     document.remains = None

@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
+from app.run_status import Budget, model_label, progress
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel, ProgressBar
-from app.window.links import Links
-from app.window.run_facts import Budget, model_words, progress
+from app.window.signal_connections import SignalConnections
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -68,7 +68,7 @@ class RunBar(QWidget):
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._session: Session | None = None
-        self._links = Links()
+        self._links = SignalConnections()
         self.name = ElidedLabel("", self, look="title")
         self.name.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.saved = PlainLabel("", self, look="dim")
@@ -158,7 +158,7 @@ class RunBar(QWidget):
 
     def show_models(self, names: tuple[str, ...]) -> None:
         """Show which models are in use, or would be."""
-        shown = model_words(names[0]) if names else "No model"
+        shown = model_label(names[0]) if names else "No model"
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         self.model.setText(shown + more)
         self.model.setAccessibleName(f"Model: {', '.join(names) or 'none'}")

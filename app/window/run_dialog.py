@@ -22,12 +22,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.dialogs import FileDialogs
 from app.inspector.text_widgets import exact_text
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, ignore_wheel_in_fields
-from app.window.choosers import Asker
-from app.window.permissions import Needs, PermissionBoxes, Permissions
+from app.window.permissions_form import PermissionFields, Permissions, ToolNeeds
 from app.worker import Worker
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
@@ -46,7 +46,7 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class RunWish:
+class RunRequest:
     """What a person has answered: the values of the inputs, and what the run may do on this machine.
 
     Attributes:
@@ -93,7 +93,7 @@ class InputField(QWidget):
 
     changed = Signal()
 
-    def __init__(self, declared: Declared, value: Value, asker: Asker, parent: QWidget | None = None) -> None:
+    def __init__(self, declared: Declared, value: Value, asker: FileDialogs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.declared = declared
         self._reader = Worker(self)
@@ -237,7 +237,7 @@ class RunDialog(QDialog):
         declared: list[Declared],
         last: Mapping[str, Value],
         folder: Path | None,
-        asker: Asker,
+        asker: FileDialogs,
         *,
         may_use_folder: bool = False,
         may_run_code: bool | None = None,
@@ -249,9 +249,9 @@ class RunDialog(QDialog):
         self.fields = [InputField(item, last.get(item.name, item.default), asker, self) for item in declared]
         for field in self.fields:
             field.changed.connect(field.check)
-        needs = Needs(folder=True, code=may_run_code is not None)
+        needs = ToolNeeds(folder=True, code=may_run_code is not None)
         allowed = Permissions(folder if may_use_folder else None, bool(may_run_code))
-        self.boxes = PermissionBoxes(needs, folder, allowed, self)
+        self.boxes = PermissionFields(needs, folder, allowed, self)
         self.folder, self.code = self.boxes.folder, self.boxes.code
         self.run = QPushButton("Run", self)
         self.run.setProperty("primary", True)
@@ -300,5 +300,5 @@ class RunDialog(QDialog):
             faulty[0].setFocus()
             return
         values = {field.declared.name: field.value() for field in self.fields}
-        self.wanted.emit(RunWish(values, self.folder.isChecked(), self.code.isChecked()))
+        self.wanted.emit(RunRequest(values, self.folder.isChecked(), self.code.isChecked()))
         self.accept()

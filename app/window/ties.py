@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.window_state import share_layout
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Ties(QObject):
         super().__init__(window)
         self._window = window
 
-    def take_in(self, document: Document) -> None:
+    def take_in(self, document: DocumentPage) -> None:
         """Make room for a document that was opened, and show it."""
         window, session, canvas = self._window, document.session, document.canvas
         window.taskbar.follow(session)
@@ -45,7 +45,7 @@ class Ties(QObject):
         window.remember_open()
         window.models_wanted.emit(window.facts.models(session))
 
-    def let_go(self, document: Document) -> None:
+    def let_go(self, document: DocumentPage) -> None:
         """Take out a document that was closed."""
         window = self._window
         window.tabs.remove(document)
@@ -54,7 +54,7 @@ class Ties(QObject):
         window.remember_open()
         window.closing.let_go(document)
 
-    def _follow(self, document: Document) -> None:
+    def _follow(self, document: DocumentPage) -> None:
         window, session, shown = self._window, document.session, document.session.shown
         session.refused.connect(lambda text: self._refuse(document, text))
         session.save_failed.connect(lambda text: self._tell_unsaved(document, text))
@@ -66,32 +66,32 @@ class Ties(QObject):
         shown.started.connect(lambda: window.facts.remember_models(session))
         shown.ended.connect(lambda: window.notifier.tell_end(session))
 
-    def _run_changed(self, document: Document) -> None:
+    def _run_changed(self, document: DocumentPage) -> None:
         self._window.tabs.name(document)
         document.tell_end()
         if document is self._window.current:
             self._window.show_facts()
 
-    def _name(self, document: Document) -> None:
+    def _name(self, document: DocumentPage) -> None:
         self._window.tabs.name(document)
         if document is self._window.current:
             self._window.show_title()
         self._window.remember_open()
         self._window.commands.refresh()
 
-    def _count(self, document: Document) -> None:
+    def _count(self, document: DocumentPage) -> None:
         if document is self._window.current:
             self._window.show_count()
 
-    def _note_question(self, document: Document) -> None:
+    def _note_question(self, document: DocumentPage) -> None:
         self._window.notifier.tell_question(document.session)
         if document is self._window.current:
             self._window.drawer.mark_log(document.log.questions.count)
 
-    def _refuse(self, document: Document, text: str) -> None:
+    def _refuse(self, document: DocumentPage, text: str) -> None:
         is_shown = document is self._window.current
         self._window.status.refuse(text if is_shown else f"“{document.session.name}”: {text}")
 
-    def _tell_unsaved(self, document: Document, text: str) -> None:
+    def _tell_unsaved(self, document: DocumentPage, text: str) -> None:
         if document is not self._window.current:  # over the document that is shown, its bar says it
             self._refuse(document, text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QByteArray
 
-from app.window.recovery import has_remains
+from app.window.autosave import has_autosave
 
 if TYPE_CHECKING:
     from app.history.iterations_panel import IterationsPanel
@@ -73,7 +73,7 @@ def open_files(preferences: Preferences, data_folder: Path) -> list[Path]:
     """
     names = _stored(preferences).get("open")
     found = [Path(name) for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [path for path in found if path.exists() or has_remains(path, data_folder)]
+    return [path for path in found if path.exists() or has_autosave(path, data_folder)]
 
 
 def _stored(preferences: Preferences) -> dict[str, Any]:

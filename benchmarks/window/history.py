@@ -15,12 +15,12 @@ os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.history.iterations_panel import IterationsPanel
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.theme.style import Style
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from benchmarks.window.graphs import written
 from benchmarks.window.measure import frame_ms, largest_gap_ms, settle
@@ -49,7 +49,7 @@ class Bench:
         self.window.history.access.open()
         _until(lambda: self.window.history.access.store is not None)
 
-    def open(self, workflow: Workflow, name: str) -> Document:
+    def open(self, workflow: Workflow, name: str) -> DocumentPage:
         """Open a document, with the panel below it."""
         document = self.window.documents.open_template(written(workflow, self._folder, name))
         assert document is not None
@@ -57,7 +57,7 @@ class Bench:
         settle()
         return document
 
-    def run(self, document: Document) -> tuple[float, float]:
+    def run(self, document: DocumentPage) -> tuple[float, float]:
         """Run it to its end; gives the largest gap in milliseconds, and the events a second."""
         number = 0
 

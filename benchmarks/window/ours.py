@@ -9,10 +9,10 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
 from app.theme.style import Style
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from benchmarks.window.graphs import laid_out, side_by_side, written
 from benchmarks.window.measure import growth_mb, largest_gap_ms, memory_mb, settle
@@ -130,7 +130,7 @@ class Contender:
         self._window.hide()
         self._engine.stop()
 
-    def _opened(self, file: Path) -> Document:
+    def _opened(self, file: Path) -> DocumentPage:
         document = self._documents.open_template(file)
         if document is None:
             raise RuntimeError(f"{file.name} could not be opened.")

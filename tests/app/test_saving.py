@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.session import AT_ONCE, Session
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
@@ -37,7 +37,7 @@ class SlowDisk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
     slow = SlowDisk()
-    monkeypatch.setattr("app.saving.save", slow.save)
+    monkeypatch.setattr("app.document_saver.save", slow.save)
     return slow
 
 
@@ -178,7 +178,7 @@ def test_a_large_document_is_written_in_steps_between_which_the_window_goes_on(
     make_session: MakeSession, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, steps = threading.current_thread(), list[bool]()
-    monkeypatch.setattr("app.saving.give_way", lambda: steps.append(threading.current_thread() is here))
+    monkeypatch.setattr("app.document_saver.give_way", lambda: steps.append(threading.current_thread() is here))
     session = make_session(broken(1000), tmp_path / "a.loop.json")
     change(session, "new")
     session.save()

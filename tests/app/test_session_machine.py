@@ -16,9 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from app.bridge import EngineThread
-from app.session import Session
-from app.window.replace import Replace
+from app.engine_thread import EngineThread
+from app.session import ReplaceDocument, Session
 from engine.document.config_path import UNSET
 from engine.document.files import dumps, loads
 from engine.document.fragments import copy_fragment, paste_fragment
@@ -105,7 +104,7 @@ class SessionMachine(RuleBasedStateMachine):
             SetDescription(text),
             SetSettings(("budget_usd",), 1.5),
             Batch("Both", (SetName(text), SetDescription(text))),
-            Replace("Revert", self.done[0]),
+            ReplaceDocument("Revert", self.done[0]),
         ]
         self.do(data.draw(st.sampled_from(operations)))
 

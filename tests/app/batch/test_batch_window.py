@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.batch.batch_results import STATE, ResultsModel
 from app.batch.batch_runner import LiveBatch
 from app.batch.batch_window import BatchWindow, BudgetField
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.theme.style import style
 from app.window.main_window import MainWindow
 from engine import RunOptions, Store, Workflow, read_table

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.history.store_client import StoreAccess
 from app.settings.preferences import Preferences
 from app.window.main_window import MainWindow

@@ -9,10 +9,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.controllers.history_pages import HistoryPage
+from app.controllers.remote_answers import TAKEN, AnswerDialog
+from app.engine_thread import EngineThread
 from app.session import Session
-from app.window.answering import TAKEN, AnswerDialog
-from app.window.history_page import HistoryPage
 from app.window.main_window import MainWindow
 from engine.document.builder import Builder
 from engine.document.model import Workflow

@@ -15,7 +15,7 @@ from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkForm, ForkLoop, ForkPlace
 from app.history.store_client import StoreAccess
 from app.theme.widgets import PlainLabel
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.errors import EngineError
 from engine.plan.structure import analyse
@@ -71,7 +71,7 @@ def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
     assert form.loop is not None
     assert form.loop.exit_condition is not None
     assert form.loop.exit_condition.currentData() == "max_iterations"
-    assert form.loop.iteration_limit.value() == 3
+    assert form.loop.most.value() == 3
     assert form.changes() == Changes()
 
 
@@ -91,7 +91,7 @@ def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot)
     QTest.keyClicks(form.model.lineEdit(), "openai/y")
     assert form.loop is not None
     choose(form.loop, "stable_output")
-    form.loop.iteration_limit.setValue(7)
+    form.loop.most.setValue(7)
     assert edited
     assert form.changes() == Changes(
         {"draft": {"prompt": "Better."}, "loop": {"exit_condition": "stable_output"}},
@@ -223,7 +223,7 @@ def dialog_of(window: MainWindow, qtbot: QtBot) -> ForkDialog:
 
 
 @pytest.fixture
-def ran(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
+def ran(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     """A document whose run of three iterations is over and shown."""
     window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     document = window.documents.open_copy(refine())
@@ -235,7 +235,7 @@ def ran(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
 
 
 def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
-    window: MainWindow, ran: Document, qtbot: QtBot
+    window: MainWindow, ran: DocumentPage, qtbot: QtBot
 ) -> None:
     ran.session.shown.look_at("loop", 1)
     press(ran.iterations, "Fork from here…")
@@ -245,7 +245,7 @@ def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     assert dialog.price.text().startswith("Up to 2 iterations anew.")
     assert dialog.run.isEnabled()
     assert dialog.form.loop is not None
-    dialog.form.loop.iteration_limit.setValue(9)
+    dialog.form.loop.most.setValue(9)
     assert not dialog.run.isEnabled()
     qtbot.waitUntil(dialog.run.isEnabled, timeout=10_000)
     assert dialog.price.text().startswith("Up to 8 iterations anew.")
@@ -254,7 +254,7 @@ def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     assert window.tabs.documents == [ran]
 
 
-def test_a_change_that_cannot_run_is_refused_in_the_dialog(window: MainWindow, ran: Document, qtbot: QtBot) -> None:
+def test_a_change_that_cannot_run_is_refused_in_the_dialog(window: MainWindow, ran: DocumentPage, qtbot: QtBot) -> None:
     window.history.fork_from(ran, "loop[1]")
     dialog = dialog_of(window, qtbot)
     dialog.form.prompts["draft", "prompt"].set_text("{{nobody.at.home}}")
@@ -265,7 +265,7 @@ def test_a_change_that_cannot_run_is_refused_in_the_dialog(window: MainWindow, r
 
 
 def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_click(
-    window: MainWindow, ran: Document, qtbot: QtBot
+    window: MainWindow, ran: DocumentPage, qtbot: QtBot
 ) -> None:
     window.history.fork_from(ran, "loop[1]")
     dialog = dialog_of(window, qtbot)
@@ -297,7 +297,9 @@ def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_cl
     compared.close()
 
 
-def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(window: MainWindow, ran: Document, qtbot: QtBot) -> None:
+def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(
+    window: MainWindow, ran: DocumentPage, qtbot: QtBot
+) -> None:
     ran.session.shown.run_id = ""
     with qtbot.waitSignal(ran.session.refused) as refused:
         window.history.fork_from(ran, "loop[1]")

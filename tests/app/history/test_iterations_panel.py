@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.history.iteration_table import Column
 from app.history.iterations_panel import IterationsPanel
 from app.history.series import Kind

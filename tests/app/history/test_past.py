@@ -19,7 +19,7 @@ from app.history.past_run_bar import differences
 from app.history.store_run import read_level, read_outline
 from app.history.store_session import READ_ONLY
 from app.runs.executions import NodeState
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.log_lines import LogLine, LogWriter
 from app.window.main_window import MainWindow
 from app.worker import THREAD_NAME
@@ -66,7 +66,7 @@ def test_what_a_document_lost_gained_and_changed_is_said_in_words() -> None:
     assert differences(ran, named) == []
 
 
-def past(window: MainWindow, run_id: str, qtbot: QtBot) -> Document:
+def past(window: MainWindow, run_id: str, qtbot: QtBot) -> DocumentPage:
     """A run of the past, opened and read."""
     window.history.open_run(run_id)
     qtbot.waitUntil(

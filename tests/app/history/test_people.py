@@ -11,9 +11,9 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.runs.executions import NodeState
-from app.window.document import Document
-from app.window.log_questions import QuestionCard
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
+from app.window.question_cards import QuestionCard
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.store import RunStatus, Store
@@ -47,7 +47,7 @@ def agent(**config: Value) -> Workflow:
     return flow.build()
 
 
-def waiting(window: MainWindow, workflow: Workflow, qtbot: QtBot) -> Document:
+def waiting(window: MainWindow, workflow: Workflow, qtbot: QtBot) -> DocumentPage:
     """A run that waits for a person, whose question is in view."""
     document = window.documents.open_copy(workflow)
     window.runs.run(document)
@@ -55,7 +55,7 @@ def waiting(window: MainWindow, workflow: Workflow, qtbot: QtBot) -> Document:
     return document
 
 
-def asked(window: MainWindow, document: Document, qtbot: QtBot) -> QuestionCard:
+def asked(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> QuestionCard:
     qtbot.waitUntil(lambda: document.log.questions.count == 1, timeout=10_000)
     QTest.mouseClick(window.status.question, LEFT)
     card = document.log.questions.current
@@ -69,7 +69,7 @@ def press(card: QuestionCard, title: str) -> None:
     QTest.mouseClick(button, LEFT)
 
 
-def outputs(document: Document, qtbot: QtBot) -> dict[str, Value]:
+def outputs(document: DocumentPage, qtbot: QtBot) -> dict[str, Value]:
     ended(document, qtbot)
     picture = document.session.shown.picture
     assert picture is not None

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.history.fork_dialog import ForkDialog
 from app.window.main_window import MainWindow
-from app.window.permissions import Needs, PermissionDialog, needs_of
+from app.window.permissions_form import PermissionDialog, ToolNeeds, needs_of
 from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Node, Workflow
@@ -169,6 +169,6 @@ def test_nothing_is_asked_about_a_workflow_that_only_calls_models_or_looks_thing
 def test_a_tool_of_a_workflow_inside_another_counts_and_one_that_is_off_does_not() -> None:
     inner = CODE.to_json()
     outer = Workflow(nodes=(Node(id="part", type="subflow", config={"workflow": inner}),))
-    assert needs_of(outer) == Needs(folder=True, code=True)
+    assert needs_of(outer) == ToolNeeds(folder=True, code=True)
     off = CODE.model_copy(update={"nodes": tuple(n.model_copy(update={"enabled": False}) for n in CODE.nodes)})
     assert not needs_of(off)

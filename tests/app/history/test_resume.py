@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.session import Session
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.document.files import save
 from engine.document.node_operations import SetConfig
@@ -41,14 +41,14 @@ def failed(window: MainWindow, file: Path, tmp_path: Path, qtbot: QtBot) -> str:
     return run_id
 
 
-def ask_to_resume(window: MainWindow, run_id: str, qtbot: QtBot) -> Document:
+def ask_to_resume(window: MainWindow, run_id: str, qtbot: QtBot) -> DocumentPage:
     """Open a run and press Resume."""
     document = past(window, run_id, qtbot)
     press(window.history.pages[run_id].bar, "Resume")
     return document
 
 
-def past(window: MainWindow, run_id: str, qtbot: QtBot) -> Document:
+def past(window: MainWindow, run_id: str, qtbot: QtBot) -> DocumentPage:
     """Open a run."""
     window.history.open_run(run_id)
     qtbot.waitUntil(lambda: run_id in window.history.pages, timeout=10_000)

@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 
 from app.history.compare_window import CompareWindow
 from app.history.fork_dialog import ForkDialog
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
@@ -38,7 +38,7 @@ def key(key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModi
     QApplication.processEvents()
 
 
-def card(document: Document, node_id: str) -> str:
+def card(document: DocumentPage, node_id: str) -> str:
     """What the card of a node says that it did."""
     item = document.canvas.view.nodes[node_id].state
     return "" if item is None else item.shown.line

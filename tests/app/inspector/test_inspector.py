@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.inspector import PROPERTIES, RESULT
+from app.inspector.inspector import RESULT, SETUP
 from app.inspector.properties_pages import NodePage, WorkflowPage
+from app.session import ReplaceDocument
 from app.theme.style import style
-from app.window.replace import Replace
 from engine.document.fragments import copy_fragment
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import AddNode, RemoveNode, RenameNode, SetConfig, SetTitle
@@ -116,7 +116,7 @@ def test_a_run_is_no_quiet_moment(open_inspector: OpenInspector, write_script: C
 def test_pages_are_filled_in_before_they_are_wanted(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     pages = bench.inspector._pages
-    bench.qtbot.waitUntil(lambda: len(pages) > 5 and all(page.binding.node_id for page in pages.values()))
+    bench.qtbot.waitUntil(lambda: len(pages) > 5 and all(page.target.node_id for page in pages.values()))
     prompt = pages["llm"].form.row("prompt")
     assert prompt.editor.edit.text() == "Write: {{input}}"
     assert bench.session.selection == ()
@@ -229,7 +229,7 @@ def test_a_node_that_another_takes_the_place_of_is_not_followed(open_inspector: 
     renamed = bench.session.workflow.model_copy(
         update={"nodes": tuple(other if n.id == "critique" else n for n in nodes.values() if n.id != "task")}
     )
-    assert bench.session.do(Replace("Read anew", renamed))
+    assert bench.session.do(ReplaceDocument("Read anew", renamed))
     assert bench.session.selection == ()
 
 
@@ -302,7 +302,7 @@ def test_a_field_is_found_wherever_it_is(open_inspector: OpenInspector) -> None:
     bench.inspector.show_result()
     bench.inspector.focus_field("draft", "temperature")
     assert bench.session.selection == ("draft",)
-    assert bench.inspector.tabs.currentIndex() == PROPERTIES
+    assert bench.inspector.tabs.currentIndex() == SETUP
     assert bench.editor("temperature").number.hasFocus()
     assert not bench.page.form.fold.isChecked()
     bench.inspector.focus_field("draft", "seed")

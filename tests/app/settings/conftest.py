@@ -12,7 +12,7 @@ from keyring.backends import fail
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
 from app.theme.style import style

@@ -13,9 +13,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app import additions
-from app.bridge import EngineThread
-from app.palette.entries import rows
+from app import extensions_controller
+from app.engine_thread import EngineThread
+from app.palette.rows import rows
 from app.settings.extensions_section import McpSection, PluginsSection
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
@@ -105,7 +105,7 @@ def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_fi
     dialog: SettingsDialog, file: Path, qtbot: QtBot, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("mcp")
-    monkeypatch.setattr(additions, "VARIABLES", variables := Variables({}))
+    monkeypatch.setattr(extensions_controller, "VARIABLES", variables := Variables({}))
     monkeypatch.setattr(connection, "VARIABLES", variables)
     section = servers(dialog)
     fill(section, "sample", f"{sys.executable} {RAW} chatty", "API_TOKEN=${SAMPLE_SECRET} MODE=${SAMPLE_MODE}")

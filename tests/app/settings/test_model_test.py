@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.model_test import COSTS, TrialRow, try_model
 from engine.errors import EngineError
 from engine.models.catalogue import Models

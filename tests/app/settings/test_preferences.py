@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.canvas.node_card import facts_of
-from app.session import look_through
+from app.canvas.facts import facts_of
+from app.session import analyse_document
 from app.settings.preferences import MAX_BYTES, RECENT, PreferenceError, Preferences
 from app.settings.preferences_schema import Choices, OwnServer, fault
 from engine.nodes.registry import builtin_registry
@@ -75,7 +75,7 @@ def test_cards_and_problems_show_the_count_that_the_persons_cap_leaves(path: Pat
     shown: list[tuple[str, list[str]]] = []
     for cap in (3, 1000):
         preferences.set(max_iterations_cap=cap)
-        structure, problems = look_through(workflow, registry)
+        structure, problems = analyse_document(workflow, registry)
         card = facts_of(loop, registry, structure, (), ())
         shown.append((card.summary, [problem.code for problem in problems]))
 

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.model_test import Trial
 from app.settings.preferences import Preferences
 from app.settings.preferences_schema import OwnServer

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QComboBox, QLineEdit, QSlider, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences, follow_looks
 from app.settings.settings_dialog import PAGES, SettingsDialog
 from app.theme.style import style

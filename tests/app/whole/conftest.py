@@ -14,10 +14,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.inspector.editors.editor import Editor
 from app.settings.preferences import Preferences
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.document.model import Workflow
 from engine.nodes.registry import builtin_registry
@@ -56,7 +56,7 @@ class Whole:
     answers: Answers
 
     @property
-    def document(self) -> Document:
+    def document(self) -> DocumentPage:
         document = self.window.current
         assert document is not None
         return document

@@ -27,8 +27,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.inspector import PROPERTIES
-from app.window.drawer import PANELS
+from app.inspector.inspector import SETUP
+from app.window.bottom_panel import PANELS
 from tests.app.whole.conftest import TEMPLATE, Whole
 
 CONTROLS = (
@@ -175,7 +175,7 @@ def test_the_inspector(ran: Whole, node: str) -> None:
     ran.document.session.select([node])
     QApplication.processEvents()
     inspector = ran.document.inspector
-    inspector.tabs.setCurrentIndex(PROPERTIES)
+    inspector.tabs.setCurrentIndex(SETUP)
     inspector.page.form.fold.click()
     QApplication.processEvents()
     assert nameless(ran.window) == []

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from app.inspector.prompt_editor import PromptEditor
 from app.settings.providers_section import KeyDialog, ProviderRow
-from app.window.faults import FaultDialog
-from app.window.finder import Finder
+from app.window.command_palette import CommandPalette
+from app.window.crash_reporter import CrashDialog
 from app.window.run_dialog import InputField
 from engine.document.operations import SetDescription
 from engine.events import NodeStarted, NodeWaiting
@@ -28,7 +28,7 @@ def action(name: str) -> Callable[[Whole], None]:
 
 
 def fault(whole: Whole) -> None:
-    dialog = FaultDialog("Something went wrong.", "Traceback: all of it", whole.window)
+    dialog = CrashDialog("Something went wrong.", "Traceback: all of it", whole.window)
     dialog.show()
     for button in dialog.findChildren(QPushButton):
         if button.isCheckable() or "etails" in button.text():
@@ -91,7 +91,7 @@ def test_a_dialog(whole: Whole, what: str) -> None:
     assert dialog.windowTitle() or dialog.accessibleName() or dialog.text()
     assert nameless(dialog) == []
     assert dialog.focusWidget() is not None, "the keyboard is somewhere as soon as it is open"
-    if isinstance(dialog, Finder):  # its list is driven from the field, as that of a combo box is
+    if isinstance(dialog, CommandPalette):  # its list is driven from the field, as that of a combo box is
         row = dialog.list.currentRow()
         QTest.keyClick(dialog.field, Qt.Key.Key_Down)
         assert dialog.list.currentRow() == row + 1

@@ -12,9 +12,9 @@ from PySide6.QtCore import QDeadlineTimer, QEventLoop
 from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.bundled import templates_folder
 from engine.document.builder import Builder
@@ -121,7 +121,7 @@ def window(make_window: MakeWindow) -> MainWindow:
 
 
 @pytest.fixture
-def self_refine(window: MainWindow) -> Document:
+def self_refine(window: MainWindow) -> DocumentPage:
     document = window.documents.open_template(SELF_REFINE)
     assert document is not None
     return document
@@ -135,7 +135,7 @@ def await_files(window: MainWindow) -> None:
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
-def open_file(window: MainWindow, path: Path) -> Document:
+def open_file(window: MainWindow, path: Path) -> DocumentPage:
     """Open a file, and wait until it is there."""
     window.documents.open_file(path)
     await_files(window)
@@ -194,6 +194,6 @@ def press(parent: QWidget, title: str) -> None:
     buttons[0].click()
 
 
-def ended(document: Document, qtbot: QtBot) -> None:
+def ended(document: DocumentPage, qtbot: QtBot) -> None:
     """Wait until a document's run is over."""
     qtbot.waitUntil(lambda: document.session.shown.live is None, timeout=10_000)

@@ -12,10 +12,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.autosave import Autosave
-from app.window.document import Document
+from app.window.autosave import (
+    Autosave,
+    AutosaveFile,
+    RecoveredDocument,
+    autosave_paths,
+    find_recovered,
+    find_unsaved,
+)
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
-from app.window.recovery import Place, Recovered, places_of, recovered_of, recovered_unsaved
 from engine.document import files
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
@@ -134,7 +140,7 @@ def test_what_is_typed_while_it_is_saved_elsewhere_is_kept_beside_the_new_file(
         assert may_go_on.wait(5)
         save(workflow, path, between)
 
-    monkeypatch.setattr("app.saving.save", save_slowly)
+    monkeypatch.setattr("app.document_saver.save", save_slowly)
     session = make_session(small(), saved(tmp_path))
     autosave = Autosave(session, folder, session)
 
@@ -177,10 +183,10 @@ def test_a_folder_that_takes_no_file_is_passed_over(
     file = kept(autosave, qtbot, lambda: session.do(SetDescription("new")))
 
     assert file.parent == folder
-    remains = recovered_of(path, folder, small())
+    remains = find_recovered(path, folder, small())
     assert remains is None, "a living program has it"
     autosave._keeper.place.release()
-    remains = recovered_of(path, folder, small())
+    remains = find_recovered(path, folder, small())
     assert remains is not None
     assert remains.workflow.description == "new"
     autosave.settle()
@@ -256,13 +262,13 @@ def test_a_slow_disk_holds_nothing_up_and_the_latest_is_kept(
 
 def test_the_work_of_a_living_window_is_no_remains(tmp_path: Path, folder: Path) -> None:
     path = saved(tmp_path)
-    place = Place(places_of(path, folder)[0])
+    place = AutosaveFile(autosave_paths(path, folder)[0])
     assert place.claim()
     save(described("other"), place.file)
 
-    assert recovered_of(path, folder, small()) is None
+    assert find_recovered(path, folder, small()) is None
     place.release()
-    assert recovered_of(path, folder, small()) is not None
+    assert find_recovered(path, folder, small()) is not None
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 0.9])
@@ -270,7 +276,7 @@ def test_a_kill_while_the_lock_is_written_hides_nothing_and_blocks_no_place(
     tmp_path: Path, folder: Path, share: float
 ) -> None:
     path = saved(tmp_path)
-    place = Place(places_of(path, folder)[0])
+    place = AutosaveFile(autosave_paths(path, folder)[0])
     lock = place.file.with_name(f"{place.file.name}.lock")
     assert place.claim()
     whole = lock.read_bytes()
@@ -278,7 +284,7 @@ def test_a_kill_while_the_lock_is_written_hides_nothing_and_blocks_no_place(
     save(described("other"), place.file)
     lock.write_bytes(whole[: int(len(whole) * share)])
 
-    remains = recovered_of(path, folder, small())
+    remains = find_recovered(path, folder, small())
 
     assert remains is not None
     assert remains.workflow.description == "other"
@@ -289,22 +295,22 @@ def test_a_kill_while_the_lock_is_written_hides_nothing_and_blocks_no_place(
 
 def test_a_lock_that_is_not_written_yet_is_left_to_the_living_program(tmp_path: Path, folder: Path) -> None:
     path = saved(tmp_path)
-    place = Place(places_of(path, folder)[0])
+    place = AutosaveFile(autosave_paths(path, folder)[0])
     assert place.claim()
     save(described("other"), place.file)
     place.file.with_name(f"{place.file.name}.lock").write_bytes(b"")
 
-    assert recovered_of(path, folder, small()) is None
-    assert not Place(place.file).claim()
+    assert find_recovered(path, folder, small()) is None
+    assert not AutosaveFile(place.file).claim()
     place.clear()
 
 
 def test_locks_of_killed_programs_that_kept_nothing_are_cleared_away(tmp_path: Path) -> None:
     (tmp_path / "unsaved-0123456789ab.autosave.lock").write_bytes(b"")
-    living = Place(tmp_path / "unsaved-ba9876543210.autosave")
+    living = AutosaveFile(tmp_path / "unsaved-ba9876543210.autosave")
     assert living.claim()
 
-    assert recovered_unsaved(tmp_path) == []
+    assert find_unsaved(tmp_path) == []
 
     assert [file.name for file in tmp_path.iterdir()] == ["unsaved-ba9876543210.autosave.lock"]
     living.clear()
@@ -312,29 +318,29 @@ def test_locks_of_killed_programs_that_kept_nothing_are_cleared_away(tmp_path: P
 
 def test_remains_that_say_what_is_saved_are_none(tmp_path: Path, folder: Path) -> None:
     path = saved(tmp_path)
-    save(small(), places_of(path, folder)[0])
+    save(small(), autosave_paths(path, folder)[0])
 
-    assert recovered_of(path, folder, small()) is None
+    assert find_recovered(path, folder, small()) is None
 
 
 def test_remains_that_cannot_be_read_are_none(tmp_path: Path, folder: Path) -> None:
     path = saved(tmp_path)
-    places_of(path, folder)[0].write_text("{")
+    autosave_paths(path, folder)[0].write_text("{")
 
-    assert recovered_of(path, folder, small()) is None
+    assert find_recovered(path, folder, small()) is None
 
 
 def test_the_clock_of_another_day_has_its_date(tmp_path: Path) -> None:
     now = datetime(2024, 2, 3, 14, 2).astimezone()
 
-    assert Recovered(tmp_path, Workflow(), now).clock == "03 February, 14:02"
+    assert RecoveredDocument(tmp_path, Workflow(), now).clock == "03 February, 14:02"
     today = datetime.now().astimezone()
-    assert Recovered(tmp_path, Workflow(), today).clock == f"{today:%H:%M}"
+    assert RecoveredDocument(tmp_path, Workflow(), today).clock == f"{today:%H:%M}"
     assert today - now > timedelta(days=1)
 
 
 @pytest.fixture
-def crashed(window: MainWindow, tmp_path: Path) -> Document:
+def crashed(window: MainWindow, tmp_path: Path) -> DocumentPage:
     """A document beside whose file a crash left other work."""
     path = saved(tmp_path)
     save(described("lost"), tmp_path / ".one.loop.json.autosave")
@@ -344,7 +350,7 @@ def crashed(window: MainWindow, tmp_path: Path) -> Document:
 
 
 def test_recovered_changes_are_used_and_can_be_taken_back(
-    window: MainWindow, crashed: Document, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, crashed: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     press(crashed.bars, "Use them")
     assert crashed.session.workflow.description == "lost"
@@ -359,7 +365,7 @@ def test_recovered_changes_are_used_and_can_be_taken_back(
     assert load(tmp_path / "one.loop.json").description == "lost"
 
 
-def test_recovered_changes_can_be_looked_at_beside_what_is_saved(window: MainWindow, crashed: Document) -> None:
+def test_recovered_changes_can_be_looked_at_beside_what_is_saved(window: MainWindow, crashed: DocumentPage) -> None:
     press(crashed.bars, "Look at them")
 
     assert window.current is not None
@@ -369,7 +375,7 @@ def test_recovered_changes_can_be_looked_at_beside_what_is_saved(window: MainWin
     assert crashed.bars.text("recovery")
 
 
-def test_recovered_changes_are_discarded(crashed: Document, tmp_path: Path) -> None:
+def test_recovered_changes_are_discarded(crashed: DocumentPage, tmp_path: Path) -> None:
     press(crashed.bars, "Discard")
 
     assert list(tmp_path.glob(".one*")) == []
@@ -377,7 +383,7 @@ def test_recovered_changes_are_discarded(crashed: Document, tmp_path: Path) -> N
 
 
 def test_recovered_changes_that_nobody_decided_on_are_offered_again(
-    window: MainWindow, crashed: Document, tmp_path: Path
+    window: MainWindow, crashed: DocumentPage, tmp_path: Path
 ) -> None:
     window.closing.close_document(crashed)
 
@@ -386,7 +392,7 @@ def test_recovered_changes_that_nobody_decided_on_are_offered_again(
 
 
 def test_going_on_without_a_decision_leaves_recovered_changes_alone(
-    crashed: Document, tmp_path: Path, qtbot: QtBot
+    crashed: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     lost = tmp_path / ".one.loop.json.autosave"
 
@@ -402,7 +408,7 @@ def test_going_on_without_a_decision_leaves_recovered_changes_alone(
 def test_unsaved_documents_of_a_crash_come_back(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
-    (place,) = places_of(None, folder)
+    (place,) = autosave_paths(None, folder)
     save(described("lost"), place)
 
     window.documents.recover_unsaved()
@@ -438,7 +444,7 @@ def test_the_work_on_a_file_that_went_away_before_the_crash_comes_back(
     assert not lost.exists()
 
 
-def test_a_failure_to_keep_the_work_is_told_over_the_document(window: MainWindow, self_refine: Document) -> None:
+def test_a_failure_to_keep_the_work_is_told_over_the_document(window: MainWindow, self_refine: DocumentPage) -> None:
     self_refine.autosave.failed.emit("It cannot be kept.")
     assert self_refine.bars.text("autosave") == "It cannot be kept."
 
@@ -446,7 +452,7 @@ def test_a_failure_to_keep_the_work_is_told_over_the_document(window: MainWindow
     assert self_refine.bars.text("autosave") == ""
 
 
-def at_rest(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
+def at_rest(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     """A saved document whose view moves no more, which would end the typing."""
     document = open_file(window, saved(tmp_path))
     qtbot.waitUntil(lambda: not document._needs_fit)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.runs.executions import NodeState
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.document import files
 from engine.document.files import load
@@ -25,14 +25,14 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
 @pytest.fixture
-def running(window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot) -> Document:
+def running(window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot) -> DocumentPage:
     """A document whose run waits for its model."""
     script({"text": "words", "delay_s": 600})
     start(window, self_refine, qtbot)
     return self_refine
 
 
-def start(window: MainWindow, document: Document, qtbot: QtBot) -> None:
+def start(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> None:
     QTest.keyClick(window, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.RUNNING)
 
@@ -48,7 +48,7 @@ def held(window: MainWindow) -> Iterator[None]:
         may_go_on.set()
 
 
-def test_a_tab_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: Document) -> None:
+def test_a_tab_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
     assert question(window).text() == "“Self-Refine” is still running."
     answer(window, "Cancel")
@@ -57,7 +57,7 @@ def test_a_tab_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: 
     assert running.session.shown.live is not None
 
 
-def test_a_tab_with_a_run_stops_and_closes(window: MainWindow, running: Document, qtbot: QtBot) -> None:
+def test_a_tab_with_a_run_stops_and_closes(window: MainWindow, running: DocumentPage, qtbot: QtBot) -> None:
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
     answer(window, "Stop")
 
@@ -66,7 +66,7 @@ def test_a_tab_with_a_run_stops_and_closes(window: MainWindow, running: Document
 
 
 def test_a_run_goes_on_in_the_background_and_its_end_is_told(
-    window: MainWindow, self_refine: Document, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window, "isActiveWindow", lambda: False)
 
@@ -82,7 +82,7 @@ def test_a_run_goes_on_in_the_background_and_its_end_is_told(
 
 
 def test_unsaved_work_of_a_tab_with_a_run_is_asked_about_too(
-    window: MainWindow, running: Document, qtbot: QtBot
+    window: MainWindow, running: DocumentPage, qtbot: QtBot
 ) -> None:
     running.session.do(SetDescription("new"))
 
@@ -94,7 +94,7 @@ def test_unsaved_work_of_a_tab_with_a_run_is_asked_about_too(
     qtbot.waitUntil(lambda: window.closing.background == [], timeout=2000)
 
 
-def test_the_window_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: Document) -> None:
+def test_the_window_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: DocumentPage) -> None:
     window.close()
     answer(window, "Cancel")
 
@@ -102,7 +102,7 @@ def test_the_window_with_a_run_asks_and_stays_on_cancel(window: MainWindow, runn
     assert running.session.shown.live is not None
 
 
-def test_the_window_with_a_run_stops_it_and_ends(window: MainWindow, running: Document, qtbot: QtBot) -> None:
+def test_the_window_with_a_run_stops_it_and_ends(window: MainWindow, running: DocumentPage, qtbot: QtBot) -> None:
     with qtbot.waitSignal(window.finished, timeout=2000):
         window.close()
         answer(window, "Stop")
@@ -111,7 +111,7 @@ def test_the_window_with_a_run_stops_it_and_ends(window: MainWindow, running: Do
 
 
 def test_the_window_is_gone_while_a_run_goes_on_and_then_the_program_ends(
-    window: MainWindow, self_refine: Document, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     with qtbot.waitSignal(window.finished, timeout=5000), held(window):
         QTest.keyClick(window, Qt.Key.Key_F5)
@@ -136,7 +136,7 @@ def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_g
 
 
 def test_a_run_that_was_paused_goes_on_in_the_background(
-    window: MainWindow, self_refine: Document, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     window.runs.step_node(self_refine)
     qtbot.waitUntil(lambda: self_refine.session.shown.picture.status == "paused")
@@ -148,7 +148,7 @@ def test_a_run_that_was_paused_goes_on_in_the_background(
 
 
 def test_unsaved_work_and_a_run_are_two_questions_and_the_second_can_still_be_cancelled(
-    window: MainWindow, running: Document
+    window: MainWindow, running: DocumentPage
 ) -> None:
     running.session.do(SetDescription("new"))
 
@@ -185,7 +185,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 
 @pytest.fixture
-def changed(window: MainWindow, tmp_path: Path, disk: Disk) -> Document:
+def changed(window: MainWindow, tmp_path: Path, disk: Disk) -> DocumentPage:
     """A document with unsaved work whose disk does not answer."""
     disk.may_go_on.set()
     document = open_file(window, saved(tmp_path))
@@ -195,7 +195,7 @@ def changed(window: MainWindow, tmp_path: Path, disk: Disk) -> Document:
 
 
 @pytest.fixture
-def being_saved(window: MainWindow, changed: Document) -> Document:
+def being_saved(window: MainWindow, changed: DocumentPage) -> DocumentPage:
     """A document that is being saved to a disk that does not answer."""
     QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
     assert changed.session.is_saving
@@ -203,7 +203,7 @@ def being_saved(window: MainWindow, changed: Document) -> Document:
 
 
 def test_saving_is_seen_and_the_window_goes_on(
-    window: MainWindow, being_saved: Document, disk: Disk, qtbot: QtBot
+    window: MainWindow, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
     assert window.run_bar.saved.text() == "saving…"
     disk.may_go_on.set()
@@ -214,7 +214,7 @@ def test_saving_is_seen_and_the_window_goes_on(
 
 
 def test_a_tab_that_is_being_saved_closes_when_that_is_over(
-    window: MainWindow, being_saved: Document, disk: Disk, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, being_saved: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
@@ -226,7 +226,7 @@ def test_a_tab_that_is_being_saved_closes_when_that_is_over(
 
 
 def test_a_tab_that_could_not_be_saved_stays_and_asks(
-    window: MainWindow, being_saved: Document, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, being_saved: DocumentPage, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
     disk.is_full = True
@@ -245,7 +245,7 @@ def test_a_tab_that_could_not_be_saved_stays_and_asks(
 
 
 def test_the_window_closes_when_what_is_being_saved_is_on_the_disk(
-    window: MainWindow, being_saved: Document, disk: Disk, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, being_saved: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     window.close()
     assert window.isVisible()
@@ -257,7 +257,7 @@ def test_the_window_closes_when_what_is_being_saved_is_on_the_disk(
 
 
 def test_a_window_whose_disk_does_not_answer_can_be_closed_all_the_same(
-    window: MainWindow, being_saved: Document, disk: Disk, qtbot: QtBot
+    window: MainWindow, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
     window.close()
     window.close()
@@ -271,7 +271,7 @@ def test_a_window_whose_disk_does_not_answer_can_be_closed_all_the_same(
 
 
 def test_a_window_that_is_kept_open_stays_when_all_is_saved(
-    window: MainWindow, being_saved: Document, disk: Disk, qtbot: QtBot
+    window: MainWindow, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
     window.close()
     window.close()
@@ -284,7 +284,7 @@ def test_a_window_that_is_kept_open_stays_when_all_is_saved(
 
 
 def test_the_question_goes_when_the_disk_has_answered(
-    window: MainWindow, being_saved: Document, disk: Disk, qtbot: QtBot
+    window: MainWindow, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
     window.close()
     window.close()
@@ -297,7 +297,7 @@ def test_the_question_goes_when_the_disk_has_answered(
 
 
 def test_what_is_typed_while_a_tab_is_saved_before_it_closes_is_asked_about_too(
-    window: MainWindow, changed: Document, disk: Disk, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, changed: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
     answer(window, "Save")
@@ -313,7 +313,7 @@ def test_what_is_typed_while_a_tab_is_saved_before_it_closes_is_asked_about_too(
 
 
 def test_what_is_typed_while_all_is_saved_before_the_window_closes_is_asked_about_too(
-    window: MainWindow, changed: Document, disk: Disk, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, changed: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     window.close()
     answer(window, "Save")
@@ -328,7 +328,7 @@ def test_what_is_typed_while_all_is_saved_before_the_window_closes_is_asked_abou
 
 
 def test_a_save_while_it_is_being_saved_elsewhere_goes_there_too(
-    window: MainWindow, changed: Document, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, changed: DocumentPage, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     answers.to_save = tmp_path / "other.loop.json"
     window.documents.files.save_as(changed)

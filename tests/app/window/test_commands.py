@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.settings.settings_dialog import SettingsDialog
-from app.window.document import Document
-from app.window.finder import Entry, Finder, matching
+from app.window.command_palette import CommandPalette, PaletteEntry, matching
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
-from app.window.shortcut_sheet import ShortcutSheet
+from app.window.shortcuts_dialog import ShortcutsDialog
 from engine.document.node_operations import RemoveNode, SetConfig
 from engine.tools.read_file import READ_FILE
 from engine.tools.registry import set_tools
@@ -22,16 +22,16 @@ from tests.app.window.conftest import saved
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
-def finder(window: MainWindow) -> Finder:
-    (found,) = (dialog for dialog in window.findChildren(Finder) if dialog.isVisible())
+def finder(window: MainWindow) -> CommandPalette:
+    (found,) = (dialog for dialog in window.findChildren(CommandPalette) if dialog.isVisible())
     return found
 
 
-def shown(dialog: Finder) -> list[str]:
+def shown(dialog: CommandPalette) -> list[str]:
     return [dialog.list.item(row).text() for row in range(dialog.list.count())]
 
 
-def test_undo_and_redo_name_the_step(window: MainWindow, self_refine: Document) -> None:
+def test_undo_and_redo_name_the_step(window: MainWindow, self_refine: DocumentPage) -> None:
     assert not window.actions_by_name["undo"].isEnabled()
     self_refine.session.do(RemoveNode("critique"))
     assert window.actions_by_name["undo"].text() == "Undo Remove critique"
@@ -46,7 +46,7 @@ def test_undo_and_redo_name_the_step(window: MainWindow, self_refine: Document) 
     assert "critique" not in self_refine.session.workflow.nodes_by_id
 
 
-def test_an_action_is_found_by_letters_and_done_by_enter(window: MainWindow, self_refine: Document) -> None:
+def test_an_action_is_found_by_letters_and_done_by_enter(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
     dialog = finder(window)
     QTest.keyClicks(dialog.field, "new")
@@ -56,7 +56,7 @@ def test_an_action_is_found_by_letters_and_done_by_enter(window: MainWindow, sel
     assert len(window.documents.all) == 2
 
 
-def test_a_node_type_is_added_by_letters(window: MainWindow, self_refine: Document) -> None:
+def test_a_node_type_is_added_by_letters(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
     dialog = finder(window)
     QTest.keyClicks(dialog.field, "add valid")
@@ -65,7 +65,7 @@ def test_a_node_type_is_added_by_letters(window: MainWindow, self_refine: Docume
     assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
 
 
-def test_a_tool_of_a_server_is_added_by_letters(window: MainWindow, self_refine: Document) -> None:
+def test_a_tool_of_a_server_is_added_by_letters(window: MainWindow, self_refine: DocumentPage) -> None:
     set_tools("sample", [replace(READ_FILE, name="files/read", title="Read a file (files)")])
     try:
         QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
@@ -85,7 +85,7 @@ def test_actions_that_cannot_be_done_now_are_not_offered(window: MainWindow) -> 
     assert "Stop" not in shown(dialog)
 
 
-def test_the_arrows_choose_in_the_list(window: MainWindow, self_refine: Document) -> None:
+def test_the_arrows_choose_in_the_list(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_F, CONTROL)
     dialog = finder(window)
     assert shown(dialog) == [node.title for node in self_refine.session.workflow.nodes]
@@ -101,7 +101,7 @@ def test_the_arrows_choose_in_the_list(window: MainWindow, self_refine: Document
     assert self_refine.session.selection == ("text",)
 
 
-def test_a_node_is_found_and_clicked(window: MainWindow, self_refine: Document) -> None:
+def test_a_node_is_found_and_clicked(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_F, CONTROL)
     dialog = finder(window)
     QTest.keyClicks(dialog.field, "crit")
@@ -112,7 +112,7 @@ def test_a_node_is_found_and_clicked(window: MainWindow, self_refine: Document) 
     assert self_refine.session.selection == ("critique",)
 
 
-def test_a_search_that_finds_nothing_does_nothing(window: MainWindow, self_refine: Document) -> None:
+def test_a_search_that_finds_nothing_does_nothing(window: MainWindow, self_refine: DocumentPage) -> None:
     dialog = window.commands.find_node()
     assert dialog is not None
     QTest.keyClicks(dialog.field, "zebra")
@@ -128,17 +128,22 @@ def test_there_is_nothing_to_find_without_a_document(window: MainWindow) -> None
 
 
 def test_what_begins_with_the_letters_comes_first() -> None:
-    entries = [Entry("Save as", "", id), Entry("Close", "save", id), Entry("Resave", "", id), Entry("Open", "", id)]
+    entries = [
+        PaletteEntry("Save as", "", id),
+        PaletteEntry("Close", "save", id),
+        PaletteEntry("Resave", "", id),
+        PaletteEntry("Open", "", id),
+    ]
 
     assert [entry.text for entry in matching(entries, "save")] == ["Save as", "Resave", "Close"]
     assert [entry.text for entry in matching(entries, "SAVE as")] == ["Save as"]
     assert matching(entries, "") == entries
 
 
-def test_the_sheet_of_keys_has_those_of_window_and_canvas(window: MainWindow, self_refine: Document) -> None:
+def test_the_sheet_of_keys_has_those_of_window_and_canvas(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_F1)
 
-    (sheet,) = window.findChildren(ShortcutSheet)
+    (sheet,) = window.findChildren(ShortcutsDialog)
     from app.theme.widgets import PlainLabel
 
     texts = [label.text() for label in sheet.findChildren(PlainLabel)]
@@ -150,11 +155,11 @@ def test_the_sheet_of_keys_has_those_of_window_and_canvas(window: MainWindow, se
 def test_a_question_mark_opens_the_sheet_too(window: MainWindow) -> None:
     QTest.keyClick(window, "?")
 
-    assert window.findChildren(ShortcutSheet)
+    assert window.findChildren(ShortcutsDialog)
 
 
 def test_the_canvas_has_its_actions_in_the_menus_of_the_shown_document(
-    window: MainWindow, self_refine: Document
+    window: MainWindow, self_refine: DocumentPage
 ) -> None:
     def texts() -> list[str]:
         menus = [action.menu() for action in window.menuBar().actions()]
@@ -168,7 +173,7 @@ def test_the_canvas_has_its_actions_in_the_menus_of_the_shown_document(
     assert texts().count("Duplicate") == 1
 
 
-def test_panels_open_and_fold_away_by_key(window: MainWindow, self_refine: Document) -> None:
+def test_panels_open_and_fold_away_by_key(window: MainWindow, self_refine: DocumentPage) -> None:
     alt = Qt.KeyboardModifier.AltModifier
     for key, name in ((Qt.Key.Key_3, "iterations"), (Qt.Key.Key_4, "log"), (Qt.Key.Key_5, "problems")):
         QTest.keyClick(window, key, alt)
@@ -182,7 +187,7 @@ def test_panels_open_and_fold_away_by_key(window: MainWindow, self_refine: Docum
     assert not self_refine.inspector.isVisible()
 
 
-def test_a_panel_opens_and_folds_away_by_mouse(window: MainWindow, self_refine: Document) -> None:
+def test_a_panel_opens_and_folds_away_by_mouse(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.mouseClick(window.drawer.buttons["log"], Qt.MouseButton.LeftButton)
     assert self_refine.log.isVisible()
 
@@ -190,19 +195,19 @@ def test_a_panel_opens_and_folds_away_by_mouse(window: MainWindow, self_refine: 
     assert not self_refine.log.isVisible()
 
 
-def test_the_palette_adds_a_node(window: MainWindow, self_refine: Document) -> None:
+def test_the_palette_adds_a_node(window: MainWindow, self_refine: DocumentPage) -> None:
     window.palette_panel.node_chosen.emit("validator")
 
     assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
 
 
-def test_a_template_of_the_palette_is_opened(window: MainWindow, self_refine: Document, tmp_path: Path) -> None:
+def test_a_template_of_the_palette_is_opened(window: MainWindow, self_refine: DocumentPage, tmp_path: Path) -> None:
     window.palette_panel.template_chosen.emit(saved(tmp_path))
 
     assert [document.session.name for document in window.documents.all] == ["Self-Refine", "Small"]
 
 
-def test_settings_open_once(window: MainWindow, self_refine: Document) -> None:
+def test_settings_open_once(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.mouseClick(window.run_bar.model, Qt.MouseButton.LeftButton)
     QTest.keyClick(window, Qt.Key.Key_Comma, CONTROL)
 
@@ -220,7 +225,7 @@ def test_about_says_which_version_it_is(window: MainWindow) -> None:
 
 
 def test_a_refusal_is_told_in_the_status_line_and_fades(
-    window: MainWindow, self_refine: Document, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window.status._shown.setInterval(0)
     window.status._fading.setDuration(1)
@@ -231,7 +236,7 @@ def test_a_refusal_is_told_in_the_status_line_and_fades(
     qtbot.waitUntil(lambda: window.status.refusal.full_text == "")
 
 
-def test_a_refusal_of_a_document_behind_is_told_with_its_name(window: MainWindow, self_refine: Document) -> None:
+def test_a_refusal_of_a_document_behind_is_told_with_its_name(window: MainWindow, self_refine: DocumentPage) -> None:
     window.documents.new()
 
     self_refine.session.do(SetConfig("nobody", ("x",), 1))

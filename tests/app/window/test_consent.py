@@ -10,16 +10,16 @@ from pytestqt.qtbot import QtBot
 
 from app.batch.batch_window import BatchWindow
 from app.history.store_session import StoredSession
-from app.window.document import Document
-from app.window.log_questions import QuestionCard
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
+from app.window.question_cards import QuestionCard
 from engine.document.builder import Builder
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
 from engine.store.consent import approve, is_approved, is_fully_trusted
 from tests.app.window.conftest import answer, ended, open_file, press, question, saved
-from tests.engine.importing.samples import DEV_CYCLE
+from tests.engine.document.importing.files import DEV_CYCLE
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def searching(query: str = "tides") -> Workflow:
     return flow.build()
 
 
-def opened(window: MainWindow, folder: Path, workflow: Workflow | None = None) -> Document:
+def opened(window: MainWindow, folder: Path, workflow: Workflow | None = None) -> DocumentPage:
     return open_file(window, saved(folder, workflow=workflow or searching()))
 
 
@@ -125,7 +125,7 @@ def test_a_kept_run_of_a_workflow_that_nobody_here_approved_is_asked_about_befor
     window.history.access.close()
 
 
-def asked_before_it_runs(window: MainWindow, document: Document, qtbot: QtBot) -> bool:
+def asked_before_it_runs(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> bool:
     """Whether a person is asked; they answer that they do not trust it."""
     begun: list[bool] = []
     window.documents.files.consent.before_run(document.session, lambda: begun.append(True))
@@ -197,14 +197,14 @@ def around_a_file(file: str) -> Workflow:
     return flow.build()
 
 
-def query_in(document: Document) -> object:
+def query_in(document: DocumentPage) -> object:
     """What the workflow in the document's subflow searches for."""
     copy = document.session.workflow.node("part").config.get("workflow")
     return copy["nodes"][0]["config"]["arguments"]["query"] if isinstance(copy, dict) else None
 
 
 @pytest.fixture
-def trusted(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
+def trusted(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     """A document around `inner.loop.json` that a person trusts as it is now."""
     inner = saved(tmp_path, "inner.loop.json", searching())
     document = open_file(window, saved(tmp_path, "around.loop.json", around_a_file(inner.name)))
@@ -217,7 +217,7 @@ def trusted(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> Document:
 
 
 def test_what_another_program_puts_into_the_file_of_a_trusted_documents_subflow_is_asked_about(
-    window: MainWindow, trusted: Document, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, trusted: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     save(searching("secrets"), tmp_path / "inner.loop.json")
     window.documents.files.save(trusted)
@@ -229,7 +229,7 @@ def test_what_another_program_puts_into_the_file_of_a_trusted_documents_subflow_
 
 
 def test_ones_own_change_of_a_subflow_is_not_asked_about(
-    window: MainWindow, trusted: Document, tmp_path: Path, qtbot: QtBot
+    window: MainWindow, trusted: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     inner = open_file(window, tmp_path / "inner.loop.json")
     inner.session.is_trusted = True

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
 from app.window.main_window import MainWindow
 from engine.document.files import load

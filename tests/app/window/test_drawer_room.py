@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.history.series import Kind
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from tests.app.window.conftest import MakeWindow
 
@@ -27,7 +27,7 @@ def height(window: MainWindow) -> int:
 
 
 def test_each_panel_has_its_height_and_keeps_the_one_that_it_was_given(
-    window: MainWindow, self_refine: Document
+    window: MainWindow, self_refine: DocumentPage
 ) -> None:
     window.drawer.unfold("log")
     log = height(window)

@@ -10,17 +10,17 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.document import Document
-from app.window.faults import SENTENCE, FaultDialog, FaultGuard
+from app.window.crash_reporter import SENTENCE, CrashDialog, CrashReporter
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.document.operations import SetDescription
 from engine.errors import EngineError
 
 
 @pytest.fixture
-def guard(qapp: object) -> Iterator[FaultGuard]:
+def guard(qapp: object) -> Iterator[CrashReporter]:
     before = sys.excepthook, threading.excepthook
-    guard = FaultGuard()
+    guard = CrashReporter()
     guard.install()
     yield guard
     guard.uninstall()
@@ -36,7 +36,7 @@ def raised(error: BaseException) -> BaseException:
         return caught
 
 
-def test_a_fault_is_one_sentence_with_its_details(guard: FaultGuard, qtbot: QtBot) -> None:
+def test_a_fault_is_one_sentence_with_its_details(guard: CrashReporter, qtbot: QtBot) -> None:
     error = raised(ZeroDivisionError("by zero"))
 
     with qtbot.waitSignal(guard.told) as told:
@@ -48,7 +48,7 @@ def test_a_fault_is_one_sentence_with_its_details(guard: FaultGuard, qtbot: QtBo
     assert "test_faults.py" in details
 
 
-def test_a_fault_in_a_thread_is_told_in_the_window_s_thread(guard: FaultGuard, qtbot: QtBot) -> None:
+def test_a_fault_in_a_thread_is_told_in_the_window_s_thread(guard: CrashReporter, qtbot: QtBot) -> None:
     seen: list[threading.Thread] = []
     guard.told.connect(lambda *_: seen.append(threading.current_thread()))
 
@@ -60,7 +60,7 @@ def test_a_fault_in_a_thread_is_told_in_the_window_s_thread(guard: FaultGuard, q
     assert seen == [threading.main_thread()]
 
 
-def test_an_error_for_people_is_its_own_sentence(guard: FaultGuard, qtbot: QtBot) -> None:
+def test_an_error_for_people_is_its_own_sentence(guard: CrashReporter, qtbot: QtBot) -> None:
     error = raised(EngineError("It is full.", "Empty it."))
 
     with qtbot.waitSignal(guard.told) as told:
@@ -69,13 +69,13 @@ def test_an_error_for_people_is_its_own_sentence(guard: FaultGuard, qtbot: QtBot
     assert told.args[0] == "It is full. Empty it."
 
 
-def test_an_interrupt_is_no_fault(guard: FaultGuard, qtbot: QtBot) -> None:
+def test_an_interrupt_is_no_fault(guard: CrashReporter, qtbot: QtBot) -> None:
     with qtbot.assertNotEmitted(guard.told, wait=20):
         guard.catch(KeyboardInterrupt, KeyboardInterrupt(), None)
 
 
 def test_faults_go_to_the_terminal_only_where_asked(
-    guard: FaultGuard, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    guard: CrashReporter, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = raised(ValueError("odd"))
     for asked in ("", "1"):
@@ -86,7 +86,7 @@ def test_faults_go_to_the_terminal_only_where_asked(
 
 
 def test_the_dialog_hides_the_details_until_asked_and_copies_them(qapp: object, qtbot: QtBot) -> None:
-    dialog = FaultDialog(SENTENCE, "Traceback: odd")
+    dialog = CrashDialog(SENTENCE, "Traceback: odd")
     dialog.show()
     assert not dialog.isModal()
     assert not dialog.details.isVisible()
@@ -100,7 +100,7 @@ def test_the_dialog_hides_the_details_until_asked_and_copies_them(qapp: object, 
 
 
 def test_unsaved_work_is_kept_at_once_when_something_goes_wrong(
-    window: MainWindow, self_refine: Document, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     from app.main import guard_against_faults
 
@@ -113,13 +113,13 @@ def test_unsaved_work_is_kept_at_once_when_something_goes_wrong(
     with qtbot.waitSignal(self_refine.autosave.kept):
         guard.catch(type(error), error, error.__traceback__)
 
-    (dialog,) = window.findChildren(FaultDialog)
+    (dialog,) = window.findChildren(CrashDialog)
     assert dialog.isVisible()
     other = raised(ZeroDivisionError("by zero"))
     for fault in (error, other, error, other):
         with qtbot.waitSignal(guard.told):
             guard.catch(type(fault), fault, fault.__traceback__)
-    assert window.findChildren(FaultDialog) == [dialog], "one that comes again and again covers nothing"
+    assert window.findChildren(CrashDialog) == [dialog], "one that comes again and again covers nothing"
     assert dialog.details.toPlainText().count("ValueError: odd") == 1
     assert dialog.details.toPlainText().count("ZeroDivisionError: by zero") == 1
     assert "new" in self_refine.session.workflow.description

@@ -13,10 +13,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app import session
+from app import file_watcher, session
+from app.controllers import document_controller
 from app.settings.preferences import Preferences
-from app.window import disk_watch, documents, opening
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from app.window.window_state import open_files
 from engine.document import files
@@ -44,7 +44,7 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-def change(document: Document, text: str = "Something else.") -> None:
+def change(document: DocumentPage, text: str = "Something else.") -> None:
     assert document.session.do(SetDescription(text))
 
 
@@ -55,7 +55,7 @@ def save_by_key(window: MainWindow, qtbot: QtBot) -> None:
     over(window.current, qtbot)
 
 
-def over(document: Document, qtbot: QtBot) -> None:
+def over(document: DocumentPage, qtbot: QtBot) -> None:
     """Wait until nothing is being saved."""
     qtbot.waitUntil(lambda: not document.session.is_saving)
 
@@ -158,8 +158,7 @@ class SlowDisk:
             assert self.may_go_on.wait(5)
             return load(path)
 
-        monkeypatch.setattr(opening, "load", load_slowly)
-        monkeypatch.setattr(documents, "load", load_slowly)
+        monkeypatch.setattr(document_controller, "load", load_slowly)
 
 
 def test_a_slow_disk_does_not_hold_the_window_and_a_file_is_opened_once(
@@ -288,7 +287,7 @@ def test_a_file_is_not_replaced_unasked_where_its_ending_was_added(
 
 
 def test_a_picture_is_not_replaced_unasked_where_its_ending_was_added(
-    window: MainWindow, self_refine: Document, answers: Answers, tmp_path: Path
+    window: MainWindow, self_refine: DocumentPage, answers: Answers, tmp_path: Path
 ) -> None:
     (tmp_path / "picture.png").write_text("another")
     answers.to_save = tmp_path / "picture"
@@ -367,7 +366,7 @@ def test_tabs_are_changed_by_key_and_the_window_follows(window: MainWindow, tmp_
     assert window.current is second
 
 
-def test_the_start_page_comes_back_beside_documents_and_goes(window: MainWindow, self_refine: Document) -> None:
+def test_the_start_page_comes_back_beside_documents_and_goes(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_N, CONTROL | SHIFT)
     assert titles(window) == ["Start", "Self-Refine"]
     assert window.current is None
@@ -454,7 +453,7 @@ def test_dropped_files_are_opened(window: MainWindow, tmp_path: Path) -> None:
 
 
 def test_files_and_templates_dropped_on_the_canvas_are_opened(
-    window: MainWindow, self_refine: Document, tmp_path: Path
+    window: MainWindow, self_refine: DocumentPage, tmp_path: Path
 ) -> None:
     self_refine.canvas.files_dropped.emit([saved(tmp_path)])
     await_files(window)
@@ -493,13 +492,13 @@ def test_mine_is_kept_over_a_change_by_another_program(window: MainWindow, tmp_p
 
 
 @pytest.fixture
-def silent(window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
+def silent(window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DocumentPage:
     """An open document whose disk tells of no changes, as a network share may."""
-    monkeypatch.setattr(disk_watch.DiskWatch, "_look_soon", lambda _watch: None)
+    monkeypatch.setattr(file_watcher.FileWatcher, "_look_soon", lambda _watch: None)
     return open_file(window, saved(tmp_path))
 
 
-def theirs(document: Document) -> Path:
+def theirs(document: DocumentPage) -> Path:
     """Another program writes the document's file."""
     path = document.session.path
     assert path is not None
@@ -508,7 +507,7 @@ def theirs(document: Document) -> Path:
 
 
 def test_a_change_of_which_the_system_tells_nothing_is_not_saved_over(
-    window: MainWindow, silent: Document, qtbot: QtBot
+    window: MainWindow, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
     path = theirs(silent)
@@ -527,7 +526,7 @@ def test_a_change_of_which_the_system_tells_nothing_is_not_saved_over(
 
 
 def test_a_change_that_saving_has_found_can_be_reloaded_and_then_saved_over(
-    window: MainWindow, silent: Document, qtbot: QtBot
+    window: MainWindow, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
     path = theirs(silent)
@@ -544,7 +543,7 @@ def test_a_change_that_saving_has_found_can_be_reloaded_and_then_saved_over(
 
 
 def test_a_window_stays_open_where_its_work_would_be_saved_over_another_programs(
-    window: MainWindow, silent: Document, qtbot: QtBot
+    window: MainWindow, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
     path = theirs(silent)
@@ -563,7 +562,7 @@ def test_a_window_stays_open_where_its_work_would_be_saved_over_another_programs
 
 
 def test_a_file_that_was_touched_and_says_the_same_is_saved_over_unasked(
-    window: MainWindow, silent: Document, qtbot: QtBot
+    window: MainWindow, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
     path = silent.session.path
@@ -576,7 +575,7 @@ def test_a_file_that_was_touched_and_says_the_same_is_saved_over_unasked(
 
 
 def test_a_save_that_waits_for_one_of_our_own_takes_it_for_no_change_by_another_program(
-    window: MainWindow, silent: Document, qtbot: QtBot
+    window: MainWindow, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     path = silent.session.path
     assert path is not None
@@ -692,7 +691,7 @@ def test_a_write_protected_file_is_not_replaced(
 
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_the_picture_of_a_workflow_is_exported(
-    window: MainWindow, self_refine: Document, answers: Answers, tmp_path: Path, kind: str
+    window: MainWindow, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str
 ) -> None:
     answers.to_save = tmp_path / "picture"
 
@@ -705,7 +704,7 @@ def test_the_picture_of_a_workflow_is_exported(
 
 
 def test_a_picture_that_cannot_be_written_is_told(
-    window: MainWindow, self_refine: Document, answers: Answers, tmp_path: Path
+    window: MainWindow, self_refine: DocumentPage, answers: Answers, tmp_path: Path
 ) -> None:
     answers.to_save = tmp_path / "gone" / "picture.png"
 
@@ -714,7 +713,7 @@ def test_a_picture_that_cannot_be_written_is_told(
     assert "picture.png" in window.status.refusal.full_text
 
 
-def test_the_title_of_a_document_follows_its_name(window: MainWindow, self_refine: Document) -> None:
+def test_the_title_of_a_document_follows_its_name(window: MainWindow, self_refine: DocumentPage) -> None:
     from engine.document.operations import SetName
 
     self_refine.session.do(SetName("Better & better"))

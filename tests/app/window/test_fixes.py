@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.window.fixes import fixes
+from app.window.quick_fixes import quick_fixes
 from engine.document.builder import Builder
 from engine.document.files import loads
 from engine.document.model import Edge, Node, Workflow
@@ -37,7 +37,7 @@ def fixed(workflow: Workflow, code: str, choice: int = 0) -> tuple[str, Workflow
     """The title of a fix for the first problem of that code, and the document after it."""
     structure = analyse(workflow)
     problem = next(problem for problem in check_structure(structure) if problem.code == code)
-    fix = fixes(problem, structure)[choice]
+    fix = quick_fixes(problem, structure)[choice]
     after, back = fix.operation.apply(workflow)
     assert back.apply(after)[0] == workflow
     return fix.title, after
@@ -247,4 +247,4 @@ def test_a_missing_output_is_added_alone_where_several_ends_are() -> None:
 def test_what_takes_thought_has_no_fix() -> None:
     structure = analyse(Workflow())
 
-    assert [fixes(problem, structure) for problem in check_structure(structure)] == [()]
+    assert [quick_fixes(problem, structure) for problem in check_structure(structure)] == [()]

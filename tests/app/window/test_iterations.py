@@ -5,13 +5,13 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from tests.app.window.conftest import Script, ended, press
 
 
 @pytest.fixture
-def ran(window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot) -> Document:
+def ran(window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot) -> DocumentPage:
     """Self-Refine after a run of three iterations, with its panel open."""
     script("words", *({"node": "draft", "iteration": turn, "reply": f"draft {turn}"} for turn in range(3)))
     window.actions_by_name["run"].trigger()
@@ -20,7 +20,7 @@ def ran(window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot)
     return self_refine
 
 
-def test_after_the_run_the_last_iteration_and_the_reason_are_shown(ran: Document) -> None:
+def test_after_the_run_the_last_iteration_and_the_reason_are_shown(ran: DocumentPage) -> None:
     panel = ran.iterations
 
     assert panel.detail.title.text() == "Iteration 3"
@@ -30,7 +30,7 @@ def test_after_the_run_the_last_iteration_and_the_reason_are_shown(ran: Document
     assert not panel.latest.isEnabled()
 
 
-def test_a_click_on_a_dot_moves_the_whole_window(ran: Document) -> None:
+def test_a_click_on_a_dot_moves_the_whole_window(ran: DocumentPage) -> None:
     slider = ran.iterations.slider
     place = QPoint(round(slider._x(0)), slider.height() // 2)
 
@@ -41,7 +41,7 @@ def test_a_click_on_a_dot_moves_the_whole_window(ran: Document) -> None:
     assert ran.iterations.detail.title.text() == "Iteration 1"
 
 
-def test_a_drag_over_the_dots_follows(ran: Document) -> None:
+def test_a_drag_over_the_dots_follows(ran: DocumentPage) -> None:
     slider = ran.iterations.slider
     middle = slider.height() // 2
     QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(round(slider._x(0)), middle))
@@ -51,7 +51,7 @@ def test_a_drag_over_the_dots_follows(ran: Document) -> None:
     assert ran.session.shown.chosen == {"loop": 1}
 
 
-def test_the_keys_of_the_slider(ran: Document) -> None:
+def test_the_keys_of_the_slider(ran: DocumentPage) -> None:
     slider = ran.iterations.slider
     slider.setFocus()
 
@@ -65,7 +65,7 @@ def test_the_keys_of_the_slider(ran: Document) -> None:
     assert ran.session.shown.chosen == {}
 
 
-def test_the_arrows_on_the_canvas_step_while_an_iteration_is_looked_at(ran: Document) -> None:
+def test_the_arrows_on_the_canvas_step_while_an_iteration_is_looked_at(ran: DocumentPage) -> None:
     ran.canvas.setFocus()
     viewer = ran.canvas.viewer
     ran.session.shown.look_at("loop", 1)
@@ -80,7 +80,7 @@ def test_the_arrows_on_the_canvas_step_while_an_iteration_is_looked_at(ran: Docu
     assert ran.session.shown.chosen == {}
 
 
-def test_stepping_past_the_last_follows_the_run_again(window: MainWindow, ran: Document) -> None:
+def test_stepping_past_the_last_follows_the_run_again(window: MainWindow, ran: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
     assert ran.session.shown.chosen == {"loop": 1}
 
@@ -90,7 +90,7 @@ def test_stepping_past_the_last_follows_the_run_again(window: MainWindow, ran: D
     assert ran.session.shown.chosen == {}
 
 
-def test_latest_follows_the_run_again(ran: Document) -> None:
+def test_latest_follows_the_run_again(ran: DocumentPage) -> None:
     ran.session.shown.look_at("loop", 0)
 
     press(ran.iterations, "Latest")
@@ -98,19 +98,21 @@ def test_latest_follows_the_run_again(ran: Document) -> None:
     assert ran.session.shown.chosen == {}
 
 
-def test_without_a_run_the_panel_says_what_it_is_for(self_refine: Document) -> None:
+def test_without_a_run_the_panel_says_what_it_is_for(self_refine: DocumentPage) -> None:
     assert not self_refine.iterations.empty.isHidden()
     assert not self_refine.iterations.slider.isVisible()
     assert not self_refine.iterations.step(1)
 
 
-def test_a_run_that_is_not_kept_is_not_exported_and_that_is_said(window: MainWindow, ran: Document) -> None:
+def test_a_run_that_is_not_kept_is_not_exported_and_that_is_said(window: MainWindow, ran: DocumentPage) -> None:
     ran.iterations.export_wanted.emit()
 
     assert window.status.refusal.full_text.startswith("Only a run that is kept can be exported.")
 
 
-def test_where_nothing_has_run_yet_nothing_is_exported(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_where_nothing_has_run_yet_nothing_is_exported(
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     with qtbot.waitSignal(window.history.access.opened):
         window.history.access.open()
 

@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.log_lines import MOST_LINES, LogLine, LogWriter, place
 from app.window.log_panel import LogPanel
 from app.window.main_window import MainWindow
@@ -256,7 +256,7 @@ def test_a_double_click_goes_to_the_node(make_session: MakeSession, qtbot: QtBot
     assert chosen.args == ["node_1"]
 
 
-def test_nodes_are_called_by_their_titles(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_nodes_are_called_by_their_titles(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
     QTest.keyClick(window, Qt.Key.Key_F5)
     ended(self_refine, qtbot)
 

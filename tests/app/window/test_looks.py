@@ -22,10 +22,9 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
-from app.window.document import Document
-from app.window.drawer import PANELS
-from app.window.main_window import MainWindow
-from app.window.side_widths import LEAST, WIDTHS
+from app.window.bottom_panel import PANELS
+from app.window.document_page import DocumentPage
+from app.window.main_window import LEAST, WIDTHS, MainWindow
 from tests.app.window.conftest import SELF_REFINE
 
 
@@ -38,7 +37,7 @@ def look(request: pytest.FixtureRequest, window: MainWindow, qtbot: QtBot) -> It
     style().choose("dark", 1.0)
 
 
-def test_surfaces_have_the_theme_s_colours(window: MainWindow, look: Theme, self_refine: Document) -> None:
+def test_surfaces_have_the_theme_s_colours(window: MainWindow, look: Theme, self_refine: DocumentPage) -> None:
     window.drawer.unfold("problems")
     picture = window.grab().toImage()
 
@@ -47,7 +46,7 @@ def test_surfaces_have_the_theme_s_colours(window: MainWindow, look: Theme, self
         assert picture.pixelColor(corner.x() - 2, corner.y() - 2) == QColor(look.panel)
 
 
-def test_no_word_of_bar_and_drawer_is_cut_off(window: MainWindow, look: Theme, self_refine: Document) -> None:
+def test_no_word_of_bar_and_drawer_is_cut_off(window: MainWindow, look: Theme, self_refine: DocumentPage) -> None:
     window.resize(1440, 900)
     window.drawer.unfold("log")
     for root in (window.run_bar, window.drawer):
@@ -59,7 +58,7 @@ def test_no_word_of_bar_and_drawer_is_cut_off(window: MainWindow, look: Theme, s
 
 
 def test_a_folded_drawer_leaves_its_room_to_the_document(
-    window: MainWindow, qtbot: QtBot, self_refine: Document
+    window: MainWindow, qtbot: QtBot, self_refine: DocumentPage
 ) -> None:
     window.drawer.unfold("log")
     qtbot.waitUntil(lambda: window.drawer.height() > 100)
@@ -77,7 +76,7 @@ def _usual_size_again(window: MainWindow) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_usual_size_again")
-def test_palette_and_inspector_grow_with_the_texts_in_them(window: MainWindow, self_refine: Document) -> None:
+def test_palette_and_inspector_grow_with_the_texts_in_them(window: MainWindow, self_refine: DocumentPage) -> None:
     window.resize(1600, 900)
     style().choose("dark", 1.0)
     palette, inspector = window.palette_panel.width(), window.inspectors.width()
@@ -91,7 +90,7 @@ def test_palette_and_inspector_grow_with_the_texts_in_them(window: MainWindow, s
 @pytest.mark.usefixtures("_usual_size_again")
 @pytest.mark.parametrize("has_dialog", [False, True], ids=["alone", "beside the settings"])
 def test_no_field_is_cut_in_the_first_frame_of_another_size_of_texts(
-    window: MainWindow, qtbot: QtBot, self_refine: Document, has_dialog: bool
+    window: MainWindow, qtbot: QtBot, self_refine: DocumentPage, has_dialog: bool
 ) -> None:
     window.resize(1440, 900)
     if has_dialog:  # then the look is put on another way

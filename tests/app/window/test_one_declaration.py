@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
-from app.palette.entries import rows
+from app.engine_thread import EngineThread
+from app.palette.rows import rows
 from app.session import Session
 from app.window.main_window import MainWindow
 from engine.document.model import Node, Workflow

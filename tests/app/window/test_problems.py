@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from app.window.problems_panel import MOST_ROWS, ProblemRow
 from engine.document.builder import Builder
@@ -15,11 +15,11 @@ from tests.app.conftest import MakeSession
 from tests.app.window.conftest import press
 
 
-def row(document: Document, code: str) -> ProblemRow:
+def row(document: DocumentPage, code: str) -> ProblemRow:
     return next(row for row in document.problems.rows if row.problem.code == code)
 
 
-def broken(window: MainWindow, document: Document, qtbot: QtBot) -> None:
+def broken(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> None:
     """Take the exit out, and open the list."""
     with qtbot.waitSignal(document.session.analysed):
         document.session.do(RemoveNode("exit"))
@@ -27,7 +27,7 @@ def broken(window: MainWindow, document: Document, qtbot: QtBot) -> None:
 
 
 def test_problems_are_counted_on_the_drawer_and_in_the_status_line(
-    window: MainWindow, self_refine: Document, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     assert window.status.problems.text() == "No problems"
     broken(window, self_refine, qtbot)
@@ -38,7 +38,7 @@ def test_problems_are_counted_on_the_drawer_and_in_the_status_line(
     assert window.drawer.open_panel == ""
 
 
-def test_the_obvious_answer_is_a_button(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_the_obvious_answer_is_a_button(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
     broken(window, self_refine, qtbot)
 
     with qtbot.waitSignal(self_refine.session.analysed):
@@ -49,7 +49,7 @@ def test_the_obvious_answer_is_a_button(window: MainWindow, self_refine: Documen
     assert window.actions_by_name["undo"].text() == "Undo Add exit"
 
 
-def test_a_click_goes_to_node_and_field(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_a_click_goes_to_node_and_field(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
     with qtbot.waitSignal(self_refine.session.analysed):
         self_refine.session.do(SetConfig("draft", ("prompt",), "{{loop.nothing}}"))
     window.drawer.unfold("problems")
@@ -63,7 +63,7 @@ def test_a_click_goes_to_node_and_field(window: MainWindow, self_refine: Documen
     assert "rompt" in focused.accessibleName()
 
 
-def test_enter_on_a_row_goes_there_too(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_enter_on_a_row_goes_there_too(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
     broken(window, self_refine, qtbot)
 
     QTest.keyClick(row(self_refine, "missing-exit"), Qt.Key.Key_Return)
@@ -71,7 +71,7 @@ def test_enter_on_a_row_goes_there_too(window: MainWindow, self_refine: Document
     assert self_refine.session.selection == ("loop",)
 
 
-def test_a_problem_of_an_edge_goes_to_its_end(self_refine: Document) -> None:
+def test_a_problem_of_an_edge_goes_to_its_end(self_refine: DocumentPage) -> None:
     self_refine.go_to(Problem("x", "x", edge="draft.output -> critique.draft"))
     assert self_refine.session.selection == ("critique",)
 
@@ -79,7 +79,7 @@ def test_a_problem_of_an_edge_goes_to_its_end(self_refine: Document) -> None:
     assert self_refine.session.selection == ("draft",)
 
 
-def test_a_problem_of_the_document_shows_the_document(self_refine: Document) -> None:
+def test_a_problem_of_the_document_shows_the_document(self_refine: DocumentPage) -> None:
     self_refine.session.select(["draft"])
 
     self_refine.go_to(Problem("x", "x"))
@@ -88,7 +88,7 @@ def test_a_problem_of_the_document_shows_the_document(self_refine: Document) -> 
 
 
 def test_a_problem_of_a_setting_of_the_document_goes_to_its_field(
-    window: MainWindow, self_refine: Document, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     with qtbot.waitSignal(self_refine.session.analysed):
         self_refine.session.do(SetSettings(("budget_usd",), "much"))
@@ -105,7 +105,9 @@ def test_a_problem_of_a_setting_of_the_document_goes_to_its_field(
     assert "udget" in focused.accessibleName()
 
 
-def test_rows_are_not_built_anew_where_nothing_changed(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_rows_are_not_built_anew_where_nothing_changed(
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     broken(window, self_refine, qtbot)
     before = self_refine.problems.rows
 

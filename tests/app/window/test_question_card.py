@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.log_questions import LONGEST_LINE, MOST_EDITED, QuestionCard
+from app.window.question_cards import LONGEST_LINE, MOST_EDITED, QuestionCard
 from engine.events import NodeWaiting
 from engine.values import Value, to_text
 

@@ -11,13 +11,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineThread
+from app.engine_thread import EngineThread
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from app.session import Session
-from app.window.document import Document
-from app.window.log_questions import QuestionCard
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
+from app.window.question_cards import QuestionCard
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.events import AnyEvent, LoopIterationStarted, NodeFailed, NodeStarted, NodeWaiting
@@ -88,14 +88,14 @@ def in_a_loop() -> Workflow:
     return flow.build()
 
 
-Ask = Callable[[Workflow], Document]
+Ask = Callable[[Workflow], DocumentPage]
 
 
 @pytest.fixture
 def asking(window: MainWindow, engine_thread: EngineThread, qtbot: QtBot) -> Ask:
     """Opens a workflow and runs it until it waits for a person."""
 
-    def run(workflow: Workflow) -> Document:
+    def run(workflow: Workflow) -> DocumentPage:
         document = window.documents._add(Session(engine_thread, workflow, registry=REGISTRY))
         session = document.session
         session.start_run({}, RunOptions(registry=REGISTRY))
@@ -105,13 +105,13 @@ def asking(window: MainWindow, engine_thread: EngineThread, qtbot: QtBot) -> Ask
     return run
 
 
-def card(document: Document) -> QuestionCard:
+def card(document: DocumentPage) -> QuestionCard:
     current = document.log.questions.current
     assert current is not None
     return current
 
 
-def press(document: Document, title: str) -> None:
+def press(document: DocumentPage, title: str) -> None:
     (button,) = (button for button in card(document).buttons if button.text() == title)
     QTest.mouseClick(button, LEFT)
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.window.run_facts import ModelsInUse, models_of
+from app.run_status import ModelsInUse, models_in_use
 from engine.document.model import Node, Workflow
 from tests.engine.document.strategies import examples
 
@@ -35,9 +35,9 @@ def test_the_models_are_told_in_the_order_of_the_document_and_the_usual_one_wher
         Node(id="e", type="router", config={"model": "first"}),
         Node(id="f", type="llm", config={"model": ["odd"]}),
     ]
-    assert models_of(Workflow(nodes=tuple(nodes)), "usual") == ("second", "usual", "first")
-    assert models_of(Workflow(nodes=tuple(nodes), settings={"model": "own"}), "usual") == ("second", "own", "first")
-    assert models_of(Workflow(), "usual") == ("usual",)
+    assert models_in_use(Workflow(nodes=tuple(nodes)), "usual") == ("second", "usual", "first")
+    assert models_in_use(Workflow(nodes=tuple(nodes), settings={"model": "own"}), "usual") == ("second", "own", "first")
+    assert models_in_use(Workflow(), "usual") == ("usual",)
 
 
 def test_fallbacks_are_models_of_the_document_too() -> None:
@@ -47,7 +47,7 @@ def test_fallbacks_are_models_of_the_document_too() -> None:
         Node(id="c", type="transform", config={"fallback_models": ["none"]}),
         Node(id="d", type="llm", config={"fallback_models": "odd"}),
     )
-    assert models_of(Workflow(nodes=nodes), "usual") == ("first", "second", "third", "usual")
+    assert models_in_use(Workflow(nodes=nodes), "usual") == ("first", "second", "third", "usual")
 
 
 def test_the_judge_of_a_loop_has_a_model_of_its_own() -> None:
@@ -58,7 +58,7 @@ def test_the_judge_of_a_loop_has_a_model_of_its_own() -> None:
         Node(id="c", type="loop", config={"judge": {"model": "unused"}}),
         Node(id="d", type="loop", config={"judge": "odd"}),
     )
-    assert models_of(Workflow(nodes=nodes), "usual") == ("first", "recorded:abc", "second")
+    assert models_in_use(Workflow(nodes=nodes), "usual") == ("first", "recorded:abc", "second")
 
 
 @examples(200)
@@ -67,7 +67,7 @@ def test_who_was_asked_before_tells_the_same_as_who_was_not(asked: list[tuple[li
     models = ModelsInUse()
     for nodes, own, usual in asked:
         workflow = Workflow(nodes=tuple(nodes), settings={"model": own})
-        assert models.of(workflow, usual) == models_of(workflow, usual)
+        assert models.of(workflow, usual) == models_in_use(workflow, usual)
 
 
 def test_a_letter_typed_into_a_node_looks_at_that_node_alone() -> None:

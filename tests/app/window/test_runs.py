@@ -13,14 +13,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.controllers.run_controller import run_options
+from app.run_status import model_label
 from app.runs.executions import NodeState
 from app.settings.preferences import Preferences
 from app.window import run_dialog
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from app.window.run_dialog import RunDialog
-from app.window.run_facts import model_words
-from app.window.run_options import run_options
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.node_operations import RemoveNode, SetConfig
@@ -33,7 +33,7 @@ SLOW = {"text": "words", "delay_s": 600}
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-def open_flow(window: MainWindow, tmp_path: Path, workflow: Workflow | None = None, name: str = "one") -> Document:
+def open_flow(window: MainWindow, tmp_path: Path, workflow: Workflow | None = None, name: str = "one") -> DocumentPage:
     return open_file(window, saved(tmp_path, f"{name}.loop.json", workflow))
 
 
@@ -47,7 +47,7 @@ def button_of(dialog: RunDialog, title: str) -> QPushButton:
     return button
 
 
-def is_waiting(document: Document, node: str = "draft") -> Any:
+def is_waiting(document: DocumentPage, node: str = "draft") -> Any:
     """Says whether a node is at work now."""
 
     def ask() -> bool:
@@ -57,7 +57,7 @@ def is_waiting(document: Document, node: str = "draft") -> Any:
     return ask
 
 
-def test_one_click_runs_and_shows_the_result(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_one_click_runs_and_shows_the_result(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
     QTest.mouseClick(window.run_bar.run, Qt.MouseButton.LeftButton)
     assert self_refine.session.shown.live is not None
     assert not window.run_bar.run.isEnabled()
@@ -89,7 +89,7 @@ def test_a_second_run_of_a_scripted_model_is_like_the_first(
         assert document.session.shown.picture.outputs == {"out": "the one reply"}
 
 
-def test_what_is_selected_stays_so_when_a_run_ends(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_what_is_selected_stays_so_when_a_run_ends(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
     self_refine.session.select(["draft"])
 
     QTest.keyClick(window, Qt.Key.Key_F5)
@@ -99,7 +99,7 @@ def test_what_is_selected_stays_so_when_a_run_ends(window: MainWindow, self_refi
 
 
 def test_progress_and_state_are_told_while_it_runs(
-    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script("words", {"node": "draft", "iteration": 1, "reply": SLOW})
     QTest.keyClick(window, Qt.Key.Key_F5)
@@ -124,7 +124,7 @@ def test_stop_ends_a_call_in_flight(window: MainWindow, script: Script, tmp_path
 
 
 def test_pause_holds_and_resume_goes_on(
-    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script("words", {"node": "draft", "iteration": 0, "reply": {"text": "words", "delay_s": 1.0}})
     QTest.keyClick(window, Qt.Key.Key_F5)
@@ -154,7 +154,9 @@ def test_a_step_starts_a_run_with_its_first_node_alone(window: MainWindow, tmp_p
     ended(document, qtbot)
 
 
-def test_a_step_of_an_iteration_stops_before_the_next(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_a_step_of_an_iteration_stops_before_the_next(
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     def iterations() -> int:
         return len(self_refine.session.shown.picture.loop("loop").iterations)
 
@@ -279,7 +281,7 @@ def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_pat
 
 
 def test_the_sample_comes_back_after_a_run_with_another_value(
-    window: MainWindow, self_refine: Document, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
     dialog = form(window)
@@ -298,7 +300,7 @@ def test_the_sample_comes_back_after_a_run_with_another_value(
     assert not button_of(dialog, "Sample").isEnabled()
 
 
-def test_shift_asks_although_nothing_is_missing(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_shift_asks_although_nothing_is_missing(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
     QTest.keyPress(window, Qt.Key.Key_Shift, SHIFT)
     QTest.mouseClick(window.run_bar.run, Qt.MouseButton.LeftButton, SHIFT)
 
@@ -331,13 +333,13 @@ def test_the_folder_is_open_to_a_run_only_where_it_was_allowed(
     assert seen == [None, tmp_path]
 
 
-def test_a_document_without_a_file_has_no_folder_to_open(window: MainWindow, self_refine: Document) -> None:
+def test_a_document_without_a_file_has_no_folder_to_open(window: MainWindow, self_refine: DocumentPage) -> None:
     QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
 
     assert not form(window).folder.isEnabled()
 
 
-def test_errors_are_in_the_way_and_shown(window: MainWindow, self_refine: Document) -> None:
+def test_errors_are_in_the_way_and_shown(window: MainWindow, self_refine: DocumentPage) -> None:
     self_refine.session.do(RemoveNode("exit"))
 
     QTest.keyClick(window, Qt.Key.Key_F5)
@@ -412,7 +414,7 @@ def test_a_run_that_cannot_start_says_why(
 
 def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
     window: MainWindow,
-    self_refine: Document,
+    self_refine: DocumentPage,
     preferences: Preferences,
     tmp_path: Path,
     qtbot: QtBot,
@@ -462,7 +464,9 @@ def test_the_budget_is_a_meter_and_the_models_are_named(
     assert window.run_bar.meter.value() == 900
 
 
-def test_a_budget_in_tokens_is_shown_where_there_is_none_in_dollars(window: MainWindow, self_refine: Document) -> None:
+def test_a_budget_in_tokens_is_shown_where_there_is_none_in_dollars(
+    window: MainWindow, self_refine: DocumentPage
+) -> None:
     self_refine.session.do(SetSettings(("budget_tokens",), 1000))
 
     assert window.run_bar.budget.text() == "0 of 1,000 tokens"
@@ -490,11 +494,11 @@ def test_an_earlier_run_of_the_windows_own_history_can_be_played_once_more(
         options = run_options(small(), window.engine, preferences, None, None if is_usual else store)
         assert options.models is not None
         assert options.models.get(f"recorded:{run_id}").name == f"recorded:{run_id}"
-    assert model_words(f"recorded:{run_id}") == "Recorded"
+    assert model_label(f"recorded:{run_id}") == "Recorded"
 
 
 def test_the_end_of_a_run_is_told_while_another_window_is_in_front(
-    window: MainWindow, self_refine: Document, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window, "isActiveWindow", lambda: False)
 
@@ -595,7 +599,9 @@ def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
     access.close()
 
 
-def test_the_end_of_a_run_takes_nobodys_keyboard_away(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_the_end_of_a_run_takes_nobodys_keyboard_away(
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     self_refine.session.select(())
     name = self_refine.inspector.workflow_page.name
     name.setFocus()
@@ -631,7 +637,7 @@ def test_a_second_run_does_not_begin_beside_the_first(
 
 
 def test_a_click_on_run_leaves_the_keyboard_on_the_canvas(
-    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script(SLOW)
     self_refine.canvas.setFocus()
@@ -644,7 +650,7 @@ def test_a_click_on_run_leaves_the_keyboard_on_the_canvas(
 
 
 def test_run_hands_the_keyboard_to_stop_and_back(
-    window: MainWindow, self_refine: Document, script: Script, qtbot: QtBot
+    window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script(SLOW)
     window.run_bar.run.setFocus()

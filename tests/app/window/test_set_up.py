@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 
 
@@ -18,7 +18,7 @@ def focus() -> QWidget:
     return widget
 
 
-def at_canvas(window: MainWindow, document: Document, qtbot: QtBot) -> None:
+def at_canvas(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> None:
     window.activateWindow()
     document.canvas.setFocus()
     qtbot.waitUntil(document.canvas.viewer.hasFocus)
@@ -26,7 +26,7 @@ def at_canvas(window: MainWindow, document: Document, qtbot: QtBot) -> None:
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter])
 def test_enter_leads_to_the_first_field_and_escape_back_to_the_same_selection(
-    window: MainWindow, self_refine: Document, qtbot: QtBot, key: Qt.Key
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, key: Qt.Key
 ) -> None:
     self_refine.session.select(["draft"])
     self_refine.inspector.show_result()
@@ -44,18 +44,20 @@ def test_enter_leads_to_the_first_field_and_escape_back_to_the_same_selection(
     assert self_refine.session.selection == ("draft",)
 
 
-def test_every_type_of_node_has_a_first_field(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_every_type_of_node_has_a_first_field(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
     for node in self_refine.session.workflow.nodes:
         at_canvas(window, self_refine, qtbot)
         self_refine.session.select([node.id])
         QTest.keyClick(self_refine.canvas.viewer, Qt.Key.Key_Return)
         assert self_refine.inspector.isAncestorOf(focus()), node.id
-        assert self_refine.inspector.page.binding.node_id == node.id
+        assert self_refine.inspector.page.target.node_id == node.id
         QTest.keyClick(focus(), Qt.Key.Key_Escape)
         assert self_refine.session.selection == (node.id,)
 
 
-def test_enter_shows_an_inspector_that_was_folded_away(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_enter_shows_an_inspector_that_was_folded_away(
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     window.actions_by_name["show_inspector"].trigger()
     assert not self_refine.inspector.isVisible()
     self_refine.session.select(["critique"])
@@ -67,7 +69,9 @@ def test_enter_shows_an_inspector_that_was_folded_away(window: MainWindow, self_
     assert self_refine.inspector.isAncestorOf(focus())
 
 
-def test_enter_does_nothing_where_no_one_node_is_meant(window: MainWindow, self_refine: Document, qtbot: QtBot) -> None:
+def test_enter_does_nothing_where_no_one_node_is_meant(
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     for selection in ([], ["draft", "critique"]):
         self_refine.session.select(selection)
         at_canvas(window, self_refine, qtbot)
@@ -75,7 +79,7 @@ def test_enter_does_nothing_where_no_one_node_is_meant(window: MainWindow, self_
         assert self_refine.canvas.viewer.hasFocus()
 
 
-def test_the_sheet_of_keys_says_so(window: MainWindow, self_refine: Document) -> None:
+def test_the_sheet_of_keys_says_so(window: MainWindow, self_refine: DocumentPage) -> None:
     actions = dict(window.commands.groups())["Canvas"]
     [set_up] = [action for action in actions if action.text() == "Set up"]
     assert [keys.toString() for keys in set_up.shortcuts()] == ["Return", "Enter"]

@@ -9,10 +9,10 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.canvas.node_status_item import CardState
+from app.canvas.overlay import CardState
 from app.history.subflow_session import READ_ONLY, PartBar
 from app.runs.executions import NodeState
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.document.builder import Builder
 from engine.document.files import dumps
@@ -60,21 +60,21 @@ def drafts(script: Script) -> None:
     script("more", {"replies": [f"draft {number}" for number in range(1, 7)]})
 
 
-def ran(window: MainWindow, qtbot: QtBot) -> Document:
+def ran(window: MainWindow, qtbot: QtBot) -> DocumentPage:
     document = window.documents.open_copy(outer())
     window.runs.run(document)
     ended(document, qtbot)
     return document
 
 
-def double_click(document: Document, node_id: str, qtbot: QtBot) -> None:
+def double_click(document: DocumentPage, node_id: str, qtbot: QtBot) -> None:
     document.canvas.fit_all()
     viewer, item = document.canvas.viewer, document.canvas.view.nodes[node_id]
     place = viewer.mapFromScene(item.mapToScene(QPointF(item.boundingRect().center())))
     qtbot.mouseDClick(viewer.viewport(), LEFT, pos=place)
 
 
-def opened(window: MainWindow, document: Document, qtbot: QtBot) -> Document:
+def opened(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> DocumentPage:
     double_click(document, "part", qtbot)
     part = window.current
     assert part is not None
@@ -82,18 +82,18 @@ def opened(window: MainWindow, document: Document, qtbot: QtBot) -> Document:
     return part
 
 
-def bar_of(document: Document) -> PartBar:
+def bar_of(document: DocumentPage) -> PartBar:
     (bar,) = document.findChildren(PartBar)
     return bar
 
 
-def gave(document: Document, node_id: str) -> object:
+def gave(document: DocumentPage, node_id: str) -> object:
     session = document.session
     assert session.shown.picture is not None
     return session.shown.picture.node(node_id, session.shown.chosen).outputs.get("output")
 
 
-def card(document: Document, node_id: str) -> CardState:
+def card(document: DocumentPage, node_id: str) -> CardState:
     return document.canvas.view.nodes[node_id].state.shown
 
 

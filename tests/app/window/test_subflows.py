@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
 from app.inspector.editors.text_editors import WorkflowFileEditor
-from app.window.document import Document
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.document.files import load, save
 from engine.document.model import Workflow
@@ -29,7 +29,7 @@ def around(file: str) -> Workflow:
     return Workflow.model_validate(raw)
 
 
-def copy_of(document: Document) -> Any:
+def copy_of(document: DocumentPage) -> Any:
     node = document.session.node("part")
     assert node is not None
     return node.config.get("workflow")

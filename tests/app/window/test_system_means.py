@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
-from app.window.choosers import FILTER, DialogAsker
-from app.window.document import Document
+from app.dialogs import FILTER, SystemFileDialogs
+from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from tests.app.window.conftest import ended, saved
 
@@ -24,7 +24,7 @@ def dialog(window: MainWindow) -> QFileDialog:
 def test_files_are_chosen_in_the_system_s_dialog(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     chosen: list[list[Path]] = []
-    DialogAsker().open_files(window, chosen.append)
+    SystemFileDialogs().open_files(window, chosen.append)
 
     box = dialog(window)
     assert not box.isModal() or box.windowModality() is Qt.WindowModality.WindowModal
@@ -39,7 +39,7 @@ def test_one_file_is_chosen_to_be_read(window: MainWindow, tmp_path: Path) -> No
     path = tmp_path / "value.txt"
     path.write_text("x")
     chosen: list[Path] = []
-    DialogAsker().open_text(window, chosen.append)
+    SystemFileDialogs().open_text(window, chosen.append)
 
     dialog(window).selectFile(str(path))
     dialog(window).accept()
@@ -49,7 +49,7 @@ def test_one_file_is_chosen_to_be_read(window: MainWindow, tmp_path: Path) -> No
 
 def test_a_place_to_save_is_suggested(window: MainWindow, tmp_path: Path) -> None:
     chosen: list[Path] = []
-    DialogAsker().save_file(window, tmp_path / "mine.loop.json", FILTER, chosen.append)
+    SystemFileDialogs().save_file(window, tmp_path / "mine.loop.json", FILTER, chosen.append)
 
     assert dialog(window).selectedFiles() == [str(tmp_path / "mine.loop.json")]
     dialog(window).accept()
@@ -59,7 +59,7 @@ def test_a_place_to_save_is_suggested(window: MainWindow, tmp_path: Path) -> Non
 
 def test_a_dialog_that_is_cancelled_chooses_nothing(window: MainWindow) -> None:
     chosen: list[list[Path]] = []
-    DialogAsker().open_files(window, chosen.append)
+    SystemFileDialogs().open_files(window, chosen.append)
 
     dialog(window).reject()
 
@@ -67,7 +67,7 @@ def test_a_dialog_that_is_cancelled_chooses_nothing(window: MainWindow) -> None:
 
 
 def test_the_end_of_a_run_is_told_by_the_tray_where_there_is_one(
-    window: MainWindow, self_refine: Document, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
     monkeypatch.setattr(window, "isActiveWindow", lambda: False)
@@ -84,7 +84,7 @@ def test_the_end_of_a_run_is_told_by_the_tray_where_there_is_one(
 
 
 def test_no_end_is_told_where_it_is_not_wanted(
-    window: MainWindow, self_refine: Document, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window, "isActiveWindow", lambda: False)
     window.preferences.set(notify_when_done=False)

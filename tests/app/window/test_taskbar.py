@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.controllers.desktop_integration import TaskbarProgress, means_of
 from app.session import Session
-from app.window.taskbar import Taskbar, means_of
 from engine.document.files import load
 from engine.runner.options import RunOptions
 from tests.app.conftest import MakeSession
@@ -35,7 +35,7 @@ def test_the_share_of_a_run_grows_and_goes_when_it_ends(
     make_session: MakeSession, qtbot: QtBot, tmp_path: Path
 ) -> None:
     told: list[float | None] = []
-    taskbar = Taskbar(show=told.append)
+    taskbar = TaskbarProgress(show=told.append)
     session = make_session(load(SELF_REFINE))
     taskbar.follow(session)
 
@@ -54,7 +54,7 @@ def test_of_several_runs_the_mean_is_shown_until_the_last_has_ended(
     make_session: MakeSession, qtbot: QtBot, tmp_path: Path
 ) -> None:
     told: list[float | None] = []
-    taskbar = Taskbar(show=told.append)
+    taskbar = TaskbarProgress(show=told.append)
     first, second = make_session(load(SELF_REFINE)), make_session(load(SELF_REFINE))
     taskbar.follow(first)
     taskbar.follow(second)
@@ -74,7 +74,7 @@ def test_of_several_runs_the_mean_is_shown_until_the_last_has_ended(
 def test_a_run_that_is_only_looked_at_makes_no_progress(make_session: MakeSession) -> None:
     told: list[float | None] = []
     session = make_session(load(SELF_REFINE))
-    Taskbar(show=told.append).follow(session)
+    TaskbarProgress(show=told.append).follow(session)
 
     session.shown.started.emit()  # as where a run of the history is shown
 
@@ -96,7 +96,7 @@ def test_a_dock_hears_of_it_on_the_session_bus() -> None:
     """A bus of the test's own, somebody who listens on it, and the program's message."""
     teller = (
         "import os, subprocess, sys\n"
-        "from app.window.taskbar import INTERFACE, means_of\n"
+        "from app.controllers.desktop_integration import INTERFACE, means_of\n"
         "from PySide6.QtCore import QCoreApplication\n"
         "application = QCoreApplication([])\n"
         "command = ['dbus-monitor', '--session', f\"interface='{INTERFACE}'\"]\n"

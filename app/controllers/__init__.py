@@ -1,0 +1,1 @@
+"""Controllers: what the commands of the window do. They own no widgets of the layout."""

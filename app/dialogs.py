@@ -1,0 +1,174 @@
+"""Asking a person: which file, and what to do. Nothing here blocks; the answer comes by a call.
+
+The window is given an `FileDialogs`, so that tests can answer for a person where the system's own dialog would open.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialogButtonBox,
+    QFileDialog,
+    QGridLayout,
+    QLabel,
+    QMessageBox,
+    QPlainTextEdit,
+    QPushButton,
+    QWidget,
+)
+
+from app.theme.style import fixed_font
+from app.theme.tokens import UNIT
+from engine.document.model import FILE_SUFFIX
+
+FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
+READ_TITLE: Final = "Read the value from a file"
+ANY_FILTER: Final = "All files (*)"
+OPEN_FILTER: Final = f"Workflows (*{FILE_SUFFIX});;Workflows of other programs (*.json *.yaml *.yml);;All files (*)"
+
+
+_Role = QMessageBox.ButtonRole
+
+
+class FileDialogs(Protocol):
+    """What asks for files."""
+
+    def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
+        """Ask for files to open; `chosen` is not called where none is."""
+        ...
+
+    def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
+        """Ask where to save; `chosen` is not called where it is cancelled."""
+        ...
+
+    def open_text(
+        self, parent: QWidget, chosen: Callable[[Path], None], title: str = READ_TITLE, filters: str = ANY_FILTER
+    ) -> None:
+        """Ask for one file to read."""
+        ...
+
+
+class SystemFileDialogs:
+    """Asks with the system's dialogs."""
+
+    def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
+        """See `FileDialogs`."""
+        dialog = QFileDialog(parent, "Open workflows", "", OPEN_FILTER)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        _show(dialog, chosen)
+
+    def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
+        """See `FileDialogs`."""
+        dialog = QFileDialog(parent, "Save as", str(suggestion.parent), filters)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile(suggestion.name)
+        _show(dialog, lambda paths: chosen(paths[0]))
+
+    def open_text(
+        self, parent: QWidget, chosen: Callable[[Path], None], title: str = READ_TITLE, filters: str = ANY_FILTER
+    ) -> None:
+        """See `FileDialogs`."""
+        dialog = QFileDialog(parent, title, "", filters)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        _show(dialog, lambda paths: chosen(paths[0]))
+
+
+def _show(dialog: QFileDialog, chosen: Callable[[list[Path]], None]) -> None:
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.filesSelected.connect(lambda names: chosen([Path(name) for name in names]))
+    dialog.open()
+
+
+def ask_question(
+    parent: QWidget, text: str, detail: str, answers: Sequence[tuple[str, _Role, Callable[[], object]]]
+) -> QMessageBox:
+    """Ask a question over a window.
+
+    Args:
+        parent: The window.
+        text: The question, plain text.
+        detail: What else there is to know, plain text.
+        answers: For each button its title, its role and what it does.
+    """
+    box = QMessageBox(parent)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(text)
+    box.setInformativeText(detail)
+    doing: dict[object, Callable[[], object]] = {}
+    for title, role, action in answers:
+        button = box.addButton(title, role)
+        button.setAccessibleName(title)
+        doing[button] = action
+        if role is _Role.AcceptRole:
+            box.setDefaultButton(button)
+        if role is _Role.RejectRole:
+            box.setEscapeButton(button)
+    box.buttonClicked.connect(lambda button: doing[button]())
+    box.open()
+    return box
+
+
+def add_text_area(box: QMessageBox, text: str, name: str) -> QPlainTextEdit:
+    """Put a text of any length between a question and its buttons, to be read line by line."""
+    field = QPlainTextEdit(text, box)
+    field.setReadOnly(True)
+    field.setAccessibleName(name)
+    field.setFont(fixed_font())
+    field.setMinimumSize(140 * UNIT, 60 * UNIT)
+    grid, buttons, question = box.layout(), box.findChild(QDialogButtonBox), box.findChild(QLabel, "qt_msgbox_label")
+    assert isinstance(grid, QGridLayout)
+    assert buttons is not None
+    grid.removeWidget(buttons)
+    left = _columns_before(grid, question)
+    row, columns = grid.rowCount(), grid.columnCount()
+    grid.addWidget(field, row, left, 1, columns - left)
+    grid.addWidget(buttons, row + 1, 0, 1, columns)
+    return field
+
+
+def _columns_before(grid: QGridLayout, widget: QWidget | None) -> int:
+    """How many columns stand left of a widget, such as the one for an icon."""
+    if widget is None or (place := grid.indexOf(widget)) < 0:
+        return 0
+    position = cast("tuple[int, int, int, int]", grid.getItemPosition(place))
+    return position[1]
+
+
+def confirm_overwrite(parent: QWidget, chosen: Path, path: Path, write: Callable[[], object]) -> None:
+    """Write a file, after asking where one is there that nobody was asked about.
+
+    Args:
+        parent: The window.
+        chosen: The file as it was chosen; the system's dialog has asked about that one.
+        path: The file that is written, whose ending may have been added since.
+        write: Writes it.
+    """
+    if path == chosen or not os.path.lexists(path):
+        write()
+        return
+    box = ask_question(
+        parent,
+        f"There is a file “{path.name}” already.",
+        "What is in it is lost if it is replaced.",
+        [("Replace", _Role.DestructiveRole, write), ("Cancel", _Role.RejectRole, lambda: None)],
+    )
+    default_to_cancel(box)
+
+
+def is_dialog_open() -> bool:
+    """Whether a dialog is open over its window: what was pressed twice before it came is not asked about twice."""
+    return QApplication.activeModalWidget() is not None
+
+
+def default_to_cancel(box: QMessageBox) -> None:
+    """Have Enter mean Cancel: a key that was meant for something else must agree to nothing."""
+    cancel = box.escapeButton()
+    assert isinstance(cancel, QPushButton)
+    box.setDefaultButton(cancel)

@@ -1,0 +1,195 @@
+"""What the window says of a run: progress, money, the model, in words and numbers. No widgets here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from app.runs.executions import NodeState, node_of
+from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.runner.words import money, seconds, tokens
+
+if TYPE_CHECKING:
+    from app.runs.picture import RunPicture
+    from engine.document.model import Node, Workflow
+
+_UNDER_WAY: Final = frozenset({NodeState.RUNNING, NodeState.WAITING, NodeState.ASKING})
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may spend, and has: in US dollars or in tokens (`unit`)."""
+
+    spent: float
+    limit: float
+    unit: str
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return min(self.spent / self.limit, 1.0) if self.limit > 0 else 1.0
+
+    @property
+    def text(self) -> str:
+        """In words: `$0.017 of $0.05`."""
+        if self.unit == "tokens":
+            return f"{self.spent:,.0f} of {self.limit:,.0f} tokens"
+        return f"{money(self.spent)} of {money(self.limit)}"
+
+
+def budget_limit(workflow: Workflow, name: str, usual: float | None) -> float | None:
+    """A budget of a run: the document's own, else the person's usual one.
+
+    Args:
+        workflow: The document.
+        name: `budget_usd` or `budget_tokens`.
+        usual: What the person's settings say.
+    """
+    stated = workflow.settings.get(name)
+    return stated if isinstance(stated, int | float) and not isinstance(stated, bool) else usual
+
+
+def run_budget(
+    workflow: Workflow, usual_usd: float | None, usual_tokens: float | None, picture: RunPicture | None
+) -> Budget | None:
+    """The budget that is shown: the one in dollars, else the one in tokens; None where there is neither."""
+    limit = budget_limit(workflow, "budget_usd", usual_usd)
+    if limit is not None:
+        return Budget((picture.cost_usd or 0.0) if picture is not None else 0.0, limit, "usd")
+    limit = budget_limit(workflow, "budget_tokens", usual_tokens)
+    if limit is not None:
+        return Budget(picture.usage.total_tokens if picture is not None else 0, limit, "tokens")
+    return None
+
+
+def progress(picture: RunPicture, workflow: Workflow) -> tuple[int, int]:
+    """How much of a run is done, and of how much: iterations of its loops, or nodes where it has none."""
+    outer = [loop for path, loop in picture.loops.items() if "." not in path]
+    if outer:
+        # A loop that stopped early has nothing left to do.
+        done = sum(len(loop.iterations) for loop in outer)
+        total = sum(len(loop.iterations) if loop.exit_reason else max(loop.total, 1) for loop in outer)
+        return done, max(total, 1)
+    if any(node.type == "loop" for node in workflow.nodes):
+        return 0, 1
+    done = sum(node.state not in _UNDER_WAY for node in picture.nodes.values())
+    return done, max(len(workflow.nodes), 1)
+
+
+def state_line(picture: RunPicture, workflow: Workflow, now: float) -> str:
+    """One line on a run: what is at work, or how it ended, then tokens, money and time.
+
+    Args:
+        picture: The run.
+        workflow: The document as it runs.
+        now: The present moment, in seconds since the epoch.
+    """
+    duration = picture.duration_s
+    if duration is None and not picture.is_over:  # of one that broke off, nobody has told how long it was at work
+        duration = max(now - picture.started, 0.0) if picture.started else 0.0
+    parts = [_state(picture, workflow)]
+    if picture.usage.total_tokens:
+        parts += [tokens(picture.usage), money(picture.cost_usd)]
+    return " · ".join([*parts, *([seconds(duration)] if duration is not None else [])])
+
+
+def _state(picture: RunPicture, workflow: Workflow) -> str:
+    if picture.status == "failed":
+        return "Failed"
+    if picture.is_over:
+        return {"completed": "Done", "cancelled": "Stopped"}.get(picture.status, "Not at its end")
+    word = "Paused" if picture.status == "paused" else "Running"
+    at_work = [path for path, node in picture.nodes.items() if node.state is NodeState.RUNNING]
+    inner = [path for path in at_work if path not in picture.loops]
+    if not inner:
+        return word
+    name = node_title(inner[-1], workflow)
+    more = f" and {len(inner) - 1} more" if len(inner) > 1 else ""
+    # Imported while a run is told of: the bars that this module serves are seen before the node types are needed.
+    from app.runs.stopping import unit_of
+
+    around = inner[-1].rpartition("[")[0]
+    loop, unit = picture.loops.get(around), unit_of(workflow, node_of(around))
+    turn = f", {unit} {loop.current + 1} of {loop.total}" if loop is not None else ""
+    return f"{word}: {name}{more}{turn}"
+
+
+def is_running(picture: RunPicture) -> bool:
+    """Whether any node is at work, other than those in which a question stands."""
+    return any(
+        node.state is NodeState.RUNNING
+        and path not in picture.loops
+        and not any(asked.startswith(f"{path}.") for asked in picture.questions)
+        for path, node in picture.nodes.items()
+    )
+
+
+def question_line(picture: RunPicture, workflow: Workflow) -> str:
+    """Who waits for the person, in a line; empty where nobody does."""
+    if not picture.questions:
+        return ""
+    first, *others = picture.questions
+    more = f" and {len(others)} more" if others else ""
+    return f"Waiting for you: {node_title(first, workflow)}{more}"
+
+
+def node_title(path: str, workflow: Workflow) -> str:
+    """The title of the node at a place in a run; its id where it has none."""
+    node_id = node_of(path)
+    node = workflow.nodes_by_id.get(node_id)
+    return (node.title or node.id) if node is not None else node_id
+
+
+def model_label(name: str) -> str:
+    """A model's name for a small place."""
+    if name == EMBEDDED_MODEL:
+        return "Built-in demo model"
+    if name.startswith(SCRIPTED_PREFIX):
+        return "Scripted"
+    if name.startswith(RECORDED_PREFIX):
+        return "Recorded"
+    return name.rpartition("/")[2]
+
+
+def models_in_use(workflow: Workflow, default: str) -> tuple[str, ...]:
+    """The models that a document names, with the default where a node names none; in the document's order."""
+    return ModelsInUse().of(workflow, default)
+
+
+class ModelsInUse:
+    """Knows the models of the document that was asked for last: most of its nodes stay with a letter that is typed."""
+
+    def __init__(self) -> None:
+        self._nodes: tuple[Node, ...] = ()
+        self._named: dict[str, None] = {}
+
+    def of(self, workflow: Workflow, default: str) -> tuple[str, ...]:
+        """See `models_in_use`."""
+        if not _name_the_same(self._nodes, workflow.nodes):
+            self._named = {name: None for node in workflow.nodes for name in _models_of_node(node)}
+        self._nodes = workflow.nodes
+        own = workflow.settings.get("model")
+        usual = own if isinstance(own, str) and own else default
+        return tuple(dict.fromkeys(name or usual for name in self._named)) or (usual,)
+
+
+def _name_the_same(before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
+    pairs = zip(before, after, strict=False)
+    return len(before) == len(after) and all(
+        old is new or _models_of_node(old) == _models_of_node(new) for old, new in pairs
+    )
+
+
+def _models_of_node(node: Node) -> tuple[str, ...]:
+    """The models that a node may call, its fallbacks last; an empty name where it leaves the model open."""
+    config: object = node.config
+    if node.type == "loop":
+        config = node.config.get("judge")
+        if not isinstance(config, dict) or not (config.get("criteria") or config.get("rubric")):
+            return ()
+    elif node.type not in {"llm", "agent"} and (node.type != "router" or node.config.get("mode", "model") != "model"):
+        return ()
+    settings = cast("dict[str, object]", config)
+    name, fallbacks = settings.get("model"), settings.get("fallback_models")
+    others = cast("list[object]", fallbacks) if isinstance(fallbacks, list) else []
+    return (name if isinstance(name, str) else "", *(other for other in others if isinstance(other, str)))

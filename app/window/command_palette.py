@@ -1,0 +1,144 @@
+"""The list that finds things by a few letters: actions, nodes of the document, node types to add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
+from PySide6.QtGui import QColor, QKeyEvent, QPainter
+from PySide6.QtWidgets import (
+    QDialog,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.theme.style import style
+from app.theme.tokens import UNIT
+
+MOST_SHOWN: Final = 50
+_Index = QModelIndex | QPersistentModelIndex
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteEntry:
+    """One thing that can be found.
+
+    Attributes:
+        text: What it is called.
+        hint: What else is shown behind it: its keys, what kind of thing it is.
+        act: What choosing it does.
+    """
+
+    text: str
+    hint: str
+    act: Callable[[], object]
+
+
+def matching(entries: Iterable[PaletteEntry], typed: str) -> list[PaletteEntry]:
+    """The entries that have all typed words in them, those that begin with the first word before the others."""
+    words = typed.casefold().split()
+    found: list[tuple[int, PaletteEntry]] = []
+    for entry in entries:
+        text = entry.text.casefold()
+        searched = f"{text} {entry.hint.casefold()}"
+        if all(word in searched for word in words):
+            begins = not words or text.startswith(words[0])
+            in_name = all(word in text for word in words)
+            found.append((0 if begins else 1 if in_name else 2, entry))
+    found.sort(key=lambda ranked: ranked[0])  # stable: entries keep their order within a rank
+    return [entry for _, entry in found]
+
+
+class _WithHint(QStyledItemDelegate):
+    """Draws the hint at the right, dim."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        """Draw the row and its hint."""
+        super().paint(painter, option, index)
+        painter.save()
+        painter.setPen(QColor(style().theme.dim))
+        place = option.rect.adjusted(0, 0, -3 * UNIT, 0)
+        hint = index.data(Qt.ItemDataRole.AccessibleDescriptionRole) or ""
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, hint)
+        painter.restore()
+
+
+class CommandPalette(QDialog):
+    """A field and the list of what fits.
+
+    Args:
+        entries: All that can be found.
+        prompt: What the empty field says.
+        parent: The window.
+    """
+
+    def __init__(self, entries: Sequence[PaletteEntry], prompt: str, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setProperty("finder", True)
+        self.setAccessibleName(prompt)
+        self._entries = entries
+        self.field = QLineEdit(self)
+        self.field.setPlaceholderText(prompt)
+        self.field.setAccessibleName(prompt)
+        self.list = QListWidget(self)
+        self.list.setAccessibleName("What fits")
+        self.list.setProperty("bare", True)
+        self.list.setItemDelegate(_WithHint(self.list))
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(2 * UNIT, 2 * UNIT, 2 * UNIT, 2 * UNIT)
+        column.setSpacing(2 * UNIT)
+        column.addWidget(self.field)
+        column.addWidget(self.list)
+        self.field.textChanged.connect(self._show)
+        self.field.installEventFilter(self)
+        self.list.itemClicked.connect(lambda _item: self._choose())
+        self._show("")
+        width = min(round(520 * style().scale), parent.width() - 8 * UNIT)
+        self.resize(width, min(round(420 * style().scale), parent.height() - 16 * UNIT))
+        self.move(parent.mapToGlobal(QPoint((parent.width() - width) // 2, 16 * UNIT)))
+        self.field.setFocus()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The arrows move in the list while the letters go into the field; Enter chooses."""
+        if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
+            step = steps.get(Qt.Key(event.key()))
+            if step is not None:
+                row = self.list.currentRow() + step
+                self.list.setCurrentRow(min(max(row, 0), self.list.count() - 1))
+                return True
+            if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+                self._choose()
+                return True
+        return super().eventFilter(watched, event)
+
+    def _show(self, typed: str) -> None:
+        self.list.clear()
+        for entry in matching(self._entries, typed)[:MOST_SHOWN]:
+            item = QListWidgetItem(entry.text)
+            item.setData(Qt.ItemDataRole.AccessibleDescriptionRole, entry.hint)
+            item.setData(Qt.ItemDataRole.UserRole, entry)
+            self.list.addItem(item)
+        if not self.list.count():
+            nothing = QListWidgetItem("Nothing fits.")
+            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(nothing)
+        self.list.setCurrentRow(0)
+
+    def _choose(self) -> None:
+        item = self.list.currentItem()
+        entry: PaletteEntry | None = item.data(Qt.ItemDataRole.UserRole) if item is not None else None
+        if entry is None:
+            return
+        self.close()
+        entry.act()

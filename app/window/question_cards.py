@@ -1,0 +1,311 @@
+"""Where a run that waits for a person is answered: a card for each question, in the Log panel.
+
+What is asked and shown is plain text, whoever wrote it. An answer that a person has begun stays while events come in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.inspector.text_widgets import LongText, exact_text
+from app.runs.executions import node_of
+from app.session import Session
+from app.theme.style import ThemedIcon, set_style_properties
+from app.theme.tokens import UNIT
+from app.theme.widgets import Badge, ElidedLabel, PlainLabel
+from app.window.log_lines import iterators_of, place, titles_of
+from engine.document.wording import harmless, visible
+from engine.errors import EngineError
+from engine.events import NodeWaiting
+from engine.nodes.context import Answer
+from engine.runner.questions import check_answer, value_of_text
+from engine.runner.words import laid_out
+from engine.values import Value, to_text
+
+MOST_EDITED: Final = 20_000
+"""Characters of a value that can be edited; with more in one field, each key would hold the window up."""
+
+LONGEST_LINE: Final = 5_000
+"""Characters in one line of it: Qt lays out a whole line at each key."""
+
+_TOO_LONG: Final = "Too long to edit here; it continues unchanged."
+_HIDES: Final = "It contains hidden characters, shown as escapes, and cannot be edited here."
+
+SEND: Final = "Send"
+"""The button where there is nothing to choose between."""
+
+
+class QuestionCard(QFrame):
+    """One question.
+
+    Args:
+        event: What the run asks.
+        title: What to call the node and its iteration.
+
+    Signals:
+        answered: The choice (empty where there was none), the value as it is left, and the comment.
+        show_wanted: A person wants to see the node.
+    """
+
+    answered = Signal(str, object, str)
+    show_wanted = Signal()
+
+    def __init__(self, event: NodeWaiting, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.asked = event
+        self.setAccessibleName(f"{title} waits for you")
+        self.title = ElidedLabel(title, self, look="title")
+        self.show_node = QPushButton("Show", self)
+        self.show_node.setProperty("quiet", True)
+        self.show_node.setAccessibleName(f"Show {title} on the canvas")
+        self.show_node.clicked.connect(lambda _checked=False: self.show_wanted.emit())
+        self.message = PlainLabel(harmless(event.message), self, wrap=True, selectable=True)
+        self._is_approval = event.kind == "approval"
+        text = to_text(event.value)
+        hides = event.value_schema is not None and visible(text) != text
+        self._is_edited = self._is_approval and _can_be_edited(text) and not hides
+        self.value = self._text_field("Value", text if self._is_edited else "")
+        self.reading = LongText("Value" if self._is_approval else "What it is about", self, fills=True)
+        laid = text if event.value_schema is None else visible(laid_out(event.value))
+        # Arguments are JSON in their field, where a command of several lines cannot be read.
+        self._is_read = event.value is not None and (not self._is_edited or (laid != text and "\n" in laid))
+        self.reading.set_text(laid if self._is_read else "")
+        self.note = PlainLabel(_HIDES if hides else _TOO_LONG, self, look="dim small", wrap=True)
+        self.answer = self._text_field("Your answer", "")
+        self.answer.setPlaceholderText("Your answer")
+        self.comment = QLineEdit(self)
+        self.comment.setAccessibleName("Comment")
+        self.comment.setPlaceholderText("Comment, if there is something to say")
+        self.fault = PlainLabel("", self, look="small", wrap=True)
+        self.fault.setProperty("tone", "bad")
+        self.fault.hide()
+        self.buttons = [self._button(choice) for choice in event.choices or ("",)]
+        self.buttons[0].setProperty("primary", True)
+        self._arrange()
+
+    def _text_field(self, name: str, text: str) -> QPlainTextEdit:
+        field = QPlainTextEdit(self)
+        field.setAccessibleName(name)
+        field.setTabChangesFocus(True)
+        field.setPlainText(text)
+        field.document().setModified(False)
+        field.setMinimumHeight(20 * UNIT)
+        return field
+
+    def _button(self, choice: str) -> QPushButton:
+        # A mnemonic that a choice's own ampersand would make is none.
+        button = QPushButton(_title(choice).replace("&", "&&"), self)
+        button.setAccessibleName(_title(choice))
+        button.clicked.connect(lambda _checked=False: self._finish(choice))
+        return button
+
+    def _arrange(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(2 * UNIT)
+        head.addWidget(Badge("Waiting for you", "warning", self))
+        head.addWidget(self.title, 1)
+        head.addWidget(self.show_node)
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setWidget(self.message)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setMinimumHeight(8 * UNIT)
+        self.message.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        buttons.addStretch(1)
+        last: QWidget = self.comment
+        for button in reversed(self.buttons):  # what is most likely meant stands last, as in dialogs
+            buttons.addWidget(button)
+            QWidget.setTabOrder(last, button)
+            last = button
+        left = QVBoxLayout()
+        left.setSpacing(2 * UNIT)
+        left.addLayout(head)
+        left.addWidget(area, 1)
+        right = QVBoxLayout()
+        right.setSpacing(2 * UNIT)
+        right.addWidget(self.value, 1)
+        if self._is_approval and not self._is_edited:
+            right.addWidget(self.reading, 1)
+        else:
+            left.addWidget(self.reading, 2)
+        self.value.setVisible(self._is_edited)
+        self.reading.setVisible(self._is_read)
+        self.note.setVisible(self._is_approval and not self._is_edited)
+        self.answer.setVisible(not self._is_approval)
+        self.comment.setVisible(self._is_approval)
+        right.addWidget(self.answer, 1)
+        right.addWidget(self.note)
+        right.addWidget(self.fault)
+        right.addWidget(self.comment)
+        right.addLayout(buttons)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4 * UNIT)
+        row.addLayout(left, 1)
+        row.addLayout(right, 1)
+        # Not a button: a key that was meant for something else must approve nothing.
+        proxy = self.value if self._is_edited else self.comment if self._is_approval else self.answer
+        self.setFocusProxy(proxy)
+
+    def _finish(self, choice: str) -> None:
+        """Hand the answer over, once; what does not fit is said beside its field."""
+        try:
+            value = self._left_value()
+            check_answer(self.asked, Answer(choice, value))
+        except EngineError as error:
+            self._say(error.message)
+            self.value.setFocus()
+            return
+        if not self._is_approval and not choice and not self.answer.toPlainText().strip():
+            self._say("Write an answer first.")
+            self.answer.setFocus()
+            return
+        self._say("")
+        self.setEnabled(False)
+        self.answered.emit(choice, value, self.comment.text())
+
+    def _left_value(self) -> Value:
+        if not self._is_approval:
+            return exact_text(self.answer) or self.asked.value
+        if not self._is_edited or not self.value.document().isModified():
+            return self.asked.value
+        return value_of_text(self.asked, exact_text(self.value))
+
+    def _say(self, text: str) -> None:
+        self.fault.setText(text)
+        self.fault.setVisible(bool(text))
+        set_style_properties(self.value if self._is_approval else self.answer, invalid=bool(text))
+
+
+class QuestionStack(QFrame):
+    """What a document's run waits for: one card is seen, the others are a step away. Hidden where nothing waits.
+
+    Signals:
+        node_chosen: A person wants to see that node.
+        changed: Other questions are open.
+    """
+
+    node_chosen = Signal(str)
+    changed = Signal()
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("card", True)
+        self._session = session
+        self._cards: dict[str, QuestionCard] = {}
+        self.stack = QStackedWidget(self)
+        self.stack.currentChanged.connect(lambda _place: self._count())
+        self.place = PlainLabel("", self, look="dim small")
+        self.before = self._step_button("mdi6.chevron-left", "The question before", -1)
+        self.after = self._step_button("mdi6.chevron-right", "The next question", 1)
+        steps = QHBoxLayout()
+        steps.setSpacing(UNIT)
+        steps.addStretch(1)
+        for widget in (self.before, self.place, self.after):
+            steps.addWidget(widget)
+        self._steps = QWidget(self)
+        self._steps.setLayout(steps)
+        steps.setContentsMargins(0, 0, 0, 0)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
+        column.setSpacing(UNIT)
+        column.addWidget(self._steps)
+        column.addWidget(self.stack, 1)
+        self.hide()
+        for signal in (session.shown.started, session.shown.ended):
+            signal.connect(self.follow)
+        session.shown.updated.connect(lambda _touched: self.follow())
+
+    @property
+    def current(self) -> QuestionCard | None:
+        """The card that is seen; None where nothing waits."""
+        card = self.stack.currentWidget()
+        return card if isinstance(card, QuestionCard) else None
+
+    @property
+    def count(self) -> int:
+        """How many questions are open."""
+        return len(self._cards)
+
+    def setFocus(self) -> None:
+        """Give the keyboard to the card that is seen."""
+        if self.current is not None:
+            self.current.setFocus()
+
+    def follow(self) -> None:
+        """Show what the run waits for now; cards that are there stay as they are."""
+        picture = self._session.shown.picture
+        open_now = dict(picture.questions) if picture is not None else {}
+        if {path: card.asked for path, card in self._cards.items()} == open_now:
+            return
+        had_focus = self.isAncestorOf(self.focusWidget()) if self.focusWidget() is not None else False
+        for path in [path for path, card in self._cards.items() if open_now.get(path) is not card.asked]:
+            card = self._cards.pop(path)
+            self.stack.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        for path, event in open_now.items():
+            if path not in self._cards:
+                self._add(path, event)
+        self._count()
+        self.setVisible(bool(self._cards))
+        if had_focus and self.current is not None:
+            self.current.setFocus()
+        self.changed.emit()
+
+    def _add(self, path: str, event: NodeWaiting) -> None:
+        card = QuestionCard(event, self.title(path), self.stack)
+        card.answered.connect(lambda choice, value, comment: self._answer(path, choice, value, comment))
+        card.show_wanted.connect(lambda: self.node_chosen.emit(node_of(path)))
+        self._cards[path] = card
+        self.stack.addWidget(card)
+
+    def title(self, path: str) -> str:
+        """What to call a place in the run: the node's title, and its iteration."""
+        ran = self._session.shown.workflow
+        return place(path, titles_of(ran), iterators_of(ran))
+
+    def _answer(self, path: str, choice: str, value: Value, comment: str) -> None:
+        if self._session.shown.live is not None:
+            self._session.shown.live.answer(path, choice, value, comment)
+
+    def _step_button(self, icon: str, name: str, distance: int) -> QToolButton:
+        button = QToolButton(self)
+        button.setAccessibleName(name)
+        button.setToolTip(name)
+        ThemedIcon(button, icon)
+        button.clicked.connect(lambda _checked=False: self._step(distance))
+        return button
+
+    def _step(self, distance: int) -> None:
+        self.stack.setCurrentIndex((self.stack.currentIndex() + distance) % self.stack.count())
+        self.setFocus()
+
+    def _count(self) -> None:
+        self._steps.setVisible(self.stack.count() > 1)
+        self.place.setText(f"{self.stack.currentIndex() + 1} of {self.stack.count()}")
+
+
+def _can_be_edited(text: str) -> bool:
+    return len(text) <= MOST_EDITED and all(len(line) <= LONGEST_LINE for line in text.split("\n"))
+
+
+def _title(choice: str) -> str:
+    """A choice as words on a button."""
+    return choice[:1].upper() + choice[1:].replace("_", " ") if choice else SEND

@@ -1,0 +1,168 @@
+"""The line at the bottom: what the run does, where it is kept, why something was refused, and how many problems."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QEasingCurve, QPropertyAnimation, Qt, QTimer, Signal
+from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
+
+from app.run_status import question_line, state_line
+from app.theme.style import set_style_properties
+from app.theme.tokens import UNIT
+from app.theme.widgets import ElidedLabel
+from app.window.signal_connections import SignalConnections
+
+if TYPE_CHECKING:
+    from app.session import Session
+
+TICK_MS: Final = 200
+SHOWN_MS: Final = 8000
+FADE_MS: Final = 600
+
+
+class StatusBar(QWidget):
+    """The line.
+
+    Signals:
+        problems_clicked: A person wants to see the problems.
+        question_clicked: A person wants to see what the run waits for.
+        kept_clicked: A person wants to see the run that is kept; its id.
+    """
+
+    problems_clicked = Signal()
+    question_clicked = Signal()
+    kept_clicked = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("panel", True)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._session: Session | None = None
+        self._links = SignalConnections()
+        self.state = ElidedLabel("", self, look="dim small")
+        self.refusal = ElidedLabel("", self, look="small")
+        self.refusal.setProperty("tone", "warning")
+        self._effect = QGraphicsOpacityEffect(self.refusal)
+        self.refusal.setGraphicsEffect(self._effect)
+        self._fading = QPropertyAnimation(self._effect, b"opacity", self)
+        self._fading.setDuration(FADE_MS)
+        self._fading.setEasingCurve(QEasingCurve.Type.InQuad)
+        self._fading.setStartValue(1.0)
+        self._fading.setEndValue(0.0)
+        self._fading.finished.connect(self._clear)
+        self._shown = QTimer(self)
+        self._shown.setSingleShot(True)
+        self._shown.setInterval(SHOWN_MS)
+        self._shown.timeout.connect(self._fading.start)
+        self._kept: set[str] = set()
+        self.kept = self._button(
+            "", lambda: self.kept_clicked.emit(self._session.shown.run_id if self._session else "")
+        )
+        self.kept.hide()
+        self.problems = self._button("No problems", self.problems_clicked.emit)
+        self.question = self._button("", self.question_clicked.emit)
+        self.question.setProperty("tone", "warning")
+        self.question.hide()
+        self._ticking = QTimer(self)
+        self._ticking.setInterval(TICK_MS)
+        self._ticking.timeout.connect(self._show_state)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(2 * UNIT, 0, 2 * UNIT, 0)
+        row.setSpacing(4 * UNIT)
+        row.addWidget(self.state, 2)
+        row.addWidget(self.refusal, 3)
+        row.addWidget(self.kept)
+        row.addWidget(self.question)
+        row.addWidget(self.problems)
+
+    def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setProperty("quiet", True)
+        button.setProperty("small", True)
+        button.clicked.connect(lambda _checked=False: pressed())
+        return button
+
+    def show_session(self, session: Session | None) -> None:
+        """Follow another document; None for none."""
+        self._links.cut()
+        self._session = session
+        self._clear()
+        if session is not None:
+            self._links.add(session.shown.started, self._show_state)
+            self._links.add(session.shown.ended, self._show_state)
+            self._links.add(session.shown.updated, self._show_question)
+        self._show_state()
+
+    def refuse(self, text: str) -> None:
+        """Say why something was not done; it goes after a while."""
+        self._fading.stop()
+        self._effect.setOpacity(1.0)
+        self.refusal.set_full_text(text)
+        self._shown.start()
+
+    def note_kept(self, run_id: str) -> None:
+        """A run has ended and is kept."""
+        self._kept.add(run_id)
+        self._show_kept()
+
+    def count(self, errors: int, warnings: int) -> None:
+        """Say how many problems there are."""
+        parts = [
+            f"{number} {word}{'' if number == 1 else 's'}"
+            for number, word in ((errors, "error"), (warnings, "warning"))
+            if number
+        ]
+        text = ", ".join(parts) or "No problems"
+        self.problems.setText(text)
+        self.problems.setAccessibleName(f"{text}; show them")
+        set_style_properties(self.problems, tone="bad" if errors else "warning" if warnings else False)
+
+    def _show_question(self) -> None:
+        session = self._session
+        text = ""
+        if session is not None and session.shown.picture is not None and session.shown.workflow is not None:
+            text = question_line(session.shown.picture, session.shown.workflow)
+        if text != self.question.text():
+            self.question.setText(text)
+            self.question.setAccessibleName(f"{text}; go there" if text else "")
+            self.question.setVisible(bool(text))
+
+    def _show_kept(self) -> None:
+        """Say under which id the run that is shown is kept, once it is over; a run of the past says so itself."""
+        session = self._session
+        is_kept = (
+            session is not None
+            and session.shown.live is None
+            and not session.is_past
+            and session.shown.run_id in self._kept
+        )
+        self.kept.setVisible(is_kept)
+        if is_kept and session is not None:
+            # Imported where a run is kept: the line is seen before anything of the history is needed.
+            from app.history.runs_words import short_id
+
+            self.kept.setText(f"Kept as run {short_id(session.shown.run_id)}")
+            self.kept.setAccessibleName(f"{self.kept.text()}; show it among the runs")
+            self.kept.setToolTip("Show it among the runs")
+
+    def _show_state(self) -> None:
+        self._show_question()
+        self._show_kept()
+        session = self._session
+        self.problems.setVisible(session is not None)
+        if session is None or session.shown.picture is None or session.shown.workflow is None:
+            self._ticking.stop()
+            self.state.set_full_text("")
+            return
+        self.state.set_full_text(state_line(session.shown.picture, session.shown.workflow, time.time()))
+        if session.shown.live is not None:
+            self._ticking.start()
+        else:
+            self._ticking.stop()
+
+    def _clear(self) -> None:
+        self._shown.stop()
+        self.refusal.set_full_text("")
