@@ -16,6 +16,7 @@ class Effort:
         chain: Nodes in a row.
         kept: Iterations of the loop that is kept on disk beside peers.
         kept_growth: Iterations at which the bytes of a kept run are looked at.
+        encodings: Iterations at which the delta encoding is compared with whole texts.
         runs: Runs of the history that is listed.
         width: Model calls side by side.
         items: Items of an iterator, a model call each.
@@ -36,6 +37,7 @@ class Effort:
     chain: int = 1_000
     kept: int = 200
     kept_growth: tuple[int, ...] = (200, 1_000, 10_000)
+    encodings: tuple[int, ...] = (50, 200, 1_000)
     runs: int = 10_000
     width: int = 100
     items: int = 200
@@ -57,6 +59,7 @@ SMALLEST = Effort(
     chain=2,
     kept=2,
     kept_growth=(1, 2),
+    encodings=(2,),
     runs=3,
     width=2,
     items=16,
