@@ -26,11 +26,11 @@ from PySide6.QtWidgets import (
 from app.theme.style import fixed_font
 from app.theme.tokens import UNIT
 from engine.document.model import FILE_SUFFIX
+from engine.importing.registry import importable_suffixes
 
 FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
 READ_TITLE: Final = "Read the value from a file"
 ANY_FILTER: Final = "All files (*)"
-OPEN_FILTER: Final = f"Workflows (*{FILE_SUFFIX});;Workflows of other programs (*.json *.yaml *.yml);;All files (*)"
 
 
 _Role = QMessageBox.ButtonRole
@@ -54,12 +54,18 @@ class FileDialogs(Protocol):
         ...
 
 
+def open_filter() -> str:
+    """Name filters of the Open dialog: workflows, and the files that importers read."""
+    importable = " ".join(f"*{suffix}" for suffix in importable_suffixes())
+    return f"Workflows (*{FILE_SUFFIX});;Workflows of other programs ({importable});;All files (*)"
+
+
 class SystemFileDialogs:
     """Asks with the system's dialogs."""
 
     def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
         """See `FileDialogs`."""
-        dialog = QFileDialog(parent, "Open workflows", "", OPEN_FILTER)
+        dialog = QFileDialog(parent, "Open workflows", "", open_filter())
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         _show(dialog, chosen)
 

@@ -21,7 +21,7 @@ LIBRARIES: Final = (
     "engine.extensions.servers",
     "engine.extensions.setting_up",
     "engine.compare.words",
-    "engine.document.importing",
+    "engine.importing.reader",
     "engine.document.subflows",
     "engine.store",
     "engine.store.answering",
@@ -66,13 +66,13 @@ WINDOW_MODULES: Final = (
 """What the late parts of the window are made of, each after what it imports itself, so that no step is long."""
 
 PAGE_MODULES: Final = (
-    "app.canvas.facts",
+    "app.canvas.node_card",
     "app.canvas.nodegraphqt_imports",
     "app.canvas.node_item",
-    "app.canvas.region_view",
+    "app.canvas.loop_region",
     "app.canvas.document_view",
     "app.canvas.gestures",
-    "app.canvas.overlay",
+    "app.canvas.node_status_item",
     "app.canvas.run_view",
     "app.canvas.viewer",
     "app.canvas.canvas",

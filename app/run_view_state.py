@@ -15,6 +15,7 @@ from app.runs.picture import RunPicture
 from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.events import AnyEvent
+from engine.plan.compiler import compile_structure
 from engine.plan.structure import Structure
 from engine.runner.options import RunOptions
 from engine.runner.run import Run, start
@@ -81,7 +82,12 @@ class RunViewState(QObject):
         if self.live is None:
             workflow = structure.workflow
             self.last_inputs, self.last_inputs_of = dict(inputs), workflow
-            self.follow(structure, lambda: start(workflow, inputs, options), paused=paused)
+            cap = options.max_iterations_cap
+
+            def begin() -> Run:
+                return start(compile_structure(structure, max_iterations_cap=cap), inputs, options)
+
+            self.follow(structure, begin, paused=paused)
 
     def follow(self, structure: Structure, begin: Callable[[], Run], *, paused: bool = False) -> LiveRun:
         """Show a run that begins; where it cannot, what was shown before is shown again.

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.batch.batch_window import BatchWindow
 from app.engine_thread import EngineThread
-from app.gallery.picture import DiagramPicture
+from app.gallery.diagram import DiagramPicture
 from app.history.fork_dialog import ForkDialog
 from app.runs.executions import NodeState
 from app.session import Session

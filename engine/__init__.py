@@ -14,20 +14,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.api import run, run_blocking, validate
+    from engine.api import compile, run, run_blocking, validate  # noqa: A004 - the public name
     from engine.batch.batch import Batch, BatchOptions, BatchResult, run_batch
     from engine.batch.read_table import read_table
     from engine.batch.rows import inputs_of_table
     from engine.document.builder import Builder
     from engine.document.files import dumps, load, loads, save
-    from engine.document.importing import Imported, import_file, import_text
     from engine.document.model import Workflow
     from engine.document.problems import DocumentError, Problem
     from engine.errors import EngineError
     from engine.export.exported import Exported
     from engine.export.langgraph_module import export_langgraph
     from engine.export.python_script import export_python
+    from engine.importing.reader import ImportResult, import_file, import_text
     from engine.nodes.context import Answer
+    from engine.plan.graph import Plan
     from engine.runner.options import RunOptions
     from engine.runner.parameters import InputError
     from engine.runner.result import LoopResult, RunError, RunResult
@@ -39,20 +40,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "engine.api": ("run", "run_blocking", "validate"),
+    "engine.api": ("compile", "run", "run_blocking", "validate"),
     "engine.batch.batch": ("Batch", "BatchOptions", "BatchResult", "run_batch"),
     "engine.batch.rows": ("inputs_of_table",),
     "engine.batch.read_table": ("read_table",),
     "engine.document.builder": ("Builder",),
     "engine.document.files": ("dumps", "load", "loads", "save"),
-    "engine.document.importing": ("Imported", "import_file", "import_text"),
     "engine.document.model": ("Workflow",),
     "engine.document.problems": ("DocumentError", "Problem"),
     "engine.errors": ("EngineError",),
     "engine.export.exported": ("Exported",),
     "engine.export.langgraph_module": ("export_langgraph",),
     "engine.export.python_script": ("export_python",),
+    "engine.importing.reader": ("ImportResult", "import_file", "import_text"),
     "engine.nodes.context": ("Answer",),
+    "engine.plan.graph": ("Plan",),
     "engine.runner.options": ("RunOptions",),
     "engine.runner.parameters": ("InputError",),
     "engine.runner.result": ("LoopResult", "RunError", "RunResult"),
@@ -74,9 +76,10 @@ __all__ = [
     "EngineError",
     "Exported",
     "ForkPlan",
-    "Imported",
+    "ImportResult",
     "InputError",
     "LoopResult",
+    "Plan",
     "Problem",
     "Run",
     "RunError",
@@ -85,6 +88,7 @@ __all__ = [
     "Store",
     "StoreError",
     "Workflow",
+    "compile",
     "dumps",
     "export_langgraph",
     "export_python",

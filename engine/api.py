@@ -1,4 +1,4 @@
-"""The engine as a library: validate a document, run it, and read what it tells."""
+"""The engine as a library: validate, compile and run documents."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from engine.events import AnyEvent
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.check import check
+from engine.plan.compiler import compile_workflow
+from engine.plan.graph import Plan
 from engine.runner.background import run_and_wait
 from engine.runner.options import RunOptions
 from engine.runner.result import RunError, RunResult
@@ -30,8 +32,27 @@ def validate(
     return check(workflow, registry, max_iterations_cap=max_iterations_cap)
 
 
+def compile(  # noqa: A001 - the public name is `engine.compile`
+    workflow: Workflow, *, registry: Registry | None = None, max_iterations_cap: int = MAX_ITERATIONS_CAP
+) -> Plan:
+    """Compile a document once, for any number of runs.
+
+    `start`, `run`, `run_blocking` and `run_batch` take the plan in place of the document. It is immutable, and its runs
+    may overlap. It keeps its registry; a run with another `max_iterations_cap` uses its own cap.
+
+    Args:
+        workflow: The document.
+        registry: The node types; None for the built-in ones.
+        max_iterations_cap: The most iterations that a loop may have.
+
+    Raises:
+        DocumentError: The document has errors; its `problems` list all of them, warnings included.
+    """
+    return compile_workflow(workflow, registry, max_iterations_cap=max_iterations_cap)
+
+
 async def run(
-    workflow: Workflow,
+    workflow: Workflow | Plan,
     inputs: Mapping[str, Value] | None = None,
     options: RunOptions | None = None,
     *,
@@ -40,7 +61,7 @@ async def run(
     """Run a workflow to its end.
 
     Args:
-        workflow: The document.
+        workflow: The document, or its plan.
         inputs: Values of its inputs, by name.
         options: How it is to be done.
         on_event: Called with every event, in a thread of its own. One that is slow does not slow the run.
@@ -65,7 +86,7 @@ async def run(
 
 
 def run_blocking(
-    workflow: Workflow,
+    workflow: Workflow | Plan,
     inputs: Mapping[str, Value] | None = None,
     options: RunOptions | None = None,
     *,

@@ -14,18 +14,16 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from app.canvas.actions import enable, make_actions
-from app.canvas.controls import Beginning, Hint, ZoomControls
 from app.canvas.document_view import DocumentView
-from app.canvas.editing import Editing
-from app.canvas.finding import matching
-from app.canvas.fitting import Fitting
+from app.canvas.edit_commands import Editing
 from app.canvas.gestures import Gestures
+from app.canvas.keyboard_navigation import Walking, matching
 from app.canvas.minimap import Minimap
 from app.canvas.node_item import NodeItem
 from app.canvas.popups import Popups
 from app.canvas.run_view import RunView
 from app.canvas.viewer import CanvasViewer
-from app.canvas.walking import Walking
+from app.canvas.viewport_controls import Beginning, Fitting, Hint, ZoomControls
 from app.session import Session
 from app.theme.style import style
 from engine.document.model import Workflow
@@ -208,7 +206,7 @@ class Canvas(QWidget):
 
     def grab_picture(self) -> QImage:
         """The whole document as a picture."""
-        from app.canvas.export import picture
+        from app.canvas.image_export import picture
 
         return picture(self.viewer.scene(), self.view.content_rect, 1.0)
 
@@ -218,7 +216,7 @@ class Canvas(QWidget):
         Raises:
             ExportError: The file cannot be written.
         """
-        from app.canvas.export import write_png
+        from app.canvas.image_export import write_png
 
         write_png(self.viewer.scene(), self.view.content_rect, path, scale)
 
@@ -228,7 +226,7 @@ class Canvas(QWidget):
         Raises:
             ExportError: The file cannot be written.
         """
-        from app.canvas.export import write_svg
+        from app.canvas.image_export import write_svg
 
         write_svg(self.viewer.scene(), self.view.content_rect, path, self.session.name)
 

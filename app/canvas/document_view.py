@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QRectF, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsItem
 
-from app.canvas import spots
-from app.canvas.facts import CardFacts, facts_of
-from app.canvas.node_item import NodeItem
-from app.canvas.pipe_item import Pipe
-from app.canvas.places import Places
-from app.canvas.region_view import RegionView
-from app.canvas.remark_view import RemarkView
-from app.canvas.spots import SpotsItem
+from app.canvas import node_item
+from app.canvas.annotations import RemarkView
+from app.canvas.edge_item import Pipe
+from app.canvas.loop_region import RegionView
+from app.canvas.node_card import CardFacts, facts_of
+from app.canvas.node_item import NodeItem, SpotsItem
+from app.canvas.node_positions import Places
 from engine.document.model import Workflow
 
 if TYPE_CHECKING:
@@ -153,7 +152,7 @@ class DocumentView(QObject):
 
     def follow_zoom(self) -> None:
         """Show spots in place of cards when zoomed far out."""
-        are_spots = self._viewer.factor < spots.BELOW
+        are_spots = self._viewer.factor < node_item.SPOTS_BELOW
         if are_spots is not self.spots.isVisible():
             self.spots.show_cards(are_spots=are_spots)
             self._viewer.find_items(are_most_seen=are_spots)

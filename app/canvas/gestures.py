@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.canvas import operations
-from app.canvas.fits import Fits
-from app.canvas.light import LightItem, dim_others
+from app.canvas import operation_builders
+from app.canvas.annotations import RemarkItem, remarks
+from app.canvas.connection_rules import Fits
+from app.canvas.edge_item import Pipe
 from app.canvas.node_item import NodeItem
-from app.canvas.pipe_item import Pipe
-from app.canvas.port_item import CanvasPort
-from app.canvas.remark_item import RemarkItem
-from app.canvas.remarks import remarks
+from app.canvas.port_item import CanvasPort, LightItem, dim_others
 from engine.document.model import Edge
 from engine.document.operation import Batch, Operation
 from engine.document.operations import Disconnect
@@ -49,7 +47,7 @@ class Gestures(QObject):
         viewer.released.connect(self.keep_places)
         view.remarks.resized = self._keep_size
 
-    def moved_places(self) -> dict[str, operations.Place]:
+    def moved_places(self) -> dict[str, operation_builders.Place]:
         """The cards that do not stand where they were shown; once one moved, all that the document has no place for."""
         places = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         moved = {node: place for node, place in places.items() if self._view.shown_at.get(node) != place}
@@ -65,24 +63,24 @@ class Gestures(QObject):
             for item in self._view.remarks.items.values()
             if (item.x(), item.y()) != (item.remark.x, item.remark.y)
         ]
-        step = operations.move(workflow, self.moved_places(), moved_remarks)
+        step = operation_builders.move(workflow, self.moved_places(), moved_remarks)
         if step is None:
             return
         selected = self._viewer.selected_nodes()
         if target is not None and len(selected) == 1 and isinstance(selected[0], NodeItem):
             inserted = self._insertion(selected[0], target)
             if inserted is not None:
-                title = operations.title_of(workflow, selected[0].facts.id)
+                title = operation_builders.title_of(workflow, selected[0].facts.id)
                 step = Batch(f"Put {title} into an edge", (*step.operations, *inserted))
         if not self._session.do(step):
             self._view.put_back()
 
-    def pieces_into(self, pipe: Pipe, added: operations.Added) -> tuple[Operation, ...] | None:
+    def pieces_into(self, pipe: Pipe, added: operation_builders.Added) -> tuple[Operation, ...] | None:
         """What puts new nodes into an edge; None where they do not fit."""
         registry, structure = self._session.registry, self._session.structure
         nodes = {step.node.id: step.node for step in added.operations if hasattr(step, "node")}
-        first = operations.main_ports(nodes[added.first], registry, structure)[0]
-        last = operations.main_ports(nodes[added.last], registry, structure)[1]
+        first = operation_builders.main_ports(nodes[added.first], registry, structure)[0]
+        last = operation_builders.main_ports(nodes[added.last], registry, structure)[1]
         if first is None or last is None:
             return None
         return self._into(pipe, (added.first, first), (added.last, last))
@@ -92,8 +90,8 @@ class Gestures(QObject):
         if ends is None:
             return None
         nodes, registry, structure = self._session.workflow.nodes_by_id, self._session.registry, self._session.structure
-        first = operations.main_ports(nodes[ends[0]], registry, structure)[0]
-        last = operations.main_ports(nodes[ends[1]], registry, structure)[1]
+        first = operation_builders.main_ports(nodes[ends[0]], registry, structure)[0]
+        last = operation_builders.main_ports(nodes[ends[1]], registry, structure)[1]
         if first is None or last is None:
             return None
         return self._into(pipe, (ends[0], first), (ends[1], last))
@@ -110,15 +108,15 @@ class Gestures(QObject):
         return (node_id, end.facts.id) if end is not None and not _has_edges(end) else None
 
     def _into(
-        self, pipe: Pipe, first: tuple[str, operations.Port], last: tuple[str, operations.Port]
+        self, pipe: Pipe, first: tuple[str, operation_builders.Port], last: tuple[str, operation_builders.Port]
     ) -> tuple[Operation, ...] | None:
         workflow, registry, structure = self._session.workflow, self._session.registry, self._session.structure
         edge = self._edge_of(pipe)
-        source = operations.port_of(edge.from_, workflow, registry, structure, is_input=False)
-        target = operations.port_of(edge.to, workflow, registry, structure, is_input=True)
+        source = operation_builders.port_of(edge.from_, workflow, registry, structure, is_input=False)
+        target = operation_builders.port_of(edge.to, workflow, registry, structure, is_input=True)
         if source is None or target is None:
             return None
-        return operations.insertion(edge, source, target, first, last)
+        return operation_builders.insertion(edge, source, target, first, last)
 
     def _look_for_edge(self, item: object) -> None:
         """While one free card is dragged, show the edge that it would go into."""
@@ -151,7 +149,7 @@ class Gestures(QObject):
             return
         workflow = self._session.workflow
         takes_many = input_.facts.many or not input_.facts.known
-        self._session.do(operations.connect(workflow, output.end, input_.end, edge, takes_many=takes_many))
+        self._session.do(operation_builders.connect(workflow, output.end, input_.end, edge, takes_many=takes_many))
 
     def _disconnect(self, pipe: Pipe) -> None:
         self._session.do(Disconnect(*pipe.ends))

@@ -10,22 +10,22 @@ from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.canvas.fits import Fits
-from app.canvas.look import FRAME_COLOURS, look
+from app.canvas.annotations import RemarkItem
+from app.canvas.canvas_style import FRAME_COLOURS, look
+from app.canvas.connection_rules import Fits
+from app.canvas.edge_item import Pipe
+from app.canvas.inline_editor import TextEdit
 from app.canvas.node_item import NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
-from app.canvas.pipe_item import Pipe
 from app.canvas.port_item import CanvasPort
 from app.canvas.quick_add import Entry, PickList, TypeAndPort, types_that_fit
-from app.canvas.remark_item import RemarkItem
-from app.canvas.text_edit import TextEdit
 from engine.document.node_operations import SetTitle
 from engine.document.operation import Operation
 from engine.nodes.subflow import SUBFLOW
 
 if TYPE_CHECKING:
     from app.canvas.document_view import DocumentView
-    from app.canvas.editing import Editing
+    from app.canvas.edit_commands import Editing
     from app.canvas.viewer import CanvasViewer
     from app.session import Session
 

@@ -10,9 +10,9 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
-from app.canvas.facts import PortFacts
-from app.canvas.operations import offered_as
-from app.palette.rows import tool_rows
+from app.canvas.node_card import PortFacts
+from app.canvas.operation_builders import offered_as
+from app.palette.entries import tool_rows
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.canvas.marks import RunMarks, with_problems
+from app.canvas.edge_item import Flow, Travels
+from app.canvas.loop_region_label import LoopFacts
 from app.canvas.node_item import NodeItem
-from app.canvas.overlay import CardState, StateItem
-from app.canvas.pipe_item import Flow
-from app.canvas.region_label import LoopFacts
-from app.canvas.travel import Travels
+from app.canvas.node_status_item import CardState, StateItem
+from app.canvas.run_decorations import RunMarks, with_problems
 from app.runs.executions import NodeState
 from engine.document.problems import Severity
 

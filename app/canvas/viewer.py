@@ -18,12 +18,12 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneMouseEvent, QGraphicsView, QWidget
 
-from app.canvas.drop_view import DropView
+from app.canvas.annotations import RemarkItem
+from app.canvas.edge_item import Pipe
 from app.canvas.node_item import NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
-from app.canvas.pipe_item import Pipe
 from app.canvas.port_item import CanvasPort
-from app.canvas.remark_item import RemarkItem
+from app.canvas.zoom_pan_view import DropView
 
 Refusal = Callable[[CanvasPort, CanvasPort], str | None]
 

@@ -150,7 +150,7 @@ class CommandController(QObject):
 
     def open_command_palette(self) -> CommandPalette:
         """Find anything that can be done by some letters."""
-        from app.palette.rows import tool_rows
+        from app.palette.entries import tool_rows
         from engine.nodes.registry import builtin_registry
 
         window, document = self._window, self._window.current

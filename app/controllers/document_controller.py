@@ -26,9 +26,9 @@ from app.window.document_page import DocumentPage, PageFactories
 from app.window.remains import offer
 from app.worker import Worker
 from engine.document.files import load
-from engine.document.importing import is_foreign
 from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.importing.reader import looks_importable
 from engine.nodes.registry import Registry, builtin_registry
 
 
@@ -83,7 +83,7 @@ def read_document(path: Path, data_folder: Path, registry: Registry) -> OpenedDo
         workflow = load(path)
     except EngineError as error:
         if path.exists():
-            return OpenFailure(path, str(error), is_foreign(path), is_gone=False)
+            return OpenFailure(path, str(error), looks_importable(path), is_gone=False)
         remains = find_recovered(path, data_folder, None)
         return OpenFailure(path, str(error), is_foreign=False, is_gone=True, remains=remains)
     remains = find_recovered(path, data_folder, workflow)

@@ -1,4 +1,4 @@
-"""Files of other programs in the window: offered for import, and what became of each thing in them."""
+"""Import of files of other programs: the question, and the import report."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
 from app.worker import Worker
-from engine.document.importing import Entry, Fate, Imported, import_file
 from engine.document.model import Workflow
+from engine.importing.reader import ImportResult, import_file
+from engine.importing.report import Outcome, ReportEntry
 from engine.nodes.registry import builtin_registry
 
 _Role = QMessageBox.ButtonRole
-_TITLES: Final = {Fate.LEFT: "Left out", Fate.CHANGED: "Changed", Fate.CARRIED: "Carried over"}
+_TITLES: Final = {Outcome.LEFT_OUT: "Left out", Outcome.CHANGED: "Changed", Outcome.CARRIED_OVER: "Carried over"}
 
 
 class ImportController(QObject):
-    """Reads foreign files in a thread and offers what they are.
+    """Reads foreign files in a thread and offers to import them.
 
     Args:
-        window: Over which questions are asked.
-        open_copy: Opens a document that is not saved yet, with what was found in it.
-        refuse: Says that something could not be done.
+        window: Parent of the dialogs.
+        open_copy: Opens a document that is not saved yet, with its analysis.
+        refuse: Shows an error message.
     """
 
     def __init__(
@@ -44,36 +45,36 @@ class ImportController(QObject):
         self._worker = Worker(self)
 
     def offer(self, file: Path) -> None:
-        """Read a file, and ask whether it is to be imported. Nothing in it is run."""
+        """Convert a file and ask whether to open the result. Nothing in the file is executed."""
 
-        def read() -> tuple[Imported, Analysis]:
+        def read() -> tuple[ImportResult, Analysis]:
             imported = import_file(file)
             return imported, analyse_document(imported.workflow, builtin_registry())
 
         self._worker.ask(read, partial(self._ask, file), lambda error: self._refuse(str(error)))
 
-    def _ask(self, file: Path, read: tuple[Imported, Analysis]) -> None:
+    def _ask(self, file: Path, read: tuple[ImportResult, Analysis]) -> None:
         imported, found = read
         ask_question(
             self._window,
             f"Import “{file.name}”?",
-            f"Another program has written it: {imported.form}. {imported.summary} The file stays as it is.",
+            f"File of another program: {imported.importer.label}. {imported.summary} The file stays unchanged.",
             [
                 ("Import", _Role.AcceptRole, lambda: self._take(file, imported, found)),
                 ("Cancel", _Role.RejectRole, lambda: None),
             ],
         )
 
-    def _take(self, file: Path, imported: Imported, found: Analysis) -> None:
+    def _take(self, file: Path, imported: ImportResult, found: Analysis) -> None:
         document = self._open_copy(imported.workflow, found)
         report = ("Show the report", lambda: ReportDialog(file.name, imported, self._window).open())
         document.bars.say("import", f"Imported from {file.name}: {imported.summary}", "info", [report])
 
 
 class ReportDialog(QDialog):
-    """What became of each thing of a foreign file: what needs a look first."""
+    """The import report: entries that need attention come first."""
 
-    def __init__(self, name: str, imported: Imported, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, imported: ImportResult, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Import report")
@@ -89,16 +90,16 @@ class ReportDialog(QDialog):
         layout.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
         layout.setSpacing(3 * UNIT)
         layout.addWidget(PlainLabel(name, look="title"))
-        layout.addWidget(PlainLabel(imported.summary, look="dim", wrap=True))
+        layout.addWidget(PlainLabel(f"{imported.summary} {imported.importer.review}", look="dim", wrap=True))
         layout.addWidget(self.text, 1)
         layout.addWidget(buttons)
 
 
-def report_text(entries: tuple[Entry, ...]) -> str:
-    """The report as a text, in three parts."""
+def report_text(entries: tuple[ReportEntry, ...]) -> str:
+    """The report as text, grouped by outcome."""
     parts: list[str] = []
-    for fate, title in _TITLES.items():
-        lines = [f"  {entry.place}: {entry.message}" for entry in entries if entry.fate is fate]
+    for outcome, title in _TITLES.items():
+        lines = [f"  {entry.place}: {entry.message}" for entry in entries if entry.outcome is outcome]
         if lines:
             parts.append("\n".join([f"{title} ({len(lines)})", *lines]))
     return "\n\n".join(parts)

@@ -30,7 +30,7 @@ from app.window.document_page import DocumentPage
 from app.window.permissions_form import PermissionDialog, PermissionFields, Permissions, ToolNeeds, needs_of
 from engine.document.files import loads
 from engine.document.model import Workflow
-from engine.plan.build import build
+from engine.plan.compiler import compile_workflow
 from engine.runner.options import RunOptions
 from engine.runner.run import Run
 from engine.runner.words import money
@@ -180,7 +180,7 @@ class ResumeForkController(QObject):
             self._history.run_in_page(page, begin)
 
         def look(_store: Store) -> ToolNeeds:
-            build(document)  # where it does not run, there is no tab for it
+            compile_workflow(document)  # where it does not run, there is no tab for it
             return needs_of(document)
 
         def trusted() -> None:

@@ -5,26 +5,248 @@ It opens nothing itself; it says through signals what a person wants.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.gallery.background import Background
-from app.gallery.card import TemplateCard
-from app.gallery.grid import CardGrid
-from app.gallery.recent import RecentFiles
-from app.gallery.templates import bundled_templates
-from app.theme.style import ThemedIcon
+from app.gallery.diagram import DiagramPicture
+from app.gallery.templates import Template, bundled_templates
+from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import MessageBar, PlainLabel
+from app.theme.widgets import Badge, ElidedLabel, MessageBar, PlainLabel, plain_tool_tip
+from engine.document.model import FILE_SUFFIX
 
 if TYPE_CHECKING:
     from app.gallery.diagram import Diagram
-    from app.gallery.templates import Template
     from engine.nodes.registry import Registry
+
+
+class RecentFile(QWidget):
+    """One line: a button with the file's name, and the folder that it lies in."""
+
+    chosen = Signal(Path)
+
+    def __init__(self, path: Path, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.path = path
+        self._name = name = path.name.removesuffix(FILE_SUFFIX)
+        self.button = QPushButton(name.replace("&", "&&"))
+        self.button.setMinimumWidth(1)
+        self.button.setProperty("row", True)
+        self.button.setAccessibleName(f"Open {name} in {path.parent}")
+        self.button.setToolTip(plain_tool_tip(str(path)))
+        ThemedIcon(self.button, "mdi6.file-outline", "dim")
+        self.button.clicked.connect(lambda _checked=False: self.chosen.emit(self.path))
+        self.badge = Badge("not found", "warning")
+        self.badge.hide()
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2 * UNIT)
+        layout.addWidget(self.button)
+        layout.addWidget(ElidedLabel(str(path.parent), look="dim small"), 1)
+        layout.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignVCenter)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Cut a long name in its middle, so that it does not take all of the line."""
+        super().resizeEvent(event)
+        room = max(event.size().width() * 2 // 3, 1)
+        around = self.button.sizeHint().width() - self.button.fontMetrics().horizontalAdvance(self.button.text())
+        name = self.button.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, room - around)
+        self.button.setText(name.replace("&", "&&"))
+        self.button.setMaximumWidth(room)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the file is known not to be there."""
+        return not self.button.isEnabled()
+
+    def show_missing(self) -> None:
+        """Say that the file is not there any more; it can be opened no longer."""
+        self.button.setEnabled(False)
+        self.button.setAccessibleDescription("This file was not found.")
+        self.badge.show()
+
+
+class RecentFiles(QWidget):
+    """The files, the latest first.
+
+    Signals:
+        chosen: One of them is to be opened.
+    """
+
+    chosen = Signal(Path)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.files: list[RecentFile] = []
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(UNIT)
+
+    def show_files(self, paths: Iterable[Path]) -> None:
+        """Show these files and no others."""
+        for file in self.files:
+            self._layout.removeWidget(file)
+            file.hide()
+            file.deleteLater()
+        self.files = [RecentFile(path) for path in dict.fromkeys(paths)]
+        for file in self.files:
+            file.chosen.connect(self.chosen)
+            self._layout.addWidget(file)
+
+    def show_missing(self, paths: Iterable[Path]) -> None:
+        """Say which of them are not there any more."""
+        missing = set(paths)
+        for file in self.files:
+            if file.path in missing:
+                file.show_missing()
+
+
+GAP = 4 * UNIT
+CARD_WIDTH = 340
+"""The narrowest that a card may be at the usual size of texts."""
+
+
+class CardGrid(QWidget):
+    """Widgets of equal width in rows; those of a row are equally high. Arrow keys go from one to the next.
+
+    Signals:
+        reached: An arrow key led to this card.
+    """
+
+    reached = Signal(QWidget)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._cards: list[QWidget] = []
+        self.columns = 1
+
+    @property
+    def cards(self) -> tuple[QWidget, ...]:
+        """The cards in order."""
+        return tuple(self._cards)
+
+    def add(self, card: QWidget) -> None:
+        """Add a card at the end."""
+        card.setParent(self)
+        self._cards.append(card)
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Arrange the cards anew."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def event(self, event: QEvent) -> bool:
+        """Arrange the cards anew when what is in them changes its size."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._arrange()
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Go to the neighbour in the arrow's direction."""
+        steps = {
+            Qt.Key.Key_Left: -1,
+            Qt.Key.Key_Right: 1,
+            Qt.Key.Key_Up: -self.columns,
+            Qt.Key.Key_Down: self.columns,
+        }
+        step = steps.get(Qt.Key(event.key()))
+        here = next((at for at, card in enumerate(self._cards) if card.isAncestorOf(self._focused())), None)
+        if step is None or here is None or not 0 <= here + step < len(self._cards):
+            super().keyPressEvent(event)
+            return
+        card = self._cards[here + step]
+        card.setFocus(Qt.FocusReason.TabFocusReason)
+        self.reached.emit(card)
+
+    def _focused(self) -> QWidget:
+        return self.focusWidget() or self
+
+    def _arrange(self) -> None:
+        least = round(CARD_WIDTH * style().scale)
+        self.columns = max((self.width() + GAP) // (least + GAP), 1)
+        width = (self.width() - (self.columns - 1) * GAP) // self.columns
+        top = 0
+        for start in range(0, len(self._cards), self.columns):
+            row = self._cards[start : start + self.columns]
+            height = max(max(card.heightForWidth(width), card.minimumSizeHint().height()) for card in row)
+            for column, card in enumerate(row):
+                card.setGeometry(column * (width + GAP), top, width, height)
+            top += height + GAP
+        self.setFixedHeight(max(top - GAP, 0))
+
+
+ARROWS: Final = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down})
+
+
+class CardButton(QPushButton):
+    """A button that leaves the arrow keys to the grid around its card."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Act on all keys but the arrows."""
+        if event.key() in ARROWS:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+
+class TemplateCard(QFrame):
+    """One template. A double click anywhere on it opens it, and so do its button and Enter.
+
+    Signals:
+        opened: It is to be opened; the path of its file.
+    """
+
+    opened = Signal(Path)
+
+    def __init__(self, template: Template, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.template = template
+        self.setProperty("card", True)
+        self.picture = DiagramPicture(template.title)
+        self.button = CardButton("Open")
+        self.button.setAccessibleName(f"Open {template.title}")
+        self.button.setAccessibleDescription(f"{template.about} {template.when}".strip())
+        self.button.clicked.connect(self._open)
+        self.setFocusProxy(self.button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(3 * UNIT, 3 * UNIT, 3 * UNIT, 3 * UNIT)
+        layout.setSpacing(2 * UNIT)
+        layout.addWidget(self.picture)
+        layout.addSpacing(UNIT)
+        layout.addWidget(PlainLabel(template.title, look="title"))
+        if template.about:
+            layout.addWidget(PlainLabel(template.about, wrap=True))
+        layout.addStretch(1)
+        foot = QHBoxLayout()
+        foot.setSpacing(3 * UNIT)
+        foot.addWidget(PlainLabel(template.when, look="dim small", wrap=True), 1)
+        foot.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
+        layout.addLayout(foot)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Open it."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            event.accept()
+            self._open()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Open it with Enter; the space bar is the button's own."""
+        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            event.accept()
+            self._open()
+        else:
+            super().keyPressEvent(event)
+
+    def _open(self) -> None:
+        self.opened.emit(self.template.path)
+
 
 WHAT_IT_IS: Final = (
     "Draw a workflow in which a language model improves its own work, run it, and look at every iteration."

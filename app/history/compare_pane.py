@@ -15,7 +15,7 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QColor, QSyntaxHighlighter, QTextCharFormat, QTextCursor, QTextDocument, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
-from app.inspector.text_widgets import from_units, to_units
+from app.inspector.text_widgets import from_utf16_units, to_utf16_units
 from app.theme.style import style
 from engine.compare.alignment import Check
 from engine.compare.words import Kind, Span, differences
@@ -111,7 +111,7 @@ def _broken(text: str, ranges: list[Range]) -> tuple[str, list[Range]]:
     """Break the lines that are too long, and move the places of the text accordingly."""
     if all(len(line) <= _LONGEST_LINE for line in text.split("\n")):
         return text, ranges
-    units = to_units(text)
+    units = to_utf16_units(text)
     breaks: list[int] = []
     start = 0
     for line in units.split("\n"):
@@ -121,7 +121,7 @@ def _broken(text: str, ranges: list[Range]) -> tuple[str, list[Range]]:
         start += len(line) + 1
     pieces = (units[begin:end] for begin, end in zip([0, *breaks], [*breaks, len(units)], strict=True))
     moved = [(start + bisect_right(breaks, start), end + bisect_left(breaks, end)) for start, end in ranges]
-    return from_units("\n".join(pieces)), [(start, max(start, end)) for start, end in moved]
+    return from_utf16_units("\n".join(pieces)), [(start, max(start, end)) for start, end in moved]
 
 
 def _counted(words: int) -> str:

@@ -13,8 +13,8 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QPlainTextEdit, QSpinBox, QVBoxLayout, QWidget
 
 from app.inspector.editors.choice_editors import narrow_combo
-from app.inspector.editors.text_editors import NumberBox, read_number, write_number
-from app.inspector.field_spec import Field, choice_help, fields_of, is_shown
+from app.inspector.editors.text_editors import NumberBox, format_number, parse_number
+from app.inspector.field_spec import FieldSpec, choice_help, field_specs, is_visible
 from app.inspector.result_text import value_text
 from app.inspector.text_widgets import GrowingEdit
 from app.runs.stopping import unit_of
@@ -64,7 +64,7 @@ class ForkLoop(QWidget):
     def __init__(self, loop: Node, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._loop = loop
-        self._fields, judge = fields_of(LoopConfig), fields_of(JudgeConfig)
+        self._fields, judge = field_specs(LoopConfig), field_specs(JudgeConfig)
         self._has_list = bool(config_of(loop, "exit_conditions"))
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -76,7 +76,7 @@ class ForkLoop(QWidget):
         self._criteria_at_first = self.criteria.text()
         self.score = self._number(judge["threshold"], self._judge)
         self.until = self._until_line()
-        self.most = self._most_box()
+        self.iteration_limit = self._make_iteration_limit()
         budget = self._fields["budget_usd"]
         told = f"{budget.help} What is reused costs nothing."
         self.budget = self._number(replace(budget, title="Budget of the loop in US dollars", help=told), loop.config)
@@ -103,7 +103,7 @@ class ForkLoop(QWidget):
     @property
     def max_iterations(self) -> int | None:
         """The count, where it has been changed."""
-        return self.most.value() if self.most.value() != self._most else None
+        return self.iteration_limit.value() if self.iteration_limit.value() != self._most else None
 
     @property
     def _judge(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class ForkLoop(QWidget):
 
     @property
     def _judge_now(self) -> dict[str, Any]:
-        declared = fields_of(JudgeConfig)
+        declared = field_specs(JudgeConfig)
         now: dict[str, Value] = {"threshold": self._read(self.score, declared["threshold"])}
         if self.criteria.text() != self._criteria_at_first:
             now["criteria"] = self.criteria.text()
@@ -136,17 +136,17 @@ class ForkLoop(QWidget):
         self._add("The loop stops when", combo)
         return combo
 
-    def _criteria_edit(self, declared: Field) -> GrowingEdit:
-        edit = GrowingEdit(least=2, most=10)
+    def _criteria_edit(self, declared: FieldSpec) -> GrowingEdit:
+        edit = GrowingEdit(min_lines=2, max_lines=10)
         edit.set_text(str(declared.value_in(self._judge)))
         edit.typed.connect(lambda _text: self.edited.emit())
         self._add(f"{declared.title} of the judge", edit, declared.help)
         return edit
 
-    def _number(self, declared: Field, values: dict[str, Any]) -> NumberBox:
+    def _number(self, declared: FieldSpec, values: dict[str, Any]) -> NumberBox:
         box = NumberBox(declared)
         inset_number(box)
-        box.lineEdit().setText(write_number(declared.value_in(values)))
+        box.lineEdit().setText(format_number(declared.value_in(values)))
         if declared.nullable:
             box.lineEdit().setPlaceholderText("empty")
         box.typed.connect(lambda _text: self.edited.emit())
@@ -161,16 +161,16 @@ class ForkLoop(QWidget):
         self._add(declared.title, line, declared.help)
         return line
 
-    def _most_box(self) -> QSpinBox:
-        most = QSpinBox()
-        most.setRange(1, MOST_ITERATIONS)
-        inset_number(most)
+    def _make_iteration_limit(self) -> QSpinBox:
+        limit = QSpinBox()
+        limit.setRange(1, MOST_ITERATIONS)
+        inset_number(limit)
         count = self._old("max_iterations")
         self._most = clamped(count, shown_cap()) if isinstance(count, int) else 1
-        most.setValue(self._most)
-        most.valueChanged.connect(lambda _number: self.edited.emit())
-        self._add("Iterations at the most, those that are reused counted", most)
-        return most
+        limit.setValue(self._most)
+        limit.valueChanged.connect(lambda _number: self.edited.emit())
+        self._add("Iterations at the most, those that are reused counted", limit)
+        return limit
 
     def _choose(self) -> None:
         self._show_fitting()
@@ -182,9 +182,9 @@ class ForkLoop(QWidget):
         if self.exit_condition is not None:
             values["exit_condition"] = self.exit_condition.currentData()
         alone = not self._has_list
-        judged = bool(self._judge) or (alone and is_shown(self._fields["judge"], values, self._fields))
+        judged = bool(self._judge) or (alone and is_visible(self._fields["judge"], values, self._fields))
         shown = {
-            self.similarity: alone and is_shown(self._fields["stability_threshold"], values, self._fields),
+            self.similarity: alone and is_visible(self._fields["stability_threshold"], values, self._fields),
             self.criteria: judged,
             self.score: judged,
         }
@@ -192,9 +192,9 @@ class ForkLoop(QWidget):
             widget.setVisible(is_there)
             self._rows[widget].setVisible(is_there)
 
-    def _read(self, box: NumberBox, declared: Field) -> Value:
+    def _read(self, box: NumberBox, declared: FieldSpec) -> Value:
         text = box.text().strip()
-        return read_number(text) if text else None if declared.nullable else declared.default
+        return parse_number(text) if text else None if declared.nullable else declared.default
 
     def _add(self, title: str, widget: QWidget, told: str = "") -> None:
         label = PlainLabel(title, wrap=True)
@@ -296,14 +296,14 @@ class ForkForm(QWidget):
         for (node_id, name), edit in self.prompts.items():
             if edit.text() != self._prompts_at_first[node_id, name]:
                 settings.setdefault(node_id, {})[name] = edit.text()
-        most, loop = None, self._place.loop
+        max_iterations, loop = None, self._place.loop
         if loop is not None and self.loop is not None:
-            most = self.loop.max_iterations
+            max_iterations = self.loop.max_iterations
             if self.loop.settings:
                 settings[loop.id] = self.loop.settings
         has_value, value = self._changed_value()
         model = self.model.currentText().strip()
-        return Changes(settings, value, has_value, model if model not in {"", AS_IT_RAN} else None, most)
+        return Changes(settings, value, has_value, model if model not in {"", AS_IT_RAN} else None, max_iterations)
 
     def _changed_value(self) -> tuple[bool, Value]:
         text, old = _text_of(self.value), self._place.value
@@ -335,7 +335,7 @@ class ForkForm(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(UNIT)
         for name, title in _prompts(node):
-            edit = GrowingEdit(least=2, most=10)
+            edit = GrowingEdit(min_lines=2, max_lines=10)
             edit.set_text(str(config_of(node, name) or ""))
             edit.setAccessibleName(f"{node.title or node.id}: {title}")
             edit.typed.connect(lambda _text: self.edited.emit())
@@ -370,7 +370,7 @@ def _prompts(node: Node) -> list[tuple[str, str]]:
     spec = builtin_registry().find(node.type)
     if spec is None or not node.enabled:
         return []
-    fields = fields_of(spec.config)
+    fields = field_specs(spec.config)
     return [(name, fields[name].title) for name in ("system", "prompt", "criteria") if name in fields]
 
 

@@ -25,8 +25,8 @@ from app.history.iteration_table import ROW_HEIGHT
 from app.history.stopping import findings
 from app.history.words import facts
 from app.inspector.result_page import STATE_COLOURS, ResultPage
-from app.inspector.result_section import PartView
-from app.inspector.result_text import STATE_ICONS, Part, state_words
+from app.inspector.result_section import ResultSectionView
+from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
 from app.runs.executions import NOTHING, LoopPicture, NodePicture, NodeState
 from app.runs.judged import judge_in, score_lines
 from app.session import Session
@@ -152,7 +152,7 @@ def _show_state(item: QListWidgetItem, execution: NodePicture) -> None:
         return
     item.setData(_STATE_ROLE, execution.state)
     item.setIcon(icon(STATE_ICONS[execution.state], STATE_COLOURS[execution.state](style().theme)))
-    item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{item.text()}: {state_words(execution)}")
+    item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{item.text()}: {state_label(execution)}")
 
 
 RESULT: Final = "result"
@@ -184,7 +184,7 @@ def body_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> l
 
 def iteration_parts(
     loop: LoopPicture, index: int, was_tested: str, *, is_over: bool, unit: str = "iteration"
-) -> dict[str, Part]:
+) -> dict[str, ResultSection]:
     """What there is of the iteration itself, by the key of its tab.
 
     Args:
@@ -197,27 +197,31 @@ def iteration_parts(
     iteration = loop.ended(index)
     if iteration is None:
         words = "It was not finished." if is_over else "It is under way."
-        parts = {RESULT: Part("under way", "Result", f"{words} What its nodes did so far stands under their names.")}
+        parts = {
+            RESULT: ResultSection("under way", "Result", f"{words} What its nodes did so far stands under their names.")
+        }
         if loop.input_preview and index == loop.current:
-            parts["start"] = Part("start preview", "Started from (its beginning)", loop.input_preview)
+            parts["start"] = ResultSection("start preview", "Started from (its beginning)", loop.input_preview)
         return parts
-    parts = {RESULT: Part("result", "Result", iteration.result)}
+    parts = {RESULT: ResultSection("result", "Result", iteration.result)}
     if unit == "item":
         if iteration.result is None and iteration.reason:
-            parts[RESULT] = Part("no result", "No result", iteration.reason)
-        parts["start"] = Part("start", "The item", iteration.input)
+            parts[RESULT] = ResultSection("no result", "No result", iteration.reason)
+        parts["start"] = ResultSection("start", "The item", iteration.input)
         notes = [
             *([iteration.reason] if iteration.reason else []),
             *(f"Warning: {note}" for note in iteration.warnings),
         ]
         if notes:
-            parts["verdict"] = Part("verdict", "What became of it", "\n\n".join(notes))
+            parts["verdict"] = ResultSection("verdict", "What became of it", "\n\n".join(notes))
         return parts
     if iteration.feedback != iteration.result:
-        parts["feedback"] = Part("feedback", "Feedback: what the next iteration starts from", iteration.feedback)
-    parts["start"] = Part("start", "Started from", iteration.input)
+        parts["feedback"] = ResultSection(
+            "feedback", "Feedback: what the next iteration starts from", iteration.feedback
+        )
+    parts["start"] = ResultSection("start", "Started from", iteration.input)
     warnings = "".join(f"\n\nWarning: {warning}" for warning in iteration.warnings)
-    parts["verdict"] = Part("verdict", "What was tested after it", was_tested + warnings)
+    parts["verdict"] = ResultSection("verdict", "What was tested after it", was_tested + warnings)
     return parts
 
 
@@ -252,14 +256,14 @@ class IterationDetail(QWidget):
         self._there = there
         self._tabs: list[Tab] = []
         self._wanted = RESULT
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, ResultSection] = {}
         self._known: tuple[object, ...] = ()
         self.title = PlainLabel(look="title")
         self.returned = Badge("✓ returned", "good")
         self.facts = ElidedLabel(look="dim small")
         self.parts = PartList()
         self.parts.chosen.connect(self._choose_part)
-        self.text = PartView(fills=True)
+        self.text = ResultSectionView(fills=True)
         self.node = ResultPage(session)
         self._area = QScrollArea()
         self.pages = QStackedWidget()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from app.inspector.text_widgets import from_units
+from app.inspector.text_widgets import from_utf16_units
 from engine.events import LoopIterationCompleted
 from engine.models.base import Usage
 from engine.runner.words import counted_warnings, money, seconds
@@ -19,7 +19,7 @@ MOST: Final = 200
 def beginning(value: Value, most: int = MOST) -> str:
     """The first words of a value on one line. Of a value of any size only so many characters are looked at."""
     text = value[: most + 1] if isinstance(value, str) else _json(value, most + 1)
-    line = from_units(" ".join(text.split()))
+    line = from_utf16_units(" ".join(text.split()))
     return f"{line[:most].rstrip()}…" if len(text) > most else line
 
 

@@ -52,7 +52,7 @@ _ENDED_HELP: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Variable:
     """A name that may stand in a text.
 
     Attributes:
@@ -84,22 +84,22 @@ def named_text(spec: AnySpec, config: dict[str, Any], path: JsonPath, kind: Text
     return next((text for text in texts if text.field == field), NamedText(field, kind, ""))
 
 
-def names_at(structure: Structure, node: Node, text: NamedText) -> list[Name]:
+def variables_at(structure: Structure, node: Node, text: NamedText) -> list[Variable]:
     """All names that a text of a node may use, ports first."""
-    names = [Name((name,), _ENDED_HELP.get(name, "")) for name in sorted(text.names, key=_ended_order)]
+    names = [Variable((name,), _ENDED_HELP.get(name, "")) for name in sorted(text.names, key=_ended_order)]
     if text.ports:
         names = [*_ports(structure, node.id), *names]
     own_loop = node.id if "nodes" in text.namespaces else structure.around(node.id, LOOP)
     if "nodes" in text.namespaces:
         names.extend(_body(structure, node.id, ("nodes",), "What {} gave in this iteration."))
     if structure.around(node.id, ITERATOR) is not None:
-        names.extend(Name((name,), help_, is_leaf=name == "index") for name, help_ in ITEM_HELP.items())
+        names.extend(Variable((name,), help_, is_leaf=name == "index") for name, help_ in ITEM_HELP.items())
     names.extend(_loop(structure, own_loop, ("loop",)))
     names.extend(_state(structure))
     return names
 
 
-def name_of(path: tuple[str, ...], names: list[Name]) -> Name | None:
+def variable_for(path: tuple[str, ...], names: list[Variable]) -> Variable | None:
     """The name that a path starts with; None where no name of the list fits."""
     for name in names:
         length = len(name.path)
@@ -113,7 +113,7 @@ def _ended_order(name: str) -> int:
     return known.index(name) if name in known else len(known)
 
 
-def _ports(structure: Structure, node_id: str) -> Iterator[Name]:
+def _ports(structure: Structure, node_id: str) -> Iterator[Variable]:
     # By the edges, not only by the ports: while a text is typed that does not compile, its node has lost ports.
     sources: dict[str, list[str]] = {}
     for edge in structure.workflow.edges_into.get(node_id, ()):
@@ -121,35 +121,35 @@ def _ports(structure: Structure, node_id: str) -> Iterator[Name]:
     resolved = structure.resolution.nodes.get(node_id)
     ports = [] if resolved is None else [name for name in resolved.inputs if name not in sources]
     for name, titles in sources.items():
-        yield Name((name,), f"From {', '.join(titles)}.")
+        yield Variable((name,), f"From {', '.join(titles)}.")
     for name in ports:
-        yield Name((name,), "Nothing is connected to this port.", connected=False)
+        yield Variable((name,), "Nothing is connected to this port.", connected=False)
 
 
-def _loop(structure: Structure, loop: str | None, prefix: tuple[str, ...]) -> Iterator[Name]:
+def _loop(structure: Structure, loop: str | None, prefix: tuple[str, ...]) -> Iterator[Variable]:
     if loop is None:
         return
     whose = "" if len(prefix) == 1 else f" ({_title(structure, loop)})"
     for member, help_ in LOOP_HELP.items():
-        yield Name((*prefix, member), f"{help_[:-1]}{whose}.", is_leaf=member in _NUMBERS)
+        yield Variable((*prefix, member), f"{help_[:-1]}{whose}.", is_leaf=member in _NUMBERS)
     yield from _body(structure, loop, (*prefix, "last"), "What {} gave in the iteration before.")
     first = (*prefix, "history[0]")
     for member, help_ in RECORD_HELP.items():
-        yield Name((*first, member), f"{help_[:-1]}{whose}.")
+        yield Variable((*first, member), f"{help_[:-1]}{whose}.")
     yield from _body(structure, loop, (*first, "nodes"), "What {} gave in the first iteration.")
     yield from _loop(structure, structure.around(loop, LOOP), (*prefix, "parent"))
 
 
-def _state(structure: Structure) -> Iterator[Name]:
+def _state(structure: Structure) -> Iterator[Variable]:
     for name, givers in state_names(structure).items():
         titles = " or ".join(_title(structure, node_id) for node_id in givers)
-        yield Name(("state", name), f"What {titles} gave last in this run.")
+        yield Variable(("state", name), f"What {titles} gave last in this run.")
 
 
-def _body(structure: Structure, loop: str, prefix: tuple[str, ...], words: str) -> Iterator[Name]:
+def _body(structure: Structure, loop: str, prefix: tuple[str, ...], words: str) -> Iterator[Variable]:
     for node_id in structure.order:
         if structure.parent.get(node_id) == loop:
-            yield Name((*prefix, node_id), words.format(_title(structure, node_id)))
+            yield Variable((*prefix, node_id), words.format(_title(structure, node_id)))
 
 
 def _title(structure: Structure, node_id: str) -> str:

@@ -22,7 +22,7 @@ _REDO: Final = (QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y"))
 """Both count, whatever the platform's own is."""
 
 
-class Keys(QObject):
+class FieldEventFilter(QObject):
     """Watches the widgets of a form.
 
     Signals:
@@ -64,14 +64,14 @@ class Keys(QObject):
         return False
 
 
-class Target(QObject):
+class ConfigBinding(QObject):
     """The object that a form shows.
 
     Attributes:
         session: The open document.
         node_id: The node; None for the workflow itself.
         model_names: Gives the names of models to choose from.
-        keys: Watches the widgets of the form.
+        events: Watches the widgets of the form.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Target(QObject):
         self.session = session
         self.node_id = node_id
         self.model_names = model_names
-        self.keys = Keys(session, self)
+        self.events = FieldEventFilter(session, self)
 
     @property
     def values(self) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from engine.document.config_path import UNSET, Unset
 from engine.nodes.spec import NodeConfig
 from engine.values import Value
 
-LONGEST_LINE: Final = 1000
+MAX_SINGLE_LINE: Final = 1000
 """A text that may be longer than this gets room for several lines."""
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     """What a field holds."""
 
     TEXT = "text"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Field:
+class FieldSpec:
     """One field of a model.
 
     Attributes:
@@ -57,7 +57,7 @@ class Field:
         longest: The most characters or entries, if there is such a limit.
         choices: What may be chosen.
         item: The model of the object, or of the objects in a list.
-        more: Whether it stands behind the fold.
+        is_advanced: Whether it stands behind the fold.
         shown_when: Values of other fields with which it means something: one such group of values is enough; none
             means always.
     """
@@ -65,45 +65,45 @@ class Field:
     name: str
     title: str
     help: str
-    kind: Kind
+    kind: FieldKind
     widget: str = ""
     default: Any = None
     required: bool = False
     nullable: bool = False
     minimum: float | None = None
     maximum: float | None = None
-    longest: int | None = None
+    max_length: int | None = None
     choices: tuple[str, ...] = ()
     item: type[BaseModel] | None = None
-    more: bool = False
+    is_advanced: bool = False
     shown_when: tuple[tuple[tuple[str, Value], ...], ...] = ()
 
     @property
     def is_long(self) -> bool:
         """Whether a text may well have several lines."""
-        return not self.nullable and (self.longest is None or self.longest > LONGEST_LINE)
+        return not self.nullable and (self.max_length is None or self.max_length > MAX_SINGLE_LINE)
 
     def value_in(self, values: Mapping[str, Any]) -> Any:
         """What counts with these values: the one that is there, else the default."""
         return values.get(self.name, self.default)
 
-    def to_write(self, value: Value | Unset) -> Value | Unset:
+    def stored_value(self, value: Value | Unset) -> Value | Unset:
         """What to put into the document for a value: nothing for one that counts anyway."""
         is_default = not self.required and type(value) is type(self.default) and value == self.default
         return UNSET if is_default else value
 
 
-def is_shown(field: Field, values: Mapping[str, Any], fields: Mapping[str, Field]) -> bool:
+def is_visible(field: FieldSpec, values: Mapping[str, Any], fields: Mapping[str, FieldSpec]) -> bool:
     """Whether a field means anything beside these values of the others."""
 
     def holds(group: tuple[tuple[str, Value], ...]) -> bool:
         return all(wanted in _values_at(name, values, fields) for name, wanted in group)
 
-    is_set = field.kind is Kind.OBJECT and field.nullable and field.value_in(values) is not None
+    is_set = field.kind is FieldKind.OBJECT and field.nullable and field.value_in(values) is not None
     return not field.shown_when or is_set or any(map(holds, field.shown_when))
 
 
-def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, Field]) -> list[Any]:
+def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, FieldSpec]) -> list[Any]:
     """The value of a field; of one of the form `list[].member`, what each entry of the list has."""
     head, _, member = name.partition("[].")
     if head not in fields:
@@ -114,7 +114,7 @@ def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, Field]
     return [entry.get(member) for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def choice_help(field: Field) -> dict[str, str]:
+def choice_help(field: FieldSpec) -> dict[str, str]:
     """The sentence about each choice, where the help says one for each (`fail: the run ends. continue: …`)."""
     names = "|".join(re.escape(choice) for choice in field.choices)
     parts = re.split(rf"(?:^|(?<=\s))({names}): ", field.help) if names else []
@@ -127,11 +127,11 @@ def _sentence(text: str) -> str:
 
 
 @cache
-def fields_of(model: type[BaseModel]) -> dict[str, Field]:
+def field_specs(model: type[BaseModel]) -> dict[str, FieldSpec]:
     """The fields of a model by name, in its order, those behind the fold last, and of those what every node has."""
     fields = [_field(name, info) for name, info in model.model_fields.items() if not _is_hidden(info)]
     common = NodeConfig.model_fields
-    return {field.name: field for field in sorted(fields, key=lambda field: (field.more, field.name in common))}
+    return {field.name: field for field in sorted(fields, key=lambda field: (field.is_advanced, field.name in common))}
 
 
 def _is_hidden(info: FieldInfo) -> bool:
@@ -139,7 +139,7 @@ def _is_hidden(info: FieldInfo) -> bool:
     return isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("hidden") is True
 
 
-def _field(name: str, info: FieldInfo) -> Field:
+def _field(name: str, info: FieldInfo) -> FieldSpec:
     annotation, nullable = _without_none(info.annotation)
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     limits = {key: value for limit in info.metadata for key, value in _limits(limit)}
@@ -147,7 +147,7 @@ def _field(name: str, info: FieldInfo) -> Field:
     kind, choices, item = _kind(annotation)
     shown: Any = extra.get("shown_when", [])
     groups: list[dict[str, Value]] = [shown] if isinstance(shown, dict) else shown
-    return Field(
+    return FieldSpec(
         name=name,
         title=info.title or name,
         help=info.description or "",
@@ -158,10 +158,10 @@ def _field(name: str, info: FieldInfo) -> Field:
         nullable=nullable,
         minimum=limits.get("minimum"),
         maximum=limits.get("maximum"),
-        longest=limits.get("longest"),
+        max_length=limits.get("max_length"),
         choices=choices,
         item=item,
-        more=extra.get("group") == "more",
+        is_advanced=extra.get("group") == "more",
         shown_when=tuple(tuple(group.items()) for group in groups),
     )
 
@@ -174,23 +174,29 @@ def _without_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def _limits(limit: Any) -> list[tuple[str, Any]]:
-    names = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum", "max_length": "longest"}
+    names = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum", "max_length": "max_length"}
     return [(name, getattr(limit, key)) for key, name in names.items() if getattr(limit, key, None) is not None]
 
 
-def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...], type[BaseModel] | None]:
-    simple = {str: Kind.TEXT, int: Kind.INTEGER, float: Kind.NUMBER, bool: Kind.SWITCH, Any: Kind.VALUE}
+def _kind(annotation: Any) -> tuple[FieldKind, tuple[str, ...], type[BaseModel] | None]:
+    simple = {
+        str: FieldKind.TEXT,
+        int: FieldKind.INTEGER,
+        float: FieldKind.NUMBER,
+        bool: FieldKind.SWITCH,
+        Any: FieldKind.VALUE,
+    }
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) is Literal and all(isinstance(choice, str) for choice in get_args(annotation)):
-        return Kind.CHOICE, get_args(annotation), None
+        return FieldKind.CHOICE, get_args(annotation), None
     if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return Kind.CHOICE, tuple(str(choice.value) for choice in annotation), None
+        return FieldKind.CHOICE, tuple(str(choice.value) for choice in annotation), None
     if _is_model(annotation):
-        return Kind.OBJECT, (), annotation
+        return FieldKind.OBJECT, (), annotation
     if get_origin(annotation) is list and _is_model(get_args(annotation)[0]):
-        return Kind.OBJECTS, (), get_args(annotation)[0]
-    return simple.get(annotation, Kind.JSON), (), None
+        return FieldKind.OBJECTS, (), get_args(annotation)[0]
+    return simple.get(annotation, FieldKind.JSON), (), None
 
 
 def _is_model(annotation: Any) -> bool:

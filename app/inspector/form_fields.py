@@ -8,16 +8,16 @@ from typing import Any
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import Target
+from app.inspector.config_binding import ConfigBinding
 from app.inspector.editors.choice_editors import SwitchEditor
-from app.inspector.editors.editor import Editor, Fault
-from app.inspector.field_spec import Field, choice_help, is_shown
+from app.inspector.editors.editor import Editor, FieldProblem
+from app.inspector.field_spec import FieldSpec, choice_help, is_visible
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
 
-EditorFactory = Callable[[Field, Target, QWidget], Editor]
+EditorFactory = Callable[[FieldSpec, ConfigBinding, QWidget], Editor]
 
 
 class ProblemLine(QWidget):
@@ -75,7 +75,7 @@ class ProblemLines(QWidget):
         self.setVisible(bool(problems))
 
 
-class Row(QWidget):
+class FormField(QWidget):
     """One field of a form.
 
     Signals:
@@ -85,11 +85,11 @@ class Row(QWidget):
     edited = Signal(str, object)
 
     def __init__(
-        self, field: Field, target: Target, make_editor: EditorFactory, *, with_help: bool, parent: QWidget
+        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, *, with_help: bool, parent: QWidget
     ) -> None:
         super().__init__(parent)
         self.field = field
-        self.editor = editor = make_editor(field, target, self)
+        self.editor = editor = make_editor(field, binding, self)
         self.has_problems = False
         self._choice_help = choice_help(self.field)
         self._label = PlainLabel(self.field.title, self, look="fieldname", wrap=True)
@@ -125,10 +125,10 @@ class Row(QWidget):
         if self._choice_help:
             self._help.setText(self._choice_help.get(value, self.field.help))
 
-    def show_faults(self, faults: list[Fault]) -> None:
+    def show_problems(self, problems: list[FieldProblem]) -> None:
         """Show what is wrong with the field."""
-        self.has_problems = bool(faults)
-        self._problems.show_problems([fault.problem for fault in self.editor.show_faults(faults)])
+        self.has_problems = bool(problems)
+        self._problems.show_problems([fault.problem for fault in self.editor.show_problems(problems)])
 
     def show_source(self, text: str) -> None:
         """Say that the value comes from elsewhere, and take no other; an empty text takes that back."""
@@ -136,8 +136,8 @@ class Row(QWidget):
         self._help.setText(text or self.field.help)
 
 
-class Rows(QWidget):
-    """Rows for some fields.
+class FormFields(QWidget):
+    """FormFields for some fields.
 
     Signals:
         edited: A person changed a field: its name and the new value.
@@ -151,13 +151,13 @@ class Rows(QWidget):
     """
 
     edited = Signal(str, object)
-    arranged = Signal()
+    layout_changed = Signal()
 
     def __init__(
         self,
-        fields: Iterable[Field],
-        everything: Mapping[str, Field],
-        target: Target,
+        fields: Iterable[FieldSpec],
+        everything: Mapping[str, FieldSpec],
+        binding: ConfigBinding,
         make_editor: EditorFactory,
         *,
         with_help: bool,
@@ -168,11 +168,11 @@ class Rows(QWidget):
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(4 * UNIT)
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, FormField] = {}
         for field in fields:
-            row = Row(field, target, make_editor, with_help=with_help, parent=self)
+            row = FormField(field, binding, make_editor, with_help=with_help, parent=self)
             row.edited.connect(self.edited)
-            row.editor.arranged.connect(self.arranged)
+            row.editor.layout_changed.connect(self.layout_changed)
             self.rows[field.name] = row
             box.addWidget(row)
 
@@ -185,12 +185,12 @@ class Rows(QWidget):
     def wants(self, name: str, values: Mapping[str, Any]) -> bool:
         """Whether a field is shown beside these values: where it means something, or something is wrong with it."""
         row = self.rows[name]
-        return row.has_problems or is_shown(row.field, values, self._everything)
+        return row.has_problems or is_visible(row.field, values, self._everything)
 
-    def show_faults(self, faults: Mapping[str, list[Fault]], values: Mapping[str, Any]) -> None:
+    def show_problems(self, problems: Mapping[str, list[FieldProblem]], values: Mapping[str, Any]) -> None:
         """Show what is wrong, by field."""
         for name, row in self.rows.items():
-            row.show_faults(faults.get(name, []))
+            row.show_problems(problems.get(name, []))
             row.setVisible(self.wants(name, values))
 
     def refresh(self) -> None:
@@ -207,5 +207,5 @@ class Rows(QWidget):
         """Give the keyboard to the first field."""
         for row in self.rows.values():
             if not row.isHidden() and row.editor.isEnabled():
-                row.editor.focus_place("")
+                row.editor.focus_path("")
                 return

@@ -20,7 +20,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.document.node_operations import RenameNode
 
-SETUP: Final = 0
+PROPERTIES: Final = 0
 RESULT: Final = 1
 _UPDATE_AFTER_MS: Final = 40
 _PREPARE_AFTER_MS: Final = 150
@@ -78,7 +78,7 @@ class Inspector(QWidget):
     def focus_field(self, node_id: str | None, field: str) -> None:
         """Show a field, as a dotted path, and give it the keyboard; the workflow's where no node is named."""
         self._session.select([] if node_id is None else [node_id])
-        self.tabs.setCurrentIndex(SETUP)
+        self.tabs.setCurrentIndex(PROPERTIES)
         if self.page is not None:
             self.page.focus_field(field)
 
@@ -129,7 +129,7 @@ class Inspector(QWidget):
         order_tabs(page)
         self._scrolls[page] = scroll
         if isinstance(page, NodePage | WorkflowPage):
-            page.target.keys.entered.connect(lambda widget: scroll.ensureWidgetVisible(widget, 0, 6 * UNIT))
+            page.binding.events.entered.connect(lambda widget: scroll.ensureWidgetVisible(widget, 0, 6 * UNIT))
         return page
 
     def _type_of(self, node_id: str) -> str:
@@ -159,7 +159,7 @@ class Inspector(QWidget):
             page = self._pages.get(node.type)
             if page is None:
                 self._page_for(node.type)
-            elif page.target.node_id is None:
+            elif page.binding.node_id is None:
                 page.show_node(node.id)
             else:
                 continue
@@ -175,7 +175,7 @@ class Inspector(QWidget):
         self.tabs.setTabEnabled(RESULT, len(selection) < 2)
         if len(selection) > 1:
             self.page = None
-            self.tabs.setCurrentIndex(SETUP)
+            self.tabs.setCurrentIndex(PROPERTIES)
             self._several.setText(_several_words(len(selection)))
             self._setup_stack.setCurrentWidget(self._scrolls[self._several])
             return
@@ -198,7 +198,7 @@ class Inspector(QWidget):
         if self._is_renaming or self.page is None:
             return
         if isinstance(self.page, NodePage):
-            node = self._session.node(self.page.target.node_id or "")
+            node = self._session.node(self.page.binding.node_id or "")
             if node is None:
                 return  # the selection is another one in a moment
             if node.type != self.page.node_type:
@@ -208,7 +208,7 @@ class Inspector(QWidget):
 
     def _show_again(self) -> None:
         if self.page is not None:
-            self.page.show_values(anew=True)
+            self.page.show_values(force=True)
 
     def _analysed(self) -> None:
         self._page_timer.start()
@@ -260,7 +260,7 @@ class Inspector(QWidget):
         self._is_renaming = True
         try:
             if self._session.do(RenameNode(old, new)):
-                self._node_id = page.target.node_id = self.result.node_id = new
+                self._node_id = page.binding.node_id = self.result.node_id = new
         finally:
             self._is_renaming = False
         page.show_values()

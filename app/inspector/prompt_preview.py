@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.inspector.template_placeholders import find_holes
+from app.inspector.template_placeholders import find_placeholders
 from app.runs.executions import LoopPicture, NodeState
 from app.runs.picture import RunPicture
 from engine.document.model import Workflow
@@ -22,7 +22,7 @@ UNKNOWN: Final = "—"
 
 
 @dataclass(frozen=True, slots=True)
-class LastRun:
+class PreviewRun:
     """The last run as the person looks at it: its picture, the document that ran, the chosen iterations."""
 
     picture: RunPicture
@@ -31,12 +31,12 @@ class LastRun:
     registry: Registry
 
 
-def filled_in(text: str, node_id: str, run: LastRun) -> str:
+def render_preview(text: str, node_id: str, run: PreviewRun) -> str:
     """The text with each hole filled in; `—` where the run tells nothing of it."""
     scope = _scope(node_id, run)
     pieces: list[str] = []
     position = 0
-    for hole in find_holes(text):
+    for hole in find_placeholders(text):
         pieces.append(text[position : hole.start].replace(r"\{{", "{{"))
         pieces.append(_filled(hole.content, scope) if hole.closed else text[hole.start : hole.end])
         position = hole.end
@@ -51,7 +51,7 @@ def _filled(content: str, scope: Scope) -> str:
         return UNKNOWN
 
 
-def _scope(node_id: str, run: LastRun) -> Scope:
+def _scope(node_id: str, run: PreviewRun) -> Scope:
     execution = run.picture.node(node_id, run.chosen)
     scope: dict[str, Value | Namespace] = {}
     if execution.state not in {NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPPED}:
@@ -62,7 +62,7 @@ def _scope(node_id: str, run: LastRun) -> Scope:
     return scope
 
 
-def _with_nulls(node_id: str, inputs: Mapping[str, Value], run: LastRun) -> dict[str, Value]:
+def _with_nulls(node_id: str, inputs: Mapping[str, Value], run: PreviewRun) -> dict[str, Value]:
     """The inputs; a port that nothing reached is null, as it was for the node itself."""
     node = run.workflow.nodes_by_id.get(node_id)
     spec = run.registry.find(node.type) if node is not None else None
@@ -78,7 +78,7 @@ def _with_nulls(node_id: str, inputs: Mapping[str, Value], run: LastRun) -> dict
 class _Loop:
     """`loop.…` as it stood in the chosen iteration."""
 
-    def __init__(self, loop_id: str, run: LastRun) -> None:
+    def __init__(self, loop_id: str, run: PreviewRun) -> None:
         self._loop_id = loop_id
         self._run = run
         self._picture: LoopPicture = run.picture.loop(loop_id, run.chosen)
@@ -113,7 +113,7 @@ class _Loop:
 class _Last:
     """`loop.last.…`: what the nodes of the body gave in the iteration before."""
 
-    def __init__(self, loop_id: str, index: int, run: LastRun) -> None:
+    def __init__(self, loop_id: str, index: int, run: PreviewRun) -> None:
         self._loop_id = loop_id
         self._index = index
         self._run = run

@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import Target
-from app.inspector.editors.editor import name_widget, set_invalid
-from app.inspector.form import Form, faults_by_field
+from app.inspector.config_binding import ConfigBinding
+from app.inspector.editors.editor import describe_widget, mark_invalid
+from app.inspector.form import Form, problems_by_field
 from app.inspector.form_fields import ProblemLines
-from app.inspector.prompt_editor import UNREADABLE
+from app.inspector.prompt_editor import SYNTAX_ERROR_CODES
 from app.inspector.text_widgets import GrowingEdit
 from app.session import Session
 from app.theme.style import icon, style
@@ -26,7 +26,7 @@ from engine.document.problems import Problem
 from engine.document.settings import Settings
 
 
-class IdLine(QLineEdit):
+class NodeIdEdit(QLineEdit):
     """The id; Esc takes back what was typed.
 
     Signals:
@@ -52,23 +52,23 @@ class NodeHeader(QWidget):
 
     rename_asked = Signal(str)
 
-    def __init__(self, target: Target, parent: QWidget | None = None) -> None:
+    def __init__(self, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._target = target
+        self._binding = binding
         self.title = QLineEdit(self)
         self.title.setObjectName("title")
-        name_widget(self.title, "Title", "What people call the node.")
-        self.id_line = IdLine(self)
-        name_widget(self.id_line, "Id", "What edges and prompts call the node. Enter renames it everywhere.")
+        describe_widget(self.title, "Title", "What people call the node.")
+        self.id_line = NodeIdEdit(self)
+        describe_widget(self.id_line, "Id", "What edges and prompts call the node. Enter renames it everywhere.")
         self.id_fault = ProblemLines(self)
         self.problems = ProblemLines(self)
         self._mark = QLabel(self)
         self._kind = PlainLabel(parent=self, look="dim small", wrap=True)
         self.enabled = Switch(self)
-        name_widget(self.enabled, "Enabled", "A node that is switched off passes its one input on, or is skipped.")
+        describe_widget(self.enabled, "Enabled", "A node that is switched off passes its one input on, or is skipped.")
         self._lay_out()
         for widget in (self.title, self.id_line, self.enabled):
-            target.keys.watch(widget)
+            binding.events.watch(widget)
         self.title.textEdited.connect(self._retitle)
         self.id_line.textEdited.connect(self._check_id)
         self.id_line.editingFinished.connect(self._rename)
@@ -99,7 +99,7 @@ class NodeHeader(QWidget):
 
     def show_node(self, node: Node) -> None:
         """Show a node; what is being typed stays."""
-        spec = self._target.session.registry.find(node.type)
+        spec = self._binding.session.registry.find(node.type)
         if self.title.text() != node.title:
             position = self.title.cursorPosition()
             self.title.setText(node.title)
@@ -122,8 +122,8 @@ class NodeHeader(QWidget):
         self.id_line.setModified(False)
 
     def _draw(self) -> None:
-        node = self._target.session.node(self._target.node_id or "")
-        spec = self._target.session.registry.find(node.type) if node is not None else None
+        node = self._binding.session.node(self._binding.node_id or "")
+        spec = self._binding.session.registry.find(node.type) if node is not None else None
         theme = style().theme
         size = round(18 * style().scale)
         unknown = icon("mdi6.help-circle-outline", theme.bad)
@@ -131,33 +131,33 @@ class NodeHeader(QWidget):
         self._mark.setPixmap(picture.pixmap(size, size))
 
     def _retitle(self, text: str) -> None:
-        if self._target.node_id is not None:
-            self._target.session.do(SetTitle(self._target.node_id, text))
+        if self._binding.node_id is not None:
+            self._binding.session.do(SetTitle(self._binding.node_id, text))
 
     def _switch(self, on: bool) -> None:  # Qt's signal
-        if self._target.node_id is not None:
-            self._target.session.do(SetEnabled(self._target.node_id, on))
+        if self._binding.node_id is not None:
+            self._binding.session.do(SetEnabled(self._binding.node_id, on))
 
     def _fault_of(self, text: str) -> Problem | None:
-        if text == self._target.node_id:
+        if text == self._binding.node_id:
             return None
         if not is_node_id(text):
             remedy = "Use small letters, digits and underscores, a letter first."
             return Problem("bad-id", "This cannot be an id.", remedy)
-        if self._target.session.node(text) is not None:
+        if self._binding.session.node(text) is not None:
             return Problem("duplicate-id", f'There is already a node "{text}".', "Choose another id.")
         return None
 
     def _check_id(self, text: str) -> None:
         fault = self._fault_of(text)
         self.id_fault.show_problems([fault] if fault else [])
-        set_invalid(self.id_line, invalid=fault is not None)
+        mark_invalid(self.id_line, invalid=fault is not None)
 
     def _rename(self) -> None:
         text = self.id_line.text()
         if not self.id_line.isModified():
             return
-        if text == self._target.node_id or self._fault_of(text) is not None:
+        if text == self._binding.node_id or self._fault_of(text) is not None:
             if not self.id_line.hasFocus():
                 self._give_up()  # leaving with an id that cannot be is as good as not having typed it
             return
@@ -166,7 +166,7 @@ class NodeHeader(QWidget):
 
     def _give_up(self) -> None:
         self.id_line.setModified(False)
-        self.id_line.setText(self._target.node_id or "")
+        self.id_line.setText(self._binding.node_id or "")
         self._check_id(self.id_line.text())
 
 
@@ -191,11 +191,11 @@ class NodePage(QWidget):
         super().__init__(parent)
         self._session = session
         self.node_type = node_type
-        self.target = Target(session, model_names, parent=self)
-        self.header = NodeHeader(self.target, self)
+        self.binding = ConfigBinding(session, model_names, parent=self)
+        self.header = NodeHeader(self.binding, self)
         self.header.rename_asked.connect(self.rename_asked)
         spec = session.registry.find(node_type)
-        self.form = Form(spec.config, self.target, self) if spec is not None else None
+        self.form = Form(spec.config, self.binding, self) if spec is not None else None
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(4 * UNIT)
@@ -209,32 +209,32 @@ class NodePage(QWidget):
     def show_node(self, node_id: str) -> None:
         """Show a node, which is another one than before."""
         self.header.forget_typing()
-        self.target.node_id = node_id
-        self.show_values(anew=True)
+        self.binding.node_id = node_id
+        self.show_values(force=True)
         self.show_problems()
 
-    def show_values(self, *, anew: bool = False) -> None:
+    def show_values(self, *, force: bool = False) -> None:
         """Show what the document has of the node."""
-        node = self._session.node(self.target.node_id or "")
+        node = self._session.node(self.binding.node_id or "")
         if node is None:
             return
         self.header.show_node(node)
         if self.form is not None:
-            self.form.show_values(anew=anew)
+            self.form.show_values(force=force)
 
     def show_problems(self) -> None:
         """Show what is wrong: with a field beside it, with the node as a whole above."""
-        problems = self._session.problems_of(self.target.node_id or "")
-        if any(problem.code in UNREADABLE for problem in problems):
+        problems = self._session.problems_of(self.binding.node_id or "")
+        if any(problem.code in SYNTAX_ERROR_CODES for problem in problems):
             # A text in the making that does not compile takes its ports with it; that mends itself.
             problems = [problem for problem in problems if problem.code != "unknown-port"]
-        faults = faults_by_field(problems)
+        faults = problems_by_field(problems)
         fields = self.form.fields if self.form is not None else {}
         known = {name: found for name, found in faults.items() if name in fields}
         placed = {id(fault.problem) for found in known.values() for fault in found}
         self.header.show_problems([problem for problem in problems if id(problem) not in placed])
         if self.form is not None:
-            self.form.show_faults(known)
+            self.form.show_problems(known)
 
     def refresh(self) -> None:
         """Look again at what stands around the node."""
@@ -269,16 +269,16 @@ class WorkflowPage(QWidget):
     def __init__(self, session: Session, model_names: Callable[[], list[str]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self.target = Target(session, model_names, parent=self)
+        self.binding = ConfigBinding(session, model_names, parent=self)
         self.name = QLineEdit()
         self.name.setObjectName("title")
         self.name.setPlaceholderText("Untitled workflow")
-        name_widget(self.name, "Name of the workflow", "What people call the workflow.")
-        self.description = GrowingEdit(least=2, most=10)
+        describe_widget(self.name, "Name of the workflow", "What people call the workflow.")
+        self.description = GrowingEdit(min_lines=2, max_lines=10)
         self.description.setPlaceholderText("What it is for, in a sentence or two")
-        name_widget(self.description, "Description of the workflow", "What the workflow is for.")
+        describe_widget(self.description, "Description of the workflow", "What the workflow is for.")
         self.problems = ProblemLines()
-        self.form = Form(Settings, self.target)
+        self.form = Form(Settings, self.binding)
         heading = PlainLabel("SETTINGS OF THE WORKFLOW", look="section")
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
@@ -286,11 +286,11 @@ class WorkflowPage(QWidget):
         for widget in (self.name, self.description, self.problems, heading, self.form):
             box.addWidget(widget)
         for widget in (self.name, self.description):
-            self.target.keys.watch(widget)
+            self.binding.events.watch(widget)
         self.name.textEdited.connect(lambda text: session.do(SetName(text)))
         self.description.typed.connect(lambda text: session.do(SetDescription(text)))
 
-    def show_values(self, *, anew: bool = False) -> None:
+    def show_values(self, *, force: bool = False) -> None:
         """Show what the document has; `anew` also where that is the same as before."""
         workflow = self._session.workflow
         if self.name.text() != workflow.name:
@@ -298,14 +298,14 @@ class WorkflowPage(QWidget):
             self.name.setText(workflow.name)
             self.name.setCursorPosition(min(position, len(workflow.name)))
         self.description.set_text(workflow.description)
-        self.form.show_values(anew=anew)
+        self.form.show_values(force=force)
 
     def show_problems(self) -> None:
         """Show what is wrong: with a setting beside it, with the workflow as a whole above."""
         whole = [problem for problem in self._session.problems if problem.node is None and problem.edge is None]
-        faults = faults_by_field(whole, _PREFIX)
+        faults = problems_by_field(whole, _PREFIX)
         known = {name: found for name, found in faults.items() if name in self.form.fields}
-        self.form.show_faults(known)
+        self.form.show_problems(known)
         placed = {id(fault.problem) for found in known.values() for fault in found}
         self.problems.show_problems([problem for problem in whole if id(problem) not in placed])
 

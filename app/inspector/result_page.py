@@ -17,19 +17,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.editors.editor import name_widget
+from app.inspector.editors.editor import describe_widget
 from app.inspector.form_fields import ProblemLines
-from app.inspector.result_section import PartView
+from app.inspector.result_section import ResultSectionView
 from app.inspector.result_text import (
     STATE_ICONS,
-    Part,
-    cost_words,
-    facts,
-    first_words,
-    iteration_line,
-    parts_of,
-    state_words,
-    token_words,
+    ResultSection,
+    cost_label,
+    execution_metrics,
+    iteration_summary,
+    result_sections,
+    state_label,
+    token_label,
+    value_preview,
 )
 from app.runs.executions import NO_LOOP, LoopPicture, NodePicture, NodeState
 from app.runs.judged import judge_in, verdict_text
@@ -45,7 +45,7 @@ from engine.runner.words import seconds
 SENT = "Sent. The next call of its model gets it."
 
 
-class NoteLine(QWidget):
+class NoteInput(QWidget):
     """A note to the node that is shown.
 
     Attributes:
@@ -59,7 +59,7 @@ class NoteLine(QWidget):
         self._session = session
         self._node_id = ""
         self.line = QLineEdit(self)
-        name_widget(self.line, "Note to this node", "The next call of its model gets it, while the run goes on.")
+        describe_widget(self.line, "Note to this node", "The next call of its model gets it, while the run goes on.")
         self.line.setPlaceholderText("Note to this node")
         self.send = QPushButton("Send", self)
         self.send.setAccessibleName("Send the note")
@@ -119,7 +119,7 @@ class IterationList(QListView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        name_widget(self, "Iterations", "Choose one to look at it everywhere.")
+        describe_widget(self, "Iterations", "Choose one to look at it everywhere.")
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setUniformItemSizes(True)
         self.setTabKeyNavigation(False)
@@ -153,10 +153,10 @@ class IterationList(QListView):
 
     def _write(self, loop: LoopPicture, first: int) -> None:
         for iteration in loop.iterations[first:]:
-            line = iteration_line(iteration, is_returned=iteration.index == loop.returned)
+            line = iteration_summary(iteration, is_returned=iteration.index == loop.returned)
             item = self._model.item(iteration.index) or QStandardItem()
             item.setText(line)
-            item.setToolTip(plain_tool_tip(first_words(iteration.reason or iteration.result)))
+            item.setToolTip(plain_tool_tip(value_preview(iteration.reason or iteration.result)))
             if item.row() < 0:
                 self._model.appendRow(item)
 
@@ -209,7 +209,7 @@ class ResultPage(QWidget):
         self.problems = ProblemLines()
         self.iterations = IterationList()
         self.iterations.chosen.connect(self._look_at)
-        self.parts: dict[str, PartView] = {}
+        self.parts: dict[str, ResultSectionView] = {}
         line = QHBoxLayout()
         line.setSpacing(2 * UNIT)
         line.addWidget(self._mark)
@@ -219,7 +219,7 @@ class ResultPage(QWidget):
         box.setSpacing(2 * UNIT)
         box.addWidget(self._title)
         box.addLayout(line)
-        self.note = NoteLine(session, self)
+        self.note = NoteInput(session, self)
         for widget in (self.facts, self.problems, self.note, self.sentence, self.iterations):
             box.addWidget(widget)
         self._parts_box = QVBoxLayout()
@@ -242,35 +242,37 @@ class ResultPage(QWidget):
             self._show_run(picture)
         else:
             execution = picture.node(self.node_id, self._session.shown.chosen)
-            parts = parts_of(execution)
+            parts = result_sections(execution)
             if picture.loop(self.node_id, self._session.shown.chosen).iterations:
                 parts = [part for part in parts if part.key != _ITERATIONS]  # the list below the state has them
                 parts = [*self._judged(picture, self.node_id), *parts]
             asked = picture.questions.get(picture.path_of(self.node_id, self._session.shown.chosen))
             if asked is not None:
-                parts = [Part("question", "Asks you", asked.message), *parts]
-            self._show(execution.state, _state(execution), facts(execution), _problems(execution), parts)
+                parts = [ResultSection("question", "Asks you", asked.message), *parts]
+            self._show(execution.state, _state(execution), execution_metrics(execution), _problems(execution), parts)
         self._show_loop(picture)
 
-    def _judged(self, picture: RunPicture, loop_id: str) -> list[Part]:
+    def _judged(self, picture: RunPicture, loop_id: str) -> list[ResultSection]:
         """What the judge of a loop said of the iteration that is looked at."""
         chosen, ran = self._session.shown.chosen, self._session.shown.workflow
         index = picture.index_of(loop_id, chosen)
         judge = judge_in(picture, loop_id, f"{picture.path_of(loop_id, chosen)}[{index}]")
         text = verdict_text(ran, loop_id, judge) if ran is not None else ""
-        return [Part(f"judge:{index}", f"Judge, iteration {index + 1}", text)] if text else []
+        return [ResultSection(f"judge:{index}", f"Judge, iteration {index + 1}", text)] if text else []
 
     def _show_run(self, picture: RunPicture) -> None:
-        told = [token_words(picture.usage), cost_words(picture.cost_usd)] if picture.usage.total_tokens else []
+        told = [token_label(picture.usage), cost_label(picture.cost_usd)] if picture.usage.total_tokens else []
         if picture.duration_s is not None:
             told.append(seconds(picture.duration_s))
         words = _RUN_WORDS.get(picture.status, picture.status.capitalize())
         problems = [Problem("run", picture.error, picture.remedy)] if picture.error else []
         problems += _warnings(picture.warnings.all)
-        parts = [Part(f"result:{name}", f"Result: {name}", value) for name, value in picture.outputs.items()]
+        parts = [ResultSection(f"result:{name}", f"Result: {name}", value) for name, value in picture.outputs.items()]
         self._show(_RUN_STATES[picture.status], words, " · ".join(told), problems, parts)
 
-    def _show(self, state: NodeState, words: str, told: str, problems: list[Problem], parts: list[Part]) -> None:
+    def _show(
+        self, state: NodeState, words: str, told: str, problems: list[Problem], parts: list[ResultSection]
+    ) -> None:
         if state is not self._state or self._mark.pixmap().isNull():
             self._state = state
             self._draw()
@@ -283,14 +285,14 @@ class ResultPage(QWidget):
         for part in parts:
             self.parts[part.key].show_part(part)
 
-    def _arrange(self, parts: list[Part]) -> None:
+    def _arrange(self, parts: list[ResultSection]) -> None:
         """Have a view for each part, in their order; views that fit are kept."""
         spare = list(self.parts.values())
         old, self.parts = self.parts, {}
         for part in parts:
             view = old.pop(part.key, None)
             if view is None:
-                view = PartView()
+                view = ResultSectionView()
             else:
                 spare.remove(view)
             self.parts[part.key] = view
@@ -338,7 +340,7 @@ STATE_COLOURS: dict[NodeState, Callable[[Theme], str]] = {
 
 
 def _state(execution: NodePicture) -> str:
-    words = state_words(execution)
+    words = state_label(execution)
     if execution.state is NodeState.SKIPPED and execution.warnings:
         return f"{words}: {execution.warnings[0]}"
     return words

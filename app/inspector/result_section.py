@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editors.editor import name_widget
-from app.inspector.result_text import Part
-from app.inspector.text_widgets import LongText, from_units
+from app.inspector.editors.editor import describe_widget
+from app.inspector.result_text import ResultSection
+from app.inspector.text_widgets import LongTextView, from_utf16_units
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
@@ -18,7 +18,7 @@ from app.theme.widgets import PlainLabel
 _NOTHING: Any = object()
 
 
-class PartView(QWidget):
+class ResultSectionView(QWidget):
     """Shows one part.
 
     Args:
@@ -36,7 +36,7 @@ class PartView(QWidget):
         self.heading = PlainLabel(look="fieldname", wrap=True)
         self._facts = PlainLabel(look="dim small", wrap=True)
         self.copy = QToolButton()
-        self.content = LongText("", fills=fills)
+        self.content = LongTextView("", fills=fills)
         self.unfold = QToolButton()
         self.unfold.setCheckable(True)
         self.unfold.setArrowType(Qt.ArrowType.RightArrow)
@@ -56,18 +56,18 @@ class PartView(QWidget):
         self.unfold.toggled.connect(self._show_content)
         ThemedIcon(self.copy, "mdi6.content-copy", "dim")
 
-    def show_part(self, part: Part) -> None:
+    def show_part(self, part: ResultSection) -> None:
         """Show a part; one that is the same as before costs nothing."""
         if self.heading.text() != part.heading:
             self.heading.setText(part.heading)
-            name_widget(self.copy, f"Copy: {part.heading}", "Copy this text.")
+            describe_widget(self.copy, f"Copy: {part.heading}", "Copy this text.")
             self.content.view.setAccessibleName(part.heading)
-            name_widget(self.unfold, f"Show: {part.heading}", "Show or hide this text.")
+            describe_widget(self.unfold, f"Show: {part.heading}", "Show or hide this text.")
         if part.is_folded is self.unfold.isHidden():
             self.unfold.setVisible(part.is_folded)
             self._show_content(not part.is_folded or self.unfold.isChecked())
-        self._facts.setText(part.facts)
-        self._facts.setVisible(bool(part.facts))
+        self._facts.setText(part.details)
+        self._facts.setVisible(bool(part.details))
         if part.value is not self._value:
             self._value = part.value
             self.content.set_text(part.text)
@@ -77,4 +77,4 @@ class PartView(QWidget):
         self.unfold.setArrowType(Qt.ArrowType.DownArrow if is_shown else Qt.ArrowType.RightArrow)
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(from_units(self.content.text))
+        QGuiApplication.clipboard().setText(from_utf16_units(self.content.text))

@@ -40,7 +40,7 @@ STATE_ICONS: Final = {
 }
 
 
-def state_words(execution: NodePicture) -> str:
+def state_label(execution: NodePicture) -> str:
     """What the node is doing or has done, with the number of retries."""
     words = _STATES[execution.state]
     if execution.retries and execution.state is NodeState.RUNNING:
@@ -52,36 +52,36 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def token_words(usage: Usage) -> str:
+def token_label(usage: Usage) -> str:
     """Tokens in and out, `about` where a number is an estimate."""
     count = f"{usage.input_tokens:,} in · {usage.output_tokens:,} out"
     return count if usage.exact else f"about {count}"
 
 
-def usage_words(value: Value) -> str:
+def usage_label(value: Value) -> str:
     """What a model node gives as its usage, in words; empty for any other value."""
     if not isinstance(value, dict) or value.keys() != {"input_tokens", "output_tokens", "exact", "cost_usd"}:
         return ""
     match value:
         case {"input_tokens": int(given), "output_tokens": int(made), "exact": bool(exact), "cost_usd": cost}:
-            price = cost_words(cost if isinstance(cost, int | float) else None)
-            return f"{token_words(Usage(given, made, exact=exact))} · {price}"
+            price = cost_label(cost if isinstance(cost, int | float) else None)
+            return f"{token_label(Usage(given, made, exact=exact))} · {price}"
         case _:
             return ""
 
 
-def cost_words(cost_usd: float | None) -> str:
+def cost_label(cost_usd: float | None) -> str:
     """What it cost; a local model's calls are free."""
     return "free, local" if cost_usd == 0 else money(cost_usd)
 
 
-def facts(execution: NodePicture) -> str:
+def execution_metrics(execution: NodePicture) -> str:
     """Tokens, cost, time and the name of the output in the state, in one line, as far as there are any."""
     parts: list[str] = []
     if execution.usage is not None:
-        parts.append(token_words(execution.usage))
+        parts.append(token_label(execution.usage))
     if execution.calls or execution.usage is not None:
-        parts.append(cost_words(execution.cost_usd))
+        parts.append(cost_label(execution.cost_usd))
     if execution.duration_s is not None:
         parts.append(seconds(execution.duration_s))
     if execution.output_key:
@@ -98,17 +98,17 @@ def value_text(value: Value) -> str:
     return text if len(text) > _INDENTED else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-MOST: Final = 4000
+MAX_STEP_CHARACTERS: Final = 4000
 """Characters of a thought or of a tool's result that are shown among the steps; the whole is in the messages."""
 _ARGUMENT_CHARS: Final = 300
 
 
-def steps_text(execution: NodePicture) -> str:
+def agent_steps_text(execution: NodePicture) -> str:
     """The steps of an agent, those so far while it is at work; empty where it has called no tool."""
     return "\n\n".join("\n".join(lines) for lines in _steps(execution))
 
 
-def call_line(tool: str, arguments: Value) -> str:
+def tool_call_line(tool: str, arguments: Value) -> str:
     """A call in a line: `→ calculator(expression: 3 * 4)`."""
     if isinstance(arguments, dict):
         given = ", ".join(
@@ -136,13 +136,13 @@ def _steps(execution: NodePicture) -> Iterator[list[str]]:
 
 def _call(tool: str, arguments: Value, result: Value, error: Value) -> list[str]:
     if error:
-        return [call_line(tool, arguments), f"✗ {_cut(error)}"]
-    return [call_line(tool, arguments), *([f"= {_cut(result)}"] if result is not None and result != "" else [])]
+        return [tool_call_line(tool, arguments), f"✗ {_cut(error)}"]
+    return [tool_call_line(tool, arguments), *([f"= {_cut(result)}"] if result is not None and result != "" else [])]
 
 
 def _cut(value: Value) -> str:
     text = value_text(value).strip() if value is not None else ""
-    return text if len(text) <= MOST else f"{text[:MOST]}…"
+    return text if len(text) <= MAX_STEP_CHARACTERS else f"{text[:MAX_STEP_CHARACTERS]}…"
 
 
 _ROLES: Final = {
@@ -155,21 +155,21 @@ _SHORT: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ResultSection:
     """One part.
 
     Attributes:
         key: Says which it is, the same as long as it is about the same.
         heading: What stands over it.
         value: What it shows: a value, written out only when it is shown.
-        facts: A line below the heading.
+        details: A line below the text: tokens, cost, parameters.
         is_folded: Whether it is shown only when a person unfolds it.
     """
 
     key: str
     heading: str
     value: Value
-    facts: str = ""
+    details: str = ""
     is_folded: bool = False
 
     @property
@@ -178,47 +178,51 @@ class Part:
         return value_text(self.value)
 
 
-def parts_of(execution: NodePicture) -> list[Part]:
+def result_sections(execution: NodePicture) -> list[ResultSection]:
     """The parts that an execution has, in the order in which they are read."""
-    steps = steps_text(execution)
-    parts = [Part("steps", "Steps", steps)] if steps else []
+    steps = agent_steps_text(execution)
+    parts = [ResultSection("steps", "Steps", steps)] if steps else []
     for number, call in enumerate(execution.calls, 1):
         parts.extend(_call_parts(call, number, len(execution.calls)))
     if not execution.calls and execution.text:
         heading = "Reply so far" if execution.state is NodeState.RUNNING else "Reply as far as it came"
-        parts.append(Part("stream", heading, execution.text))
+        parts.append(ResultSection("stream", heading, execution.text))
     replies = {call.reply.text for call in execution.calls}
     for port, value in execution.outputs.items():
         if isinstance(value, str) and value in replies:  # it stands there already, as the reply
             continue
-        parts.append(Part(f"out:{port}", f"Gave: {port}", usage_words(value) or value))
-    parts.extend(Part(f"in:{port}", f"Got: {port}", value) for port, value in execution.inputs.items())
+        parts.append(ResultSection(f"out:{port}", f"Gave: {port}", usage_label(value) or value))
+    parts.extend(ResultSection(f"in:{port}", f"Got: {port}", value) for port, value in execution.inputs.items())
     return parts
 
 
-def _call_parts(call: ModelCall, number: int, count: int) -> list[Part]:
+def _call_parts(call: ModelCall, number: int, count: int) -> list[ResultSection]:
     which = f", call {number} of {count}" if count > 1 else ""
-    parts: list[Part] = []
+    parts: list[ResultSection] = []
     for index, message in enumerate(call.request.messages):
         text = _with_calls(message.text, message.tool_calls)
-        parts.append(Part(f"call:{number}:{index}", f"{_ROLES.get(message.role, message.role)} as sent{which}", text))
-    told = [call.reply.model or call.model, token_words(call.reply.usage)]
-    told += [cost_words(call.cost_usd), seconds(call.duration_s)]
+        parts.append(
+            ResultSection(f"call:{number}:{index}", f"{_ROLES.get(message.role, message.role)} as sent{which}", text)
+        )
+    told = [call.reply.model or call.model, token_label(call.reply.usage)]
+    told += [cost_label(call.cost_usd), seconds(call.duration_s)]
     if call.reply.finish != "stop":
         told.append(f"ended by {call.reply.finish.value.replace('_', ' ')}")
     told += _parameters(call)
     if call.reply.reasoning:
-        parts.append(Part(f"call:{number}:reasoning", f"Reasoning{which}", call.reply.reasoning, is_folded=True))
+        parts.append(
+            ResultSection(f"call:{number}:reasoning", f"Reasoning{which}", call.reply.reasoning, is_folded=True)
+        )
     if call.reply.refusal:
-        parts.append(Part(f"call:{number}:refusal", f"Refusal{which}", call.reply.refusal))
+        parts.append(ResultSection(f"call:{number}:refusal", f"Refusal{which}", call.reply.refusal))
     reply = _with_calls(call.reply.text, call.reply.tool_calls)
-    parts.append(Part(f"call:{number}:reply", f"Reply{which}", reply, " · ".join(told)))
+    parts.append(ResultSection(f"call:{number}:reply", f"Reply{which}", reply, " · ".join(told)))
     return parts
 
 
 def _with_calls(text: str, calls: tuple[ToolCall, ...]) -> str:
     """What a model said, and below it the tools that it wanted called."""
-    wanted = [call_line(call.name, call.arguments) for call in calls]
+    wanted = [tool_call_line(call.name, call.arguments) for call in calls]
     return "\n".join([text, *wanted]) if text else "\n".join(wanted)
 
 
@@ -244,7 +248,7 @@ def _parameters(call: ModelCall) -> list[str]:
     return told
 
 
-def iteration_line(iteration: LoopIterationCompleted, *, is_returned: bool) -> str:
+def iteration_summary(iteration: LoopIterationCompleted, *, is_returned: bool) -> str:
     """One iteration in a line: number, verdict, score, similarity, cost, time, first words."""
     parts = [str(iteration.index + 1)]
     if is_returned:
@@ -263,7 +267,7 @@ def iteration_line(iteration: LoopIterationCompleted, *, is_returned: bool) -> s
     return " · ".join(parts)
 
 
-def first_words(value: Value) -> str:
+def value_preview(value: Value) -> str:
     """The beginning of a value in one line."""
     text = value[: 4 * _SHORT] if isinstance(value, str) else compact_json(value)
     words = " ".join(text.split())

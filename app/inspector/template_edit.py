@@ -22,9 +22,15 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewItem, QToolTip, QWidget
 
-from app.inspector.available_variables import Name, name_of
-from app.inspector.template_placeholders import Hole, find_holes, name_before, path_spans, paths_in
-from app.inspector.text_widgets import GrowingEdit, to_units
+from app.inspector.available_variables import Variable, variable_for
+from app.inspector.template_placeholders import (
+    Placeholder,
+    expression_paths,
+    find_placeholders,
+    name_prefix,
+    path_spans,
+)
+from app.inspector.text_widgets import GrowingEdit, to_utf16_units
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import plain_tool_tip
@@ -41,29 +47,29 @@ class Span:
     tip: str = ""
 
 
-def spans_of(text: str, kind: TextKind, names: list[Name]) -> list[Span]:
+def highlight_spans(text: str, kind: TextKind, names: list[Variable]) -> list[Span]:
     """What to colour in a text, in order."""
     if kind is TextKind.EXPRESSION:
         return _names(text, 0, names)
     spans: list[Span] = []
-    for hole in find_holes(text):
+    for hole in find_placeholders(text):
         spans.extend(_hole(hole, names))
     return spans
 
 
-def _hole(hole: Hole, names: list[Name]) -> list[Span]:
+def _hole(hole: Placeholder, names: list[Variable]) -> list[Span]:
     if not hole.closed:
         return [Span(hole.start, hole.end, "brace")]
     inside, end = hole.start + 2, hole.end - 2
-    if paths_in(hole.content) is None:
+    if expression_paths(hole.content) is None:
         return [Span(hole.start, hole.end, "broken", "This cannot be read; see below the text.")]
     return [Span(hole.start, inside, "brace"), *_names(hole.content, inside, names), Span(end, hole.end, "brace")]
 
 
-def _names(content: str, offset: int, names: list[Name]) -> list[Span]:
+def _names(content: str, offset: int, names: list[Variable]) -> list[Span]:
     spans: list[Span] = []
-    for start, end, path in path_spans(content, paths_in(content) or frozenset()):
-        name = name_of(path, names)
+    for start, end, path in path_spans(content, expression_paths(content) or frozenset()):
+        name = variable_for(path, names)
         if name is None:
             look, tip = "unknown", f"There is no {'.'.join(path)} here."
         else:
@@ -72,20 +78,20 @@ def _names(content: str, offset: int, names: list[Name]) -> list[Span]:
     return spans
 
 
-class Highlighter(QSyntaxHighlighter):
+class TemplateHighlighter(QSyntaxHighlighter):
     """Colours a text by its spans, which are worked out once for the whole text at each change."""
 
     def __init__(self, document: QTextDocument, kind: TextKind) -> None:
         super().__init__(document)
         self._kind = kind
-        self._names: list[Name] = []
+        self._names: list[Variable] = []
         self._revision = -1
         self._spans: list[Span] = []
         self._formats: dict[str, QTextCharFormat] = {}
         self._make_formats()
         style().changed.connect(self._dress)
 
-    def set_names(self, names: list[Name]) -> None:
+    def set_names(self, names: list[Variable]) -> None:
         """Say which names there are."""
         if names != self._names:
             self._names = names
@@ -101,7 +107,7 @@ class Highlighter(QSyntaxHighlighter):
         document = self.document()
         if document.revision() != self._revision:
             text = document.toRawText().replace("\u2029", "\n")
-            self._spans = spans_of(to_units(text), self._kind, self._names)
+            self._spans = highlight_spans(to_utf16_units(text), self._kind, self._names)
             self._revision = document.revision()
         return self._spans
 
@@ -141,7 +147,7 @@ _NAME_ROLE = Qt.ItemDataRole.UserRole
 _MOST_ROWS = 7
 
 
-def fitting(names: list[Name], typed: str) -> list[Name]:
+def matching_variables(names: list[Variable], typed: str) -> list[Variable]:
     """The names that a typed beginning may become: those that start with it, then those that have it inside."""
     wanted = typed.lower()
     starts = [name for name in names if name.text.lower().startswith(wanted)]
@@ -149,7 +155,7 @@ def fitting(names: list[Name], typed: str) -> list[Name]:
     return [name for name in [*starts, *inside] if name.text != typed]
 
 
-class Completions(QListView):
+class CompletionPopup(QListView):
     """Names with a line of help each.
 
     Signals:
@@ -164,7 +170,7 @@ class Completions(QListView):
         self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName("Names that may stand here")
-        self.setItemDelegate(_Rows(self))
+        self.setItemDelegate(_CompletionDelegate(self))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setUniformItemSizes(True)
         self._model = QStandardItemModel(self)
@@ -177,11 +183,11 @@ class Completions(QListView):
         return [self._model.index(row, 0).data() for row in range(self._model.rowCount())]
 
     @property
-    def chosen(self) -> Name | None:
+    def chosen(self) -> Variable | None:
         """The name that Enter would take."""
         return self.currentIndex().data(_NAME_ROLE)
 
-    def offer(self, names: list[Name], place: QPoint, line_height: int, width: int) -> None:
+    def offer(self, names: list[Variable], place: QPoint, line_height: int, width: int) -> None:
         """Open beside a place of the screen."""
         self._model.clear()
         for name in names:
@@ -209,7 +215,7 @@ class Completions(QListView):
         self.setCurrentIndex(self._model.index(row, 0))
 
 
-class _Rows(QStyledItemDelegate):
+class _CompletionDelegate(QStyledItemDelegate):
     """A name, and its help in the colour of lesser texts."""
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
@@ -221,7 +227,7 @@ class _Rows(QStyledItemDelegate):
     ) -> None:
         """The name over its help."""
         theme = style().theme
-        name: Name = index.data(_NAME_ROLE)
+        name: Variable = index.data(_NAME_ROLE)
         is_chosen = index == self.parent().currentIndex()
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -256,16 +262,16 @@ class TemplateEdit(GrowingEdit):
         completions: The names on offer; hidden while there are none.
     """
 
-    def __init__(self, kind: TextKind, least: int, most: int, parent: QWidget | None = None) -> None:
-        super().__init__(least, most, parent)
+    def __init__(self, kind: TextKind, min_lines: int, max_lines: int, parent: QWidget | None = None) -> None:
+        super().__init__(min_lines, max_lines, parent)
         self._kind = kind
-        self.names: list[Name] = []
-        self.highlighter = Highlighter(self.document(), kind)
-        self.completions = Completions(self)
+        self.names: list[Variable] = []
+        self.highlighter = TemplateHighlighter(self.document(), kind)
+        self.completions = CompletionPopup(self)
         self.completions.picked.connect(self._pick)
         self.cursorPositionChanged.connect(self._follow_cursor)
 
-    def set_names(self, names: list[Name]) -> None:
+    def set_names(self, names: list[Variable]) -> None:
         """Say which names may stand here."""
         self.names = names
         self.highlighter.set_names(names)
@@ -317,18 +323,18 @@ class TemplateEdit(GrowingEdit):
     def _typed_name(self) -> str | None:
         """The unfinished name before the text cursor; None where no name may stand."""
         position = self.textCursor().position()
-        before = to_units(self.text())[:position]
+        before = to_utf16_units(self.text())[:position]
         if self._kind is TextKind.EXPRESSION:
-            return name_before(before)
-        holes = find_holes(before)
+            return name_prefix(before)
+        holes = find_placeholders(before)
         if not holes or holes[-1].closed:
             return None
-        return name_before(holes[-1].content)
+        return name_prefix(holes[-1].content)
 
     def _offer(self, *, always: bool) -> None:
         typed = self._typed_name()
         is_wanted = typed is not None and (always or typed or self._kind is TextKind.TEMPLATE)
-        names = fitting(self.names, typed or "") if is_wanted else []
+        names = matching_variables(self.names, typed or "") if is_wanted else []
         if not names:
             self.completions.hide()
             return
@@ -341,7 +347,7 @@ class TemplateEdit(GrowingEdit):
         if self.completions.isVisible() and self._typed_name() is None:
             self.completions.hide()
 
-    def _pick(self, name: Name | None) -> None:
+    def _pick(self, name: Variable | None) -> None:
         self.completions.hide()
         typed = self._typed_name()
         if name is None or typed is None:
@@ -351,7 +357,7 @@ class TemplateEdit(GrowingEdit):
         cursor.movePosition(QTextCursor.MoveOperation.Left, QTextCursor.MoveMode.KeepAnchor, len(typed))
         cursor.insertText(name.text)
         if self._kind is TextKind.TEMPLATE:
-            rest = to_units(self.text())[cursor.position() :]
+            rest = to_utf16_units(self.text())[cursor.position() :]
             if rest.lstrip(" ").startswith("}}"):
                 cursor.setPosition(cursor.position() + rest.index("}}") + 2)
             else:

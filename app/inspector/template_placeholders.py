@@ -20,7 +20,7 @@ _UNFINISHED: Final = re.compile(r"[A-Za-z_](?:\w|\.|\[[0-9]*(?:\]|$))*$|$")
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class Placeholder:
     """One hole: `text[start:end]` with its braces, `content` between them; an open one ends with the text."""
 
     start: int
@@ -29,9 +29,9 @@ class Hole:
     closed: bool
 
 
-def find_holes(text: str) -> list[Hole]:
+def find_placeholders(text: str) -> list[Placeholder]:
     """The holes of a template, in order."""
-    holes: list[Hole] = []
+    holes: list[Placeholder] = []
     position = 0
     while (start := text.find(_OPEN, position)) >= 0:
         inside = start + len(_OPEN)
@@ -40,7 +40,7 @@ def find_holes(text: str) -> list[Hole]:
             continue
         end = _end(text, inside)
         position = len(text) if end is None else end + len(_CLOSE)
-        holes.append(Hole(start, position, text[inside:end], closed=end is not None))
+        holes.append(Placeholder(start, position, text[inside:end], closed=end is not None))
     return holes
 
 
@@ -52,7 +52,7 @@ def _end(text: str, start: int) -> int | None:
         return None if found < 0 else found
 
 
-def paths_in(content: str) -> frozenset[tuple[str, ...]] | None:
+def expression_paths(content: str) -> frozenset[tuple[str, ...]] | None:
     """The dotted paths that an expression reads; None where it does not compile."""
     try:
         return compile_template(f"{_OPEN}{content}{_CLOSE}").paths
@@ -71,7 +71,7 @@ def path_spans(content: str, paths: frozenset[tuple[str, ...]]) -> list[tuple[in
     return spans
 
 
-def name_before(text: str) -> str:
+def name_prefix(text: str) -> str:
     """The dotted name, possibly unfinished, that stands at the end of a text."""
     match = _UNFINISHED.search(text)
     return match[0] if match else ""

@@ -9,11 +9,11 @@ from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editors.editor import name_widget
+from app.inspector.editors.editor import describe_widget
 from app.theme.tokens import UNIT
 
 
-def to_units(text: str) -> str:
+def to_utf16_units(text: str) -> str:
     """The text with one character for each that Qt counts, so that places agree."""
     if text.isascii() or max(text) <= "\uffff":
         return text
@@ -21,7 +21,7 @@ def to_units(text: str) -> str:
     return "".join(chr(raw[index] | raw[index + 1] << 8) for index in range(0, len(raw), 2))
 
 
-def from_units(units: str) -> str:
+def from_utf16_units(units: str) -> str:
     """The text again; half a character becomes U+FFFD, since Qt could not show it."""
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -48,9 +48,11 @@ class GrowingEdit(QPlainTextEdit):
 
     typed = Signal(str)
 
-    def __init__(self, least: int = 1, most: int = 8, parent: QWidget | None = None, *, fills: bool = False) -> None:
+    def __init__(
+        self, min_lines: int = 1, max_lines: int = 8, parent: QWidget | None = None, *, fills: bool = False
+    ) -> None:
         super().__init__(parent)
-        self._least, self._most, self._fills = least, least if fills else most, fills
+        self._least, self._most, self._fills = min_lines, min_lines if fills else max_lines, fills
         self._silent = False
         self._known = ""
         self.setUndoRedoEnabled(False)
@@ -76,13 +78,13 @@ class GrowingEdit(QPlainTextEdit):
         text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_PARAGRAPH, "\n")
         if text == old:
             return
-        start, end_old, end_new = _difference(to_units(old), to_units(text))
+        start, end_old, end_new = _difference(to_utf16_units(old), to_utf16_units(text))
         cursor = QTextCursor(self.document())
         cursor.setPosition(start)
         cursor.setPosition(end_old, QTextCursor.MoveMode.KeepAnchor)
         self._silent = True
         try:
-            cursor.insertText(from_units(to_units(text)[start:end_new]))
+            cursor.insertText(from_utf16_units(to_utf16_units(text)[start:end_new]))
         finally:
             self._silent = False
 
@@ -112,9 +114,9 @@ class GrowingEdit(QPlainTextEdit):
 
     def _room(self) -> float:
         """How high a text may be that is seen as a whole."""
-        most = self._most * self._line_height()
+        max_lines = self._most * self._line_height()
         inside = self.viewport().height() - 2 * self.document().documentMargin()
-        return max(most, inside) if self._fills else most
+        return max(max_lines, inside) if self._fills else max_lines
 
     def _text_height(self) -> float:
         """How high the text is, counted up to a little more than the limit."""
@@ -180,7 +182,7 @@ def _common(first: str, second: str) -> int:
     return low
 
 
-FIRST: Final = 20_000
+INITIAL_CHARACTERS: Final = 20_000
 """How many characters are shown at first."""
 
 _PIECE: Final = 20_000
@@ -188,7 +190,7 @@ _LONGEST_LINE: Final = 2_000
 """Where a line is broken for the eye: Qt lays out a whole line at once, however long it is."""
 
 
-class LongText(QWidget):
+class LongTextView(QWidget):
     """A text to read.
 
     Args:
@@ -205,9 +207,9 @@ class LongText(QWidget):
         self.text = ""
         self._place = 0
         self._wants_all = False
-        self.view = GrowingEdit(least=1, most=14, fills=fills)
+        self.view = GrowingEdit(min_lines=1, max_lines=14, fills=fills)
         self.view.setReadOnly(True)
-        name_widget(self.view, name)
+        describe_widget(self.view, name)
         self.more = QToolButton()
         self.more.setProperty("link", True)
         self.more.clicked.connect(self._show_all)
@@ -237,15 +239,15 @@ class LongText(QWidget):
             return
         self._timer.stop()
         self._wants_all = False
-        self._place = min(len(text), FIRST)
-        self.view.set_text(shown(text[:FIRST]))
+        self._place = min(len(text), INITIAL_CHARACTERS)
+        self.view.set_text(displayable(text[:INITIAL_CHARACTERS]))
         self._offer_more()
 
     def _offer_more(self) -> None:
         self.more.setVisible(not self.is_complete and not self._wants_all)
         words = f"Show all {len(self.text):,} characters"
         self.more.setText(words)
-        name_widget(self.more, words)
+        describe_widget(self.more, words)
 
     def _show_all(self) -> None:
         self._wants_all = True
@@ -258,14 +260,14 @@ class LongText(QWidget):
         self._place += len(piece)
         cursor = QTextCursor(self.view.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
-        cursor.insertText(shown(piece))
+        cursor.insertText(displayable(piece))
         if self.is_complete:
             self._timer.stop()
 
 
-def shown(text: str) -> str:
+def displayable(text: str) -> str:
     """A text as it can be shown: no half characters, and no line so long that laying it out would take a while."""
-    lines = from_units(text).split("\n")
+    lines = from_utf16_units(text).split("\n")
     if max(map(len, lines)) <= _LONGEST_LINE:
         return "\n".join(lines)
     pieces: list[str] = []

@@ -2,21 +2,268 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, Final
 
-from PySide6.QtCore import QEvent, QModelIndex, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QDrag, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QVBoxLayout, QWidget
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QEvent,
+    QMimeData,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import (
+    QColor,
+    QDrag,
+    QFont,
+    QFontMetrics,
+    QFontMetricsF,
+    QKeyEvent,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractScrollArea,
+    QLineEdit,
+    QListView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.gallery.templates import bundled_templates
-from app.palette.drawing import RowDelegate, drag_picture
-from app.palette.model import PaletteModel
-from app.palette.rows import Row, RowKind, rows
-from app.theme.style import style
-from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.palette.entries import Row, RowKind, rows
+from app.theme.elided_text import elide_two_lines
+from app.theme.style import icon, style
+from app.theme.tokens import FONT_SIZE_SMALL, UNIT
+from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.nodes.registry import Registry
+
+CARD = QSize(220, 48)
+"""Size of a dragged card at the usual size of texts."""
+
+
+class RowDelegate(QStyledItemDelegate):
+    """Draws headers as small words and everything else as icon, name and at most two lines of help."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        """One line for a header; for the rest, the name and as many lines as the help takes."""
+        row = _row(index)
+        if row.kind is RowKind.HEADER:
+            return QSize(0, QFontMetrics(_small()).height() + 4 * UNIT)
+        room = (
+            option.widget.viewport().width() if isinstance(option.widget, QAbstractScrollArea) else option.rect.width()
+        )
+        return QSize(0, _height(row.help, room, style().scale))
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Draw one row."""
+        row = _row(index)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if row.kind is RowKind.HEADER:
+            _paint_header(painter, option.rect, row)
+        else:
+            _paint_row(painter, option, row)
+        painter.restore()
+
+
+def help_lines(row: Row, width: int) -> list[str]:
+    """The help of a row as it fits a width: on one line or two, the second cut where it is too long."""
+    return list(_lines(row.help, width, style().scale))
+
+
+# Measured once: at each letter that is typed into the filter all rows are laid out anew, and servers may have hundreds.
+@lru_cache(maxsize=8_192)
+def _lines(text: str, width: int, _scale: float) -> tuple[str, ...]:
+    return tuple(elide_two_lines(QFontMetricsF(_small()), text, width)) if text else ()
+
+
+@lru_cache(maxsize=8_192)
+def _height(text: str, room: int, scale: float) -> int:
+    lines = len(_lines(text, _words_width(room), scale))
+    return QFontMetrics(style().font()).height() + lines * QFontMetrics(_small()).height() + 2 * UNIT + UNIT
+
+
+def drag_picture(row: Row, ratio: float) -> QPixmap:
+    """A card as the canvas shows it, for a screen with that many dots a pixel."""
+    theme = style().theme
+    size = QSize(round(CARD.width() * style().scale), round(CARD.height() * style().scale))
+    pixmap = QPixmap(size * ratio)
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    area = QRectF(0.5, 0.5, size.width() - 1, size.height() - 1)
+    outline = QPainterPath()
+    outline.addRoundedRect(area, 8, 8)
+    painter.fillPath(outline, QColor(theme.card))
+    painter.setClipPath(outline)
+    painter.fillRect(QRectF(0, 0, UNIT, size.height()), QColor(_colour(row)))
+    painter.setClipping(False)
+    painter.setPen(QPen(QColor(theme.edge), 1))
+    painter.drawPath(outline)
+    side = round(20 * style().scale)
+    place = QRect(4 * UNIT, (size.height() - side) // 2, side, side)
+    icon(row.icon, _colour(row)).paint(painter, place)
+    font = style().font(weight=QFont.Weight.DemiBold)
+    painter.setFont(font)
+    painter.setPen(QColor(theme.text))
+    words = QRect(place.right() + 3 * UNIT, 0, size.width() - place.right() - 5 * UNIT, size.height())
+    title = QFontMetrics(font).elidedText(row.title, Qt.TextElideMode.ElideRight, words.width())
+    painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, title)
+    painter.end()
+    return pixmap
+
+
+def _row(index: QModelIndex | QPersistentModelIndex) -> Row:
+    model = index.model()
+    assert isinstance(model, PaletteModel)
+    row = model.row_at(index)
+    assert row is not None
+    return row
+
+
+def _small(weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+    return style().font(FONT_SIZE_SMALL, weight)
+
+
+def _colour(row: Row) -> str:
+    theme = style().theme
+    return theme.category[row.category] if row.category is not None else theme.dim
+
+
+def _icon_side() -> int:
+    return round(20 * style().scale)
+
+
+def _words_width(row_width: int) -> int:
+    """The room for words beside the icon."""
+    return row_width - 2 * UNIT - _icon_side() - 3 * UNIT - UNIT
+
+
+def _paint_header(painter: QPainter, area: QRect, row: Row) -> None:
+    painter.setFont(_small(QFont.Weight.DemiBold))
+    painter.setPen(QColor(style().theme.dim))
+    painter.drawText(area.adjusted(2 * UNIT, 0, 0, -UNIT), Qt.AlignmentFlag.AlignBottom, row.title)
+
+
+def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: Row) -> None:
+    theme = style().theme
+    area = QRect(option.rect)
+    is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+    if is_chosen or option.state & QStyle.StateFlag.State_MouseOver:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.selection if is_chosen else theme.hover))
+        painter.drawRoundedRect(area, 6, 6)
+    if is_chosen and option.state & QStyle.StateFlag.State_HasFocus:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(theme.accent), 2))
+        painter.drawRoundedRect(QRectF(area).adjusted(1, 1, -1, -1), 6, 6)
+    side = _icon_side()
+    name, small = style().font(), _small()
+    width = _words_width(area.width())
+    left = area.right() - UNIT - width
+    lines = [(row.title, name, theme.text), *((line, small, theme.dim) for line in help_lines(row, width))]
+    top = area.top() + (area.height() - sum(QFontMetrics(font).height() for _text, font, _colour in lines)) // 2
+    place = QRect(area.left() + 2 * UNIT, top + (QFontMetrics(name).height() - side) // 2, side, side)
+    icon(row.icon, _colour(row)).paint(painter, place)
+    for text, font, colour in lines:
+        metrics = QFontMetrics(font)
+        painter.setFont(font)
+        painter.setPen(QColor(colour))
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
+        painter.drawText(QRect(left, top, width, metrics.height()), Qt.AlignmentFlag.AlignVCenter, shown)
+        top += metrics.height()
+
+
+NODE_MIME: Final = "application/x-loopwright-node"
+TEMPLATE_MIME: Final = "application/x-loopwright-template"
+MIME_TYPES: Final = {RowKind.NODE: NODE_MIME, RowKind.TEMPLATE: TEMPLATE_MIME}
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class PaletteModel(QAbstractListModel):
+    """The rows. Headers can be neither chosen nor dragged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[Row] = []
+
+    def show_rows(self, rows: list[Row]) -> None:
+        """List these rows and no others."""
+        self.beginResetModel()
+        self._rows = rows
+        self.endResetModel()
+
+    def row_at(self, index: Index) -> Row | None:
+        """The row at an index; None where there is none."""
+        return self._rows[index.row()] if index.isValid() and index.row() < len(self._rows) else None
+
+    def first(self) -> QModelIndex:
+        """The first row that can be chosen; an invalid index where there is none."""
+        at = next((at for at, row in enumerate(self._rows) if row.kind is not RowKind.HEADER), -1)
+        return self.index(at, 0) if at >= 0 else QModelIndex()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
+        """How many rows there are."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The title, the help as a tool tip, and both for a screen reader."""
+        row = self.row_at(index)
+        if row is None:
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return row.title
+            case Qt.ItemDataRole.ToolTipRole:
+                return plain_tool_tip(row.help)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{row.title}: {row.help}" if row.help else row.title
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """What can be done with a row."""
+        row = self.row_at(index)
+        if row is None or row.kind is RowKind.HEADER:
+            return Qt.ItemFlag.NoItemFlags
+        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsDragEnabled
+
+    def mimeTypes(self) -> list[str]:
+        """As what rows are dragged."""
+        return [NODE_MIME, TEMPLATE_MIME]
+
+    def mimeData(self, indexes: Sequence[Index]) -> QMimeData:
+        """The name of the type, or the path of the template, as UTF-8."""
+        data = QMimeData()
+        for index in indexes:
+            row = self.row_at(index)
+            if row is not None and row.kind in MIME_TYPES:
+                data.setData(MIME_TYPES[row.kind], row.key.encode())
+        return data
+
+    def supportedDragActions(self) -> Qt.DropAction:
+        """Dragging a row leaves it where it is."""
+        return Qt.DropAction.CopyAction
 
 
 def carry(drag: QDrag) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSlider, QVBoxLayout, QWidget
 
-from app.inspector.field_spec import Field, Kind, fields_of
+from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.settings.preferences import Preferences
 from app.settings.preferences_schema import Choices, fault
 from app.settings.settings_widgets import Note
@@ -56,17 +56,17 @@ class Row(QWidget):
 
     edited = Signal(object)
 
-    def __init__(self, field: Field, extra: dict[str, Any], parent: QWidget | None = None) -> None:
+    def __init__(self, field: FieldSpec, extra: dict[str, Any], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.field = field
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(UNIT)
-        make: Callable[[Field, dict[str, Any], Signal], _Editor] = _EDITORS[extra.get("widget", field.kind)]
+        make: Callable[[FieldSpec, dict[str, Any], Signal], _Editor] = _EDITORS[extra.get("widget", field.kind)]
         self.editor = make(field, extra, self.edited)
         self.editor.widget.setAccessibleName(field.title)
         self.editor.widget.setAccessibleDescription(field.help)
-        if field.kind is not Kind.SWITCH:
+        if field.kind is not FieldKind.SWITCH:
             title = PlainLabel(field.title)
             title.setBuddy(self.editor.widget)
             layout.addWidget(title)
@@ -94,13 +94,13 @@ class _Editor:
         self.show_value = show_value
 
 
-def _switch(field: Field, _extra: dict[str, Any], edited: Any) -> _Editor:
+def _switch(field: FieldSpec, _extra: dict[str, Any], edited: Any) -> _Editor:
     switch = Switch(field.title)
     switch.toggled.connect(edited.emit)
     return _Editor(switch, switch.setChecked)
 
 
-def _combo(field: Field, extra: dict[str, Any], edited: Any) -> _Editor:
+def _combo(field: FieldSpec, extra: dict[str, Any], edited: Any) -> _Editor:
     combo = QComboBox()
     combo.setMinimumWidth(FIELD_WIDTH)
     for choice in field.choices:
@@ -109,7 +109,7 @@ def _combo(field: Field, extra: dict[str, Any], edited: Any) -> _Editor:
     return _Editor(combo, lambda value: combo.setCurrentIndex(combo.findData(value)))
 
 
-def _number(field: Field, extra: dict[str, Any], edited: Any) -> _Editor:
+def _number(field: FieldSpec, extra: dict[str, Any], edited: Any) -> _Editor:
     line = QLineEdit()
     line.setMinimumWidth(FIELD_WIDTH)
     line.setMaxLength(18)
@@ -126,17 +126,17 @@ def _number(field: Field, extra: dict[str, Any], edited: Any) -> _Editor:
     return _Editor(line, show_value)
 
 
-def _read(text: str, field: Field) -> object:
+def _read(text: str, field: FieldSpec) -> object:
     text = text.strip()
     if not text and field.nullable:
         return None
     try:
-        return int(text) if field.kind is Kind.INTEGER else float(text)
+        return int(text) if field.kind is FieldKind.INTEGER else float(text)
     except ValueError:
         return text
 
 
-def _percent(field: Field, _extra: dict[str, Any], edited: Any) -> _Editor:
+def _percent(field: FieldSpec, _extra: dict[str, Any], edited: Any) -> _Editor:
     whole = Percent(field)
     whole.chosen.connect(edited.emit)
     return _Editor(whole.slider, whole.show_value, whole)
@@ -151,7 +151,7 @@ class Percent(QWidget):
 
     chosen = Signal(float)
 
-    def __init__(self, field: Field, parent: QWidget | None = None) -> None:
+    def __init__(self, field: FieldSpec, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         assert field.minimum is not None
         assert field.maximum is not None
@@ -185,18 +185,18 @@ class Percent(QWidget):
         self.number.setText(f"{self.slider.value()} %")
 
 
-_EDITORS: dict[str, Callable[[Field, dict[str, Any], Any], _Editor]] = {
-    Kind.SWITCH: _switch,
-    Kind.CHOICE: _combo,
-    Kind.INTEGER: _number,
-    Kind.NUMBER: _number,
+_EDITORS: dict[str, Callable[[FieldSpec, dict[str, Any], Any], _Editor]] = {
+    FieldKind.SWITCH: _switch,
+    FieldKind.CHOICE: _combo,
+    FieldKind.INTEGER: _number,
+    FieldKind.NUMBER: _number,
     "percent": _percent,
     "late": _number,
 }
 
 
-def _declared(page: str) -> list[tuple[str, Field, dict[str, Any]]]:
-    fields = fields_of(Choices)
+def _declared(page: str) -> list[tuple[str, FieldSpec, dict[str, Any]]]:
+    fields = field_specs(Choices)
     extras = {name: info.json_schema_extra or {} for name, info in Choices.model_fields.items()}
     return [
         (name, fields[name], extra)

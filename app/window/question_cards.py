@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.text_widgets import LongText, exact_text
+from app.inspector.text_widgets import LongTextView, exact_text
 from app.runs.executions import node_of
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
@@ -79,7 +79,7 @@ class QuestionCard(QFrame):
         hides = event.value_schema is not None and visible(text) != text
         self._is_edited = self._is_approval and _can_be_edited(text) and not hides
         self.value = self._text_field("Value", text if self._is_edited else "")
-        self.reading = LongText("Value" if self._is_approval else "What it is about", self, fills=True)
+        self.reading = LongTextView("Value" if self._is_approval else "What it is about", self, fills=True)
         laid = text if event.value_schema is None else visible(laid_out(event.value))
         # Arguments are JSON in their field, where a command of several lines cannot be read.
         self._is_read = event.value is not None and (not self._is_edited or (laid != text and "\n" in laid))

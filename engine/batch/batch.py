@@ -25,7 +25,8 @@ from engine.errors import EngineError
 from engine.models.base import Usage
 from engine.models.catalogue import Models
 from engine.nodes.output import OutputConfig
-from engine.plan.build import build
+from engine.plan.compiler import compiled
+from engine.plan.graph import Plan
 from engine.runner.account import Account
 from engine.runner.attempts import unexpected
 from engine.runner.beginning import prepare
@@ -87,7 +88,7 @@ class Batch:
     """A batch. Its methods belong to the thread of the event loop that it is run in.
 
     Args:
-        workflow: The document.
+        workflow: The document, or its plan.
         inputs: Of each row the inputs, by name (`inputs_of_table`).
         options: How it is to be done.
         on_row: Called when a row has ended.
@@ -100,7 +101,7 @@ class Batch:
 
     def __init__(
         self,
-        workflow: Workflow,
+        workflow: Workflow | Plan,
         inputs: Sequence[Mapping[str, Value]],
         options: BatchOptions | None = None,
         *,
@@ -108,7 +109,8 @@ class Batch:
         on_begin: Callable[[BatchRow], None] = lambda _row: None,
     ) -> None:
         self.options = options or BatchOptions()
-        self.workflow = workflow
+        self._document = workflow
+        self.workflow = workflow = workflow.workflow if isinstance(workflow, Plan) else workflow
         self.id = batch_id(workflow, self.options.run.model, self.options.name)
         self.rows = make_rows(self.id, inputs)
         self._on_row, self._on_begin = on_row, on_begin
@@ -149,7 +151,7 @@ class Batch:
         try:
             first = next((row for row in self.rows if not row.error), None)
             if first is not None and self.options.executor is None:
-                prepare(self.workflow, first.inputs, replace(self._run_options, models=held))
+                prepare(self._plan, first.inputs, replace(self._run_options, models=held))
             return await self._run(self._runner())
         finally:
             await held.close()
@@ -220,7 +222,7 @@ class Batch:
             return ExecutorRows(self.workflow, self._run_options, options.executor, options.store)
         retry = options.retry_in_flight
         run = replace(self._run_options, account=self._account)
-        return LocalRows(self.workflow, run, options.models, options.store, retry_in_flight=retry)
+        return LocalRows(self._plan, run, options.models, options.store, retry_in_flight=retry)
 
     def _results_file(self) -> ResultsFile | None:
         if self.options.out is None:
@@ -236,7 +238,8 @@ class Batch:
         if not self.rows:
             raise TableError("The table has no rows.", "Give it one.")
         options = self.options.run
-        parameters = build(self.workflow, options.registry, max_iterations_cap=options.max_iterations_cap).parameters
+        self._plan = compiled(self._document, options.registry, options.max_iterations_cap)
+        parameters = self._plan.parameters
         self._parameters = list(parameters)
         for place, row in enumerate(self.rows):
             if not row.error:
@@ -265,7 +268,7 @@ def _within(run: RunOptions, budget_usd: float | None, workflow: Workflow) -> Ru
 
 
 async def run_batch(
-    workflow: Workflow,
+    workflow: Workflow | Plan,
     inputs: Sequence[Mapping[str, Value]],
     options: BatchOptions | None = None,
     *,
@@ -274,7 +277,7 @@ async def run_batch(
     """Run a workflow once for each row; rows that are done already are not run again.
 
     Args:
-        workflow: The document.
+        workflow: The document, or its plan.
         inputs: Of each row the inputs, by name.
         options: How it is to be done.
         on_row: Called when a row has ended.

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from engine.batch.asking import asking_row, ended_or_asking, unanswerable_row
 from engine.batch.result import RowResult, refused_row, row_result
 from engine.batch.rows import BatchRow
-from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.plan.graph import Plan
 from engine.runner.options import Catalogue, RunOptions
 from engine.runner.result import RunResult
 from engine.runner.run import Run, start
@@ -38,7 +38,7 @@ class LocalRows:
     """Runs rows in the event loop that is running.
 
     Args:
-        workflow: The document.
+        plan: The compiled document.
         options: How each run is to be done.
         models: Makes the models of one run.
         store: Where runs are kept and found again; None: nowhere.
@@ -47,14 +47,14 @@ class LocalRows:
 
     def __init__(
         self,
-        workflow: Workflow,
+        plan: Plan,
         options: RunOptions,
         models: Callable[[], Catalogue],
         store: Store | None,
         *,
         retry_in_flight: bool = False,
     ) -> None:
-        self._workflow = workflow
+        self._plan = plan
         self._options = options
         self._models = models
         self._store = store
@@ -96,7 +96,7 @@ class LocalRows:
     def _begin(self, row: BatchRow, broken_off: RunSummary | None, models: Catalogue) -> Run:
         options = replace(self._options, models=models, store=self._store, run_id=row.run_id)
         if broken_off is None or self._store is None:
-            return start(self._workflow, row.inputs, options)
+            return start(self._plan, row.inputs, options)
         # Starting the batch again is consent to paying for a model call twice, but not to a tool's effect.
         if not self._retry_in_flight:
             tools = (call for call in unknown_calls(self._store, broken_off.run_id) if call.tool)

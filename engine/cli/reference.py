@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from engine.cli.exit_codes import ExitCode
 from engine.cli.node_facts import fields, port_notes, usual_ports
 from engine.cli.output import err, out, prepare_streams
+from engine.importing.registry import importers
 from engine.models.quirks import QUIRKS
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import AnySpec, Port
@@ -48,6 +49,10 @@ def pages() -> dict[str, str]:
         "",
         *(f"- [{tool.title}](tools.md): {tool.help}" for tool in builtin_tools().values()),
         "",
+        "## Import formats",
+        "",
+        *(f"- [{spec.label}](import-formats.md): {spec.help}" for spec in importers()),
+        "",
         "## Commands",
         "",
         *(
@@ -55,7 +60,7 @@ def pages() -> dict[str, str]:
             for path, (name, command) in commands.items()
         ),
     ]
-    return {"README.md": _page(overview), "tools.md": _tools_page(), **found}
+    return {"README.md": _page(overview), "tools.md": _tools_page(), "import-formats.md": _formats_page(), **found}
 
 
 def write_pages(folder: Path) -> int:
@@ -115,6 +120,16 @@ def _tools_page() -> str:
     for tool in builtin_tools().values():
         lines += [f"## {tool.title} (`{tool.name}`)", "", tool.help, "", f"Gives: {tool.output_type}.", ""]
         lines += [*_field_table(tool.parameters), ""]
+    return _page(lines[:-1])
+
+
+def _formats_page() -> str:
+    lines = ["# Import formats", "", "Files of other programs that `loopwright import` and the window convert.", ""]
+    for spec in importers():
+        suffixes = ", ".join(f"`{suffix}`" for suffix in spec.suffixes)
+        lines += [f"## {spec.label}", "", spec.help, "", f"File suffixes: {suffixes}.", "", spec.review, ""]
+        language = "json" if spec.suffixes[0] == ".json" else "yaml"
+        lines += ["Example:", "", f"```{language}", spec.example.rstrip(), "```", ""]
     return _page(lines[:-1])
 
 

@@ -20,7 +20,7 @@ from engine.export.langgraph_items import named_outputs
 from engine.export.langgraph_nodes import NodeFunctions
 from engine.export.literals import docstring, literal
 from engine.nodes.registry import Registry
-from engine.plan.build import build
+from engine.plan.compiler import compile_workflow
 from engine.runner.parameters import InputConfig
 
 _ALWAYS: Final = (
@@ -121,7 +121,7 @@ def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Ex
     Raises:
         DocumentError: The document has errors.
     """
-    plan = build(workflow, registry)
+    plan = compile_workflow(workflow, registry)
     settings = Settings.model_validate(workflow.settings)
     functions = NodeFunctions()
     writer = GraphWriter(functions, settings.max_concurrency)

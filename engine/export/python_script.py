@@ -11,7 +11,7 @@ from engine.export.exported import Exported
 from engine.export.literals import docstring, literal
 from engine.nodes.agent_tools import ASK_PERSON
 from engine.nodes.registry import Registry
-from engine.plan.build import build
+from engine.plan.compiler import compile_workflow
 from engine.plan.graph import GraphPlan
 from engine.runner.beginning import limits_money
 from engine.runner.permissions import tools_in
@@ -138,7 +138,7 @@ def export_python(workflow: Workflow, registry: Registry | None = None) -> Expor
     Raises:
         DocumentError: The document has errors.
     """
-    plan = build(workflow, registry)
+    plan = compile_workflow(workflow, registry)
     permissions = list(_permissions(plan.graph, Settings.model_validate(workflow.settings)))
     left_out = tuple(_left_out(workflow))
     about = [workflow.name or "A workflow", workflow.description, "Written by Loopwright, for its library."]

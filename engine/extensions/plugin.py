@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.errors import EngineError
+from engine.importing.spec import ImporterSpec
 from engine.models.base import Model
 from engine.nodes.added_conditions import AddedCondition
 from engine.nodes.spec import AnySpec
@@ -45,6 +46,7 @@ class Plugin:
         exit_conditions: Conditions at which a loop may stop.
         models: Models.
         turn_strategies: Ways in which an agent may take its turns.
+        importers: Foreign file formats that can be imported.
     """
 
     title: str
@@ -54,6 +56,7 @@ class Plugin:
     exit_conditions: tuple[ExitConditionType, ...] = ()
     models: tuple[ModelFamily, ...] = ()
     turn_strategies: tuple[TurnStrategy, ...] = ()
+    importers: tuple[ImporterSpec, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -64,6 +67,7 @@ class Plugin:
             (self.exit_conditions, "exit condition"),
             (self.models, "family of models"),
             (self.turn_strategies, "turn strategy"),
+            (self.importers, "importer"),
         )
         plural = {"family of models": "families of models", "turn strategy": "turn strategies"}
         named = ((len(group), noun if len(group) == 1 else plural.get(noun, f"{noun}s")) for group, noun in groups)

@@ -10,6 +10,8 @@ from typing import Final, cast
 from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.extensions.plugin import ModelFamily, Plugin, PluginError
+from engine.importing.registry import add_importer, importers
+from engine.importing.spec import ImporterSpec
 from engine.models.added import add_models, added_prefixes, can_be_prefix
 from engine.nodes.added_conditions import AddedCondition, add_condition, added_conditions
 from engine.nodes.registry import builtin_registry
@@ -27,6 +29,7 @@ _KINDS: Final = {
     "exit_conditions": AddedCondition,
     "models": ModelFamily,
     "turn_strategies": TurnStrategy,
+    "importers": ImporterSpec,
 }
 """What each part of a plugin's declaration lists."""
 
@@ -79,6 +82,8 @@ def enable_plugin(name: str) -> Plugin:
             add_models(family.prefix, family.make)
         for strategy in plugin.turn_strategies:
             register_strategy(strategy)
+        for importer in plugin.importers:
+            add_importer(importer)
     except (ValueError, EngineError) as error:
         raise _refusal(name, str(error)) from error
     _enabled[name] = plugin
@@ -140,6 +145,7 @@ def _refuse_taken(name: str, plugin: Plugin) -> None:
         ("exit conditions", [one.name for one in plugin.exit_conditions], set(added_conditions())),
         ("prefixes of models", [one.prefix for one in plugin.models], set(added_prefixes())),
         ("turn strategies", [one.name for one in plugin.turn_strategies], set(turn_strategies())),
+        ("importers", [one.name for one in plugin.importers], {one.name for one in importers()}),
     )
     for noun, names, taken in groups:
         for one in names:

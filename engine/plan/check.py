@@ -42,7 +42,13 @@ def check(
 
 
 def check_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> list[Problem]:
-    """The same, for a document that was taken apart already."""
+    """The same, for a document that was analysed before. The structure remembers what was found."""
+    if max_iterations_cap not in structure.checked:
+        structure.checked[max_iterations_cap] = tuple(_all_problems(structure, max_iterations_cap))
+    return list(structure.checked[max_iterations_cap])
+
+
+def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem]:
     problems = [
         *_document_problems(structure.workflow),
         *structure.problems,

@@ -11,11 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.document.model import Workflow
 from engine.expr import Expression
 from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import AnySpec, ModelChoice, PortType
+from engine.plan.structure import Structure
 from engine.values import Value
 
 LOOP_INPUT: Final = "__loop_input__"
@@ -181,14 +183,23 @@ class PartPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A document ready to run.
+    """A compiled document, ready for any number of runs.
 
     Attributes:
         graph: Its outermost level.
         models: The models that its nodes call.
         parameters: The settings of its inputs, by name.
+        structure: The analysed document.
+        max_iterations_cap: The most iterations of any loop.
     """
 
     graph: GraphPlan
     models: tuple[ModelChoice, ...]
     parameters: dict[str, InputConfig]
+    structure: Structure
+    max_iterations_cap: int
+
+    @property
+    def workflow(self) -> Workflow:
+        """The document."""
+        return self.structure.workflow

@@ -26,6 +26,7 @@ class Structure:
 
     Attributes:
         workflow: The document.
+        registry: The node types that it was analysed with.
         resolution: Its nodes with type, settings and ports.
         links: Its edges, in the document's order.
         order: Node ids, sources before targets, otherwise in the document's order; empty where there is a cycle.
@@ -35,9 +36,11 @@ class Structure:
         feedback_ends: For each loop, the ends of its router branches that lead nowhere, in the document's order.
         problems: All that was found wrong on the way.
         parts: The workflow in each subflow, taken apart, by the subflow's id.
+        checked: The problems that `engine.plan.check` found, by the cap on iterations.
     """
 
     workflow: Workflow
+    registry: Registry
     resolution: Resolution
     links: list[Link]
     order: list[str] = field(default_factory=list[str])
@@ -47,6 +50,7 @@ class Structure:
     feedback_ends: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     problems: list[Problem] = field(default_factory=list[Problem])
     parts: dict[str, Structure] = field(default_factory=dict[str, "Structure"])
+    checked: dict[int, tuple[Problem, ...]] = field(default_factory=dict[int, tuple[Problem, ...]])
 
     @cached_property
     def links_from(self) -> dict[str, list[Link]]:
@@ -118,13 +122,13 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     graph = make_graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
     cycle = _cycle(graph)
     if cycle is not None:
-        return Structure(workflow, resolution, found, problems=[*problems, cycle])
+        return Structure(workflow, registry, resolution, found, problems=[*problems, cycle])
     pairing = pair(workflow, resolution, found, ordered(graph))
     problems.extend(pairing.problems)
     graph.add_edges_from(pairing.exit_of.items())
     cycle = _cycle(graph)
     if cycle is not None:
-        return Structure(workflow, resolution, found, problems=[*problems, cycle])
+        return Structure(workflow, registry, resolution, found, problems=[*problems, cycle])
     leaving = _grouped(found, lambda link: link.source)
     bodies = {
         loop: find_body(loop, exit_id, workflow, graph, leaving.get(loop, []), pairing.exit_of)
@@ -133,7 +137,9 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     problems.extend(body_problems(bodies, found))
     waiting = waiting_problem(bodies, found, graph)
     problems.extend([waiting] if waiting is not None else [])
-    structure = Structure(workflow, resolution, found, ordered(graph), bodies, parents(bodies), problems=problems)
+    structure = Structure(
+        workflow, registry, resolution, found, ordered(graph), bodies, parents(bodies), problems=problems
+    )
     for body in (body for body in bodies.values() if body.kind is LOOP):
         problems.extend(_control_problems(structure, body))
         problems.extend(_feedback_problems(structure, body))

@@ -14,7 +14,7 @@ from engine.events import AnyEvent, RunCancelled, RunCompleted, RunFailed, RunRe
 from engine.models.base import Price, RemembersCalls
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.spec import ModelChoice
-from engine.plan.build import build
+from engine.plan.compiler import compiled
 from engine.plan.graph import GraphPlan, Plan
 from engine.runner.call_log import CallLog
 from engine.runner.core import BoundModel
@@ -106,8 +106,8 @@ def new_run_id() -> str:
     return secrets.token_hex(6)
 
 
-def prepare(workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions) -> Ready:
-    """Make everything ready that a run needs. Nothing is called yet.
+def prepare(document: Workflow | Plan, inputs: Mapping[str, Value], options: RunOptions) -> Ready:
+    """Prepare a run of a document or of a plan. Nothing is called yet.
 
     Raises:
         DocumentError: The document has errors; `problems` names them.
@@ -115,7 +115,8 @@ def prepare(workflow: Workflow, inputs: Mapping[str, Value], options: RunOptions
         ModelError: A model that it names does not exist.
         CodeNotAllowedError: It runs code, which the options do not allow.
     """
-    plan = build(workflow, options.registry, max_iterations_cap=options.max_iterations_cap)
+    plan = compiled(document, options.registry, options.max_iterations_cap)
+    workflow = plan.workflow
     parameters = read_parameters(plan.parameters, inputs)
     if not options.allow_code:
         refuse_code(plan.graph)

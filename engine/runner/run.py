@@ -19,6 +19,7 @@ from engine.events import (
     RunStarted,
 )
 from engine.nodes.context import Answer
+from engine.plan.graph import Plan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import unexpected
 from engine.runner.beginning import (
@@ -48,7 +49,7 @@ from engine.values import Value
 
 
 def start(
-    workflow: Workflow,
+    workflow: Workflow | Plan,
     inputs: Mapping[str, Value] | None = None,
     options: RunOptions | None = None,
     *,
@@ -57,7 +58,7 @@ def start(
     """Start a run in the event loop that is running, and give it back at once.
 
     Args:
-        workflow: The document; the run keeps to it as it is now.
+        workflow: The document, or its plan. The run keeps to it as it is now.
         inputs: Values of its inputs, by name.
         options: How it is to be done, and where it is kept.
         on_event: Called with every event, in a thread of its own.

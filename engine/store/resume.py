@@ -15,7 +15,8 @@ from engine.errors import EngineError
 from engine.events import AnyEvent, LoopCompleted, LoopIterationStarted, RunStarted
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
-from engine.plan.build import build
+from engine.plan.compiler import compile_workflow
+from engine.plan.graph import Plan
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
 from engine.runner.call_log import CallLog, UnknownCall
 from engine.runner.declared import still_declared
@@ -68,6 +69,7 @@ class ForkPlan:
         iterations_anew: The most iterations that the outermost loop around the place makes anew.
         estimate_usd: What it may cost, by what the parent's iterations cost; None where that cannot be told.
         warnings: What a person should know before.
+        plan: The compiled document; None: `fork` compiles it.
     """
 
     parent: RunSummary
@@ -79,6 +81,7 @@ class ForkPlan:
     iterations_anew: int
     estimate_usd: float | None
     warnings: tuple[str, ...]
+    plan: Plan | None = None
 
 
 def unknown_calls(store: Store, run_id: str) -> tuple[UnknownCall, ...]:
@@ -179,7 +182,7 @@ def plan_fork(
     cap = options_with_kept(
         RunOptions(max_iterations_cap=max_iterations_cap), store.options(parent.run_id)
     ).max_iterations_cap
-    plan = build(workflow, registry, max_iterations_cap=cap)
+    plan = compile_workflow(workflow, registry, max_iterations_cap=cap)
     past = list(store.events(parent.run_id))
     keeps = _keeps_node(place, changes)
     point = fork_point(plan, place, keeps_node=keeps)
@@ -197,6 +200,7 @@ def plan_fork(
         found.iterations_anew,
         found.estimate_usd,
         found.warnings,
+        plan,
     )
 
 
@@ -225,7 +229,8 @@ def fork(
     if changes.model is not None:
         given = replace(given, model=changes.model)
     inputs = still_declared(plan.workflow, started.inputs)
-    ready = prepare(plan.workflow, inputs, options_with_kept(given, store.options(parent.run_id)))
+    compiled = plan.plan if plan.plan is not None and plan.plan.workflow is plan.workflow else plan.workflow
+    ready = prepare(compiled, inputs, options_with_kept(given, store.options(parent.run_id)))
     place = parse_place(plan.at) if plan.at else None
     keeps = place is not None and _keeps_node(place, changes)
     run_id = new_run_id()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from engine import dumps, load
 from engine.cli.inputs import text_or_file
-from engine.document.importing import import_file, is_foreign
 from engine.document.subflows import refreshed
 from engine.extensions import read_extensions
+from engine.importing.reader import import_file, looks_importable
 from engine.models.script import load_script
 from engine.ordinary_file import NotTextError, decode_text, normalize_line_ends, read_text_file
 from engine.store.consent import approve, is_approved
@@ -94,13 +94,13 @@ def test_a_scripted_model_opens(saved: Save, tmp_path: Path) -> None:
 )
 def test_a_file_to_import_opens(saved: Save, tmp_path: Path, name: str, text: str) -> None:
     file = saved(tmp_path / name, text)
-    assert is_foreign(file)
+    assert looks_importable(file)
     prompts = [str(node.config) for node in import_file(file).workflow.nodes if node.type in {"llm", "agent"}]
     assert ["Do it.\\nWell." in prompts[0], "Check." in prompts[1]] == [True, True]
 
 
 def test_a_workflow_of_ours_does_not_look_foreign(saved: Save, tmp_path: Path) -> None:
-    assert not is_foreign(saved(tmp_path / "w.json", dumps(around(llm("draft"), edges="loop -> draft -> exit"))))
+    assert not looks_importable(saved(tmp_path / "w.json", dumps(around(llm("draft"), edges="loop -> draft -> exit"))))
 
 
 def test_a_run_opens(saved: Save, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import Target
-from app.inspector.editors.editor import Editor, name_widget
-from app.inspector.field_spec import Field, choice_help
+from app.inspector.config_binding import ConfigBinding
+from app.inspector.editors.editor import Editor, describe_widget
+from app.inspector.field_spec import FieldSpec, choice_help
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch, plain_tool_tip
@@ -33,13 +33,13 @@ def narrow_combo(parent: QWidget | None = None) -> QComboBox:
     return combo
 
 
-class ListEditor(Editor):
+class ChoiceEditor(Editor):
     """Something to choose from a list of values with names; a value that is not in it is shown all the same."""
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.combo = narrow_combo(self)
-        self.adopt(self.combo)
+        self.register(self.combo)
         self.box.addWidget(self.combo)
         self.main_widget = self.combo
         self.combo.activated.connect(self._chosen)
@@ -48,7 +48,7 @@ class ListEditor(Editor):
     def refresh(self) -> None:
         """Offer what there is to choose from now."""
         self._fill()
-        self._put(self._value)
+        self._display(self._value)
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
         """Value, name and help of each choice."""
@@ -71,7 +71,7 @@ class ListEditor(Editor):
             model.appendRow(item)
         self.combo.setModel(model)
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         rows = [row for row in range(self.combo.count()) if self.combo.itemData(row) == value]
         if not rows:
             self._fill()
@@ -80,11 +80,11 @@ class ListEditor(Editor):
         self.combo.setCurrentIndex(rows[0])
 
     def _chosen(self, row: int) -> None:
-        self._tell(self.combo.itemData(row))
-        self.target.session.seal()  # a choice is a step of its own
+        self._commit(self.combo.itemData(row))
+        self.binding.session.seal()  # a choice is a step of its own
 
 
-class ToolEditor(ListEditor):
+class ToolEditor(ChoiceEditor):
     """One of the tools."""
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
@@ -92,16 +92,16 @@ class ToolEditor(ListEditor):
         return [("", "Choose a tool", ""), *((tool.name, tool.title, tool.help) for tool in all_tools().values())]
 
 
-class NodeEditor(ListEditor):
+class NodeEditor(ChoiceEditor):
     """A node of the document: a loop, or a router of the body of the loop whose field it is."""
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
         """What fits, by title; first that none is named."""
         nothing = None if self.field.nullable else ""
-        nodes = [node for node in self.target.session.workflow.nodes if node.type == self.field.widget]
+        nodes = [node for node in self.binding.session.workflow.nodes if node.type == self.field.widget]
         if self.field.widget == "router":
-            parent = self.target.session.structure.parent
-            nodes = [node for node in nodes if parent.get(node.id) == self.target.node_id]
+            parent = self.binding.session.structure.parent
+            nodes = [node for node in nodes if parent.get(node.id) == self.binding.node_id]
         named = [(node.id, f"{node.title} ({node.id})" if node.title else node.id, "") for node in nodes]
         return [(nothing, "The only one that fits", ""), *named]
 
@@ -109,8 +109,8 @@ class NodeEditor(ListEditor):
 class ModelEditor(Editor):
     """The name of a model: one from the list, or any other, typed."""
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.combo = narrow_combo(self)
         self.combo.setEditable(True)
         self.combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -118,9 +118,9 @@ class ModelEditor(Editor):
         assert line is not None
         self.line = line
         self.line.setPlaceholderText("the usual one")
-        self.adopt(self.combo)
-        self.adopt(self.line)
-        self.combo.addItems(target.model_names())
+        self.register(self.combo)
+        self.register(self.line)
+        self.combo.addItems(binding.model_names())
         self.combo.setCurrentIndex(-1)
         self.box.addWidget(self.combo)
         self.main_widget = self.combo
@@ -129,7 +129,7 @@ class ModelEditor(Editor):
 
     def refresh(self) -> None:
         """Offer the models that there are now."""
-        names = self.target.model_names()
+        names = self.binding.model_names()
         if names == [self.combo.itemText(row) for row in range(self.combo.count())]:
             return
         text, position = self.line.text(), self.line.cursorPosition()
@@ -139,43 +139,43 @@ class ModelEditor(Editor):
         self.line.setText(text)
         self.line.setCursorPosition(position)
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         position = self.line.cursorPosition()
         self.line.setText(to_text(value))
         self.line.setCursorPosition(min(position, len(self.line.text())))
 
     def _typed(self, text: str) -> None:
-        self._tell(text.strip() or (None if self.field.nullable else ""))
+        self._commit(text.strip() or (None if self.field.nullable else ""))
 
     def _chosen(self, row: int) -> None:
         self._typed(self.combo.itemText(row))
-        self.target.session.seal()
+        self.binding.session.seal()
 
 
 class SwitchEditor(Editor):
     """Something that is on or off."""
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.switch = Switch(self)
-        self.adopt(self.switch)
+        self.register(self.switch)
         self.box.addWidget(self.switch)
         self.main_widget = self.switch
         self.switch.clicked.connect(self._clicked)
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         self.switch.setChecked(value is True)
 
     def _clicked(self, on: bool) -> None:  # Qt's signal
-        self._tell(on)
-        self.target.session.seal()
+        self._commit(on)
+        self.binding.session.seal()
 
 
 ALL_TOOLS = "tools"
 """The field that has all tools of the agent; any other chooses among those."""
 
 
-class ToolsEditor(Editor):
+class ToolListEditor(Editor):
     """A box to tick for each tool; one that is not there is shown all the same.
 
     Attributes:
@@ -183,8 +183,8 @@ class ToolsEditor(Editor):
         empty: What stands there where there is nothing to choose from.
     """
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.boxes: dict[str, QCheckBox] = {}
         self.empty = PlainLabel("The agent has no tools yet.", self, look="dim small", wrap=True)
         self.box.addWidget(self.empty)
@@ -195,7 +195,7 @@ class ToolsEditor(Editor):
         """Offer what there is to choose from now."""
         self._fill()
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         names = cast("list[Any]", value) if isinstance(value, list) else []
         self._ticked = [name for name in names if isinstance(name, str)]
         self._fill()
@@ -204,7 +204,7 @@ class ToolsEditor(Editor):
         """Title and help of what may be ticked, by name."""
         known = tool_choices()
         if self.field.name != ALL_TOOLS:
-            chosen = self.target.values.get(ALL_TOOLS)
+            chosen = self.binding.values.get(ALL_TOOLS)
             names = cast("list[Any]", chosen) if isinstance(chosen, list) else []
             known = {name: known.get(name, (name, "")) for name in names if isinstance(name, str)}
         return known | {name: (f"{name} (not there)", "") for name in self._ticked if name not in known}
@@ -218,15 +218,15 @@ class ToolsEditor(Editor):
                 box.deleteLater()
             self.boxes = {name: self._make(name, *words) for name, words in offered.items()}
             self.main_widget = next(iter(self.boxes.values()), self)
-            self.arranged.emit()
+            self.layout_changed.emit()
         self.empty.setVisible(not self.boxes)
         for name, box in self.boxes.items():
             box.setChecked(name in self._ticked)
 
     def _make(self, name: str, title: str, text: str) -> QCheckBox:
         box = QCheckBox(title.replace("&", "&&"), self)
-        name_widget(box, f"{self.field.title}: {title}", text)
-        self.target.keys.watch(box)
+        describe_widget(box, f"{self.field.title}: {title}", text)
+        self.binding.events.watch(box)
         box.clicked.connect(lambda on: self._tick(name, on=on))
         self.box.addWidget(box)
         return box
@@ -234,11 +234,11 @@ class ToolsEditor(Editor):
     def _tick(self, name: str, *, on: bool) -> None:
         others = [ticked for ticked in self._ticked if ticked != name]
         self._ticked = [*others, name] if on else others
-        self._tell(list(self._ticked))
-        self.target.session.seal()
+        self._commit(list(self._ticked))
+        self.binding.session.seal()
 
 
-class TurnStrategyEditor(ListEditor):
+class TurnStrategyEditor(ChoiceEditor):
     """One of the turn strategies that there are."""
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
@@ -250,21 +250,21 @@ class TurnStrategyEditor(ListEditor):
 # (The stubs of PySide6 do not let a signal be connected.)
 
 
-class ModelsEditor(Editor):
+class ModelListEditor(Editor):
     """A box for each model, and a button for another one.
 
     Attributes:
         rows: The boxes, each with its button to remove it.
     """
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.rows: list[tuple[QComboBox, QToolButton]] = []
         self._list = QVBoxLayout()
         self._list.setSpacing(UNIT)
         self.box.addLayout(self._list)
         self.add = QPushButton("Add", self)
-        self.adopt(self.add, f"Add to {field.title}")
+        self.register(self.add, f"Add to {field.title}")
         self.box.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
         self.main_widget = self.add
         self.add.clicked.connect(self._append)
@@ -274,18 +274,18 @@ class ModelsEditor(Editor):
         for combo, _ in self.rows:
             self._offer(combo)
 
-    def focus_place(self, place: str) -> None:
+    def focus_path(self, place: str) -> None:
         """Go to the model that the place names."""
         if place.isdecimal() and int(place) < len(self.rows):
             self.rows[int(place)][0].setFocus()
         else:
-            super().focus_place(place)
+            super().focus_path(place)
 
     def _names(self) -> list[Any]:
         value: Any = self._value
         return list(cast("list[Any]", value)) if isinstance(value, list) else []
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         names = self._names()
         if len(names) != len(self.rows):
             self._have_rows(len(names))
@@ -302,7 +302,7 @@ class ModelsEditor(Editor):
             self._list.takeAt(len(self.rows))
         while len(self.rows) < count:
             self._add_row(len(self.rows))
-        self.arranged.emit()
+        self.layout_changed.emit()
 
     def _add_row(self, index: int) -> None:
         combo = narrow_combo(self)
@@ -314,9 +314,9 @@ class ModelsEditor(Editor):
         button = QToolButton(self)
         ThemedIcon(button, "mdi6.close", "dim")
         title = f"{self.field.title}, {index + 1}"
-        self.adopt(combo, title)
-        self.adopt(line, title)
-        name_widget(button, f"Remove: {title}", f"Remove: {title}")
+        self.register(combo, title)
+        self.register(line, title)
+        describe_widget(button, f"Remove: {title}", f"Remove: {title}")
         box = QHBoxLayout()
         box.setSpacing(UNIT)
         box.addWidget(combo, 1)
@@ -329,7 +329,7 @@ class ModelsEditor(Editor):
         button.clicked.connect(partial(self._remove, index))
 
     def _offer(self, combo: QComboBox) -> None:
-        names = self.target.model_names()
+        names = self.binding.model_names()
         if names != [combo.itemText(row) for row in range(combo.count())]:
             text = combo.currentText()
             combo.clear()
@@ -340,15 +340,15 @@ class ModelsEditor(Editor):
     def _edit(self, index: int, text: str) -> None:
         names = self._names()
         names[index] = text.strip()
-        self._tell(names)
+        self._commit(names)
 
     def _choose(self, index: int, text: str) -> None:
         self._edit(index, text)
-        self.target.session.seal()  # a choice is a step of its own
+        self.binding.session.seal()  # a choice is a step of its own
 
     def _append(self, _checked: bool = False) -> None:
         known = self._names()
-        offered = next((name for name in self.target.model_names() if name not in known), "")
+        offered = next((name for name in self.binding.model_names() if name not in known), "")
         self._step([*known, offered])
         self.rows[-1][0].setFocus()
 
@@ -360,7 +360,7 @@ class ModelsEditor(Editor):
 
     def _step(self, names: list[Any]) -> None:
         """A change that is a step of its own."""
-        self.target.session.seal()
-        self._tell(names)
-        self._put(names)
-        self.target.session.seal()
+        self.binding.session.seal()
+        self._commit(names)
+        self._display(names)
+        self.binding.session.seal()

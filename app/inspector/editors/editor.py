@@ -9,8 +9,8 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.inspector.config_binding import Target
-from app.inspector.field_spec import Field
+from app.inspector.config_binding import ConfigBinding
+from app.inspector.field_spec import FieldSpec
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
@@ -20,7 +20,7 @@ _NOTHING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldProblem:
     """A problem of a field: the place in its value as a dotted path, empty for all of it, and what to say."""
 
     place: str
@@ -45,12 +45,12 @@ class Editor(QWidget):
     """
 
     edited = Signal(object)
-    arranged = Signal()
+    layout_changed = Signal()
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.field = field
-        self.target = target
+        self.binding = binding
         self.main_widget: QWidget = self
         self._value: Any = _NOTHING
         self.box = QVBoxLayout(self)
@@ -59,10 +59,10 @@ class Editor(QWidget):
 
     def show_value(self, value: Any) -> None:
         """Show a value; the one that is shown already is left as it was typed."""
-        if is_same(value, self._value):
+        if is_same_json(value, self._value):
             return
         self._value = value
-        self._put(value)
+        self._display(value)
 
     def refresh(self) -> None:
         """Look again at what stands around the value: names, nodes, models."""
@@ -70,49 +70,49 @@ class Editor(QWidget):
     def refresh_run(self) -> None:
         """Look again at what the last run tells of it."""
 
-    def show_faults(self, faults: list[Fault]) -> list[Fault]:
+    def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
         """Mark what is wrong.
 
         Returns:
             What the editor has no place of its own for.
         """
-        set_invalid(self.main_widget, invalid=any(fault.problem.severity is Severity.ERROR for fault in faults))
-        return faults
+        mark_invalid(self.main_widget, invalid=any(fault.problem.severity is Severity.ERROR for fault in problems))
+        return problems
 
-    def focus_place(self, _place: str) -> None:
+    def focus_path(self, _place: str) -> None:
         """Take the keyboard, at a place in the value."""
         self.main_widget.setFocus()
 
-    def adopt(self, widget: QWidget, title: str = "", text: str = "") -> None:
+    def register(self, widget: QWidget, title: str = "", text: str = "") -> None:
         """Name a widget of this editor, and let the keys of undo and leaving it mean the document's."""
-        name_widget(widget, title or self.field.title, text or self.field.help)
-        self.target.keys.watch(widget)
+        describe_widget(widget, title or self.field.title, text or self.field.help)
+        self.binding.events.watch(widget)
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         raise NotImplementedError
 
-    def _tell(self, value: Any) -> None:
+    def _commit(self, value: Any) -> None:
         """Tell a value that a person has made."""
-        if is_same(value, self._value):
+        if is_same_json(value, self._value):
             return
         self._value = value
         self.edited.emit(value)
 
 
-def is_same(first: Any, second: Any) -> bool:
+def is_same_json(first: Any, second: Any) -> bool:
     """Whether two values stand for the same JSON: unlike for Python, 1, 1.0 and true differ, and so does an order."""
     if type(first) is not type(second) or first != second:
         return False
     return not isinstance(first, dict | list) or json.dumps(first) == json.dumps(second)
 
 
-def set_invalid(widget: QWidget, *, invalid: bool) -> None:
+def mark_invalid(widget: QWidget, *, invalid: bool) -> None:
     """Give a widget the look of one with something wrong in it, or take it away."""
     if bool(widget.property("invalid")) != invalid:
         set_style_properties(widget, invalid=invalid)
 
 
-def name_widget(widget: QWidget, title: str, text: str = "") -> None:
+def describe_widget(widget: QWidget, title: str, text: str = "") -> None:
     """Give a widget its name and help for people and for screen readers."""
     widget.setAccessibleName(title)
     if text:

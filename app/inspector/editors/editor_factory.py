@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from app.inspector.config_binding import Target
+from app.inspector.config_binding import ConfigBinding
 from app.inspector.editors.choice_editors import (
-    ListEditor,
+    ChoiceEditor,
     ModelEditor,
-    ModelsEditor,
+    ModelListEditor,
     NodeEditor,
     SwitchEditor,
     ToolEditor,
-    ToolsEditor,
+    ToolListEditor,
     TurnStrategyEditor,
 )
 from app.inspector.editors.editor import Editor
-from app.inspector.editors.object_editors import ArgumentsEditor, ObjectEditor, ObjectsEditor
+from app.inspector.editors.object_editors import ArgumentsEditor, ObjectEditor, ObjectListEditor
 from app.inspector.editors.text_editors import (
     JsonEditor,
     LineEditor,
@@ -26,7 +26,7 @@ from app.inspector.editors.text_editors import (
     ValueEditor,
     WorkflowFileEditor,
 )
-from app.inspector.field_spec import Field, Kind
+from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.prompt_editor import ExpressionEditor, PromptEditor
 
 _WIDGETS: dict[str, type[Editor]] = {
@@ -34,10 +34,10 @@ _WIDGETS: dict[str, type[Editor]] = {
     "expression": ExpressionEditor,
     "json": JsonEditor,
     "model": ModelEditor,
-    "models": ModelsEditor,
+    "models": ModelListEditor,
     "lines": LinesEditor,
     "tool": ToolEditor,
-    "tools": ToolsEditor,
+    "tools": ToolListEditor,
     "turn_strategy": TurnStrategyEditor,
     "workflow_file": WorkflowFileEditor,
     "loop": NodeEditor,
@@ -45,27 +45,27 @@ _WIDGETS: dict[str, type[Editor]] = {
     "router": NodeEditor,
 }
 
-_KINDS: dict[Kind, type[Editor]] = {
-    Kind.TEXT: LineEditor,
-    Kind.INTEGER: NumberEditor,
-    Kind.NUMBER: NumberEditor,
-    Kind.SWITCH: SwitchEditor,
-    Kind.CHOICE: ListEditor,
-    Kind.JSON: JsonEditor,
-    Kind.VALUE: ValueEditor,
+_KINDS: dict[FieldKind, type[Editor]] = {
+    FieldKind.TEXT: LineEditor,
+    FieldKind.INTEGER: NumberEditor,
+    FieldKind.NUMBER: NumberEditor,
+    FieldKind.SWITCH: SwitchEditor,
+    FieldKind.CHOICE: ChoiceEditor,
+    FieldKind.JSON: JsonEditor,
+    FieldKind.VALUE: ValueEditor,
 }
 
 
-def make_editor(field: Field, target: Target, parent: QWidget) -> Editor:
+def make_editor(field: FieldSpec, binding: ConfigBinding, parent: QWidget) -> Editor:
     """Create the editor for a field: the widget that it asks for if known, else the default of its kind."""
     if field.widget == "arguments":
-        return ArgumentsEditor(field, target, make_editor, parent)
+        return ArgumentsEditor(field, binding, make_editor, parent)
     if field.widget in _WIDGETS:
-        return _WIDGETS[field.widget](field, target, parent)
-    if field.kind is Kind.OBJECT:
-        return ObjectEditor(field, target, make_editor, parent)
-    if field.kind is Kind.OBJECTS:
-        return ObjectsEditor(field, target, make_editor, parent)
-    if field.kind is Kind.TEXT and field.is_long:
-        return TextEditor(field, target, parent)
-    return _KINDS[field.kind](field, target, parent)
+        return _WIDGETS[field.widget](field, binding, parent)
+    if field.kind is FieldKind.OBJECT:
+        return ObjectEditor(field, binding, make_editor, parent)
+    if field.kind is FieldKind.OBJECTS:
+        return ObjectListEditor(field, binding, make_editor, parent)
+    if field.kind is FieldKind.TEXT and field.is_long:
+        return TextEditor(field, binding, parent)
+    return _KINDS[field.kind](field, binding, parent)

@@ -7,10 +7,10 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import Target
-from app.inspector.editors.editor import Editor, Fault, name_widget, set_invalid
-from app.inspector.field_spec import Field, Kind, fields_of
-from app.inspector.form_fields import EditorFactory, Rows
+from app.inspector.config_binding import ConfigBinding
+from app.inspector.editors.editor import Editor, FieldProblem, describe_widget, mark_invalid
+from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
+from app.inspector.form_fields import EditorFactory, FormFields
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
@@ -20,7 +20,7 @@ from engine.tools.registry import all_tools
 from engine.values import Value
 
 
-class Entry(QFrame):
+class ObjectEntry(QFrame):
     """One object of the list.
 
     Signals:
@@ -32,7 +32,12 @@ class Entry(QFrame):
     asked = Signal(str)
 
     def __init__(
-        self, number: int, field: Field, target: Target, make_editor: EditorFactory, parent: QWidget | None = None
+        self,
+        number: int,
+        field: FieldSpec,
+        binding: ConfigBinding,
+        make_editor: EditorFactory,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         assert field.item is not None
@@ -54,8 +59,8 @@ class Entry(QFrame):
             button.clicked.connect(lambda _checked=False, asked=asked: self.asked.emit(asked))
             line.addWidget(button)
         box.addLayout(line)
-        fields = fields_of(field.item)
-        self.rows = Rows(fields.values(), fields, target, make_editor, with_help=False, parent=self)
+        fields = field_specs(field.item)
+        self.rows = FormFields(fields.values(), fields, binding, make_editor, with_help=False, parent=self)
         self.rows.edited.connect(self.edited)
         box.addWidget(self.rows)
         for row in self.rows.rows.values():
@@ -64,22 +69,24 @@ class Entry(QFrame):
     def _button(self, picture: str, name: str) -> QToolButton:
         button = QToolButton(self)
         ThemedIcon(button, picture, "dim")
-        name_widget(button, name, name)
+        describe_widget(button, name, name)
         return button
 
 
-class ObjectsEditor(Editor):
+class ObjectListEditor(Editor):
     """The whole list is one value; a change in one object is a change of the list."""
 
-    def __init__(self, field: Field, target: Target, make_editor: EditorFactory, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(
+        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(field, binding, parent)
         self._make_editor = make_editor
-        self.entries: list[Entry] = []
+        self.entries: list[ObjectEntry] = []
         self._list = QVBoxLayout()
         self._list.setSpacing(2 * UNIT)
         self.box.addLayout(self._list)
         self.add = QPushButton("Add", self)
-        self.adopt(self.add, f"Add to {field.title}")
+        self.register(self.add, f"Add to {field.title}")
         self.box.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
         self.main_widget = self.add
         self.add.clicked.connect(self._append)
@@ -89,36 +96,36 @@ class ObjectsEditor(Editor):
         for entry in self.entries:
             entry.rows.refresh()
 
-    def show_faults(self, faults: list[Fault]) -> list[Fault]:
+    def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
         """Show each beside its field, where there is one."""
-        rest: list[Fault] = []
-        by_entry: dict[int, dict[str, list[Fault]]] = {}
-        for fault in faults:
+        rest: list[FieldProblem] = []
+        by_entry: dict[int, dict[str, list[FieldProblem]]] = {}
+        for fault in problems:
             index, _, place = fault.place.partition(".")
             name, _, deeper = place.partition(".")
             if index.isdecimal() and int(index) < len(self.entries) and name in self.entries[int(index)].rows.rows:
-                by_entry.setdefault(int(index), {}).setdefault(name, []).append(Fault(deeper, fault.problem))
+                by_entry.setdefault(int(index), {}).setdefault(name, []).append(FieldProblem(deeper, fault.problem))
             else:
                 rest.append(fault)
         for index, (entry, item) in enumerate(zip(self.entries, self._items(), strict=True)):
-            entry.rows.show_faults(by_entry.get(index, {}), item)
-        set_invalid(self.add, invalid=bool(rest))
+            entry.rows.show_problems(by_entry.get(index, {}), item)
+        mark_invalid(self.add, invalid=bool(rest))
         return rest
 
-    def focus_place(self, place: str) -> None:
+    def focus_path(self, place: str) -> None:
         """Go to the field of the object that the place names."""
         index, _, rest = place.partition(".")
         name, _, deeper = rest.partition(".")
         if index.isdecimal() and int(index) < len(self.entries) and name in self.entries[int(index)].rows.rows:
-            self.entries[int(index)].rows.rows[name].editor.focus_place(deeper)
+            self.entries[int(index)].rows.rows[name].editor.focus_path(deeper)
         else:
-            super().focus_place(place)
+            super().focus_path(place)
 
     def _items(self) -> list[dict[str, Any]]:
         items = self._value if isinstance(self._value, list) else []
         return [item if isinstance(item, dict) else {} for item in items]
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         items = self._items()
         if len(self.entries) != len(items):
             self._have_entries(len(items))
@@ -136,11 +143,11 @@ class ObjectsEditor(Editor):
             entry.deleteLater()
         while len(self.entries) < count:
             self._add_entry()
-        self.arranged.emit()
+        self.layout_changed.emit()
 
     def _add_entry(self) -> None:
         index = len(self.entries)
-        entry = Entry(index + 1, self.field, self.target, self._make_editor, self)
+        entry = ObjectEntry(index + 1, self.field, self.binding, self._make_editor, self)
         entry.edited.connect(lambda name, value: self._edit(index, name, value))
         entry.asked.connect(lambda asked: self._arrange(index, asked))
         self.entries.append(entry)
@@ -148,17 +155,17 @@ class ObjectsEditor(Editor):
 
     def _edit(self, index: int, name: str, value: Value) -> None:
         items = self._items()
-        written = self.entries[index].rows.rows[name].field.to_write(value)
+        written = self.entries[index].rows.rows[name].field.stored_value(value)
         item = {key: kept for key, kept in items[index].items() if key != name or written is not UNSET}
         items[index] = item if written is UNSET else {**item, name: written}
-        self._tell(items)
+        self._commit(items)
 
     def _append(self) -> None:
         assert self.field.item is not None
         taken = {value for item in self._items() for value in item.values() if isinstance(value, str)}
         made = make_id(self.field.item.__name__, taken)
-        fields = fields_of(self.field.item).values()
-        new = {field.name: made for field in fields if field.required and field.kind is Kind.TEXT}
+        fields = field_specs(self.field.item).values()
+        new = {field.name: made for field in fields if field.required and field.kind is FieldKind.TEXT}
         self._step([*self._items(), new])
         self.entries[-1].rows.focus_first()
 
@@ -177,36 +184,42 @@ class ObjectsEditor(Editor):
 
     def _step(self, items: list[Any]) -> None:
         """A change that is a step of its own."""
-        self.target.session.seal()
-        self._tell(items)
-        self._put(items)
-        self.target.session.seal()
+        self.binding.session.seal()
+        self._commit(items)
+        self._display(items)
+        self.binding.session.seal()
 
 
 class ObjectEditor(Editor):
     """The object is one value; a change in one of its fields is a change of the object."""
 
-    def __init__(self, field: Field, target: Target, make_editor: EditorFactory, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(
+        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(field, binding, parent)
         self._make_editor = make_editor
         assert field.item is not None
-        fields = fields_of(field.item)
+        fields = field_specs(field.item)
         frame = QFrame()
         frame.setProperty("group", True)
         box = QVBoxLayout(frame)
         box.setContentsMargins(3 * UNIT, 3 * UNIT, 3 * UNIT, 3 * UNIT)
         box.setSpacing(3 * UNIT)
-        self.main = Rows([one for one in fields.values() if not one.more], fields, target, make_editor, with_help=False)
-        self.more = Rows([one for one in fields.values() if one.more], fields, target, make_editor, with_help=False)
+        self.main = FormFields(
+            [one for one in fields.values() if not one.is_advanced], fields, binding, make_editor, with_help=False
+        )
+        self.more = FormFields(
+            [one for one in fields.values() if one.is_advanced], fields, binding, make_editor, with_help=False
+        )
         self.fold = QToolButton()
         self.fold.setProperty("fold", True)
         self.fold.setCheckable(True)
         self.fold.setText(f"More about: {field.title}")
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        name_widget(self.fold, f"More settings of {field.title}", "Show the settings that are seldom needed.")
+        describe_widget(self.fold, f"More settings of {field.title}", "Show the settings that are seldom needed.")
         self._sign = ThemedIcon(self.fold, "mdi6.chevron-right", "dim")
         self.fold.toggled.connect(self._unfold)
-        target.keys.watch(self.fold)
+        binding.events.watch(self.fold)
         box.addWidget(self.main)
         box.addWidget(self.fold, 0, Qt.AlignmentFlag.AlignLeft)
         box.addWidget(self.more)
@@ -214,7 +227,7 @@ class ObjectEditor(Editor):
         self.box.addWidget(frame)
         for rows in (self.main, self.more):
             rows.edited.connect(self._edit)
-            rows.arranged.connect(self.arranged)
+            rows.layout_changed.connect(self.layout_changed)
             for row in rows.rows.values():
                 row.editor.main_widget.setAccessibleName(f"{row.field.title} of {field.title}")
         self.main_widget = next(iter(self.main.rows.values())).editor.main_widget
@@ -229,38 +242,38 @@ class ObjectEditor(Editor):
         self.main.refresh_run()
         self.more.refresh_run()
 
-    def show_faults(self, faults: list[Fault]) -> list[Fault]:
+    def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
         """Show each beside its field, where there is one."""
-        rest: list[Fault] = []
-        by_name: dict[str, list[Fault]] = {}
-        for fault in faults:
+        rest: list[FieldProblem] = []
+        by_name: dict[str, list[FieldProblem]] = {}
+        for fault in problems:
             name, _, deeper = fault.place.partition(".")
             if name in self.main.rows or name in self.more.rows:
-                by_name.setdefault(name, []).append(Fault(deeper, fault.problem))
+                by_name.setdefault(name, []).append(FieldProblem(deeper, fault.problem))
             else:
                 rest.append(fault)
-        self.main.show_faults(by_name, self._values)
-        self.more.show_faults(by_name, self._values)
+        self.main.show_problems(by_name, self._values)
+        self.more.show_problems(by_name, self._values)
         if any(name in self.more.rows for name in by_name):
             self.fold.setChecked(True)
         return rest
 
-    def focus_place(self, place: str) -> None:
+    def focus_path(self, place: str) -> None:
         """Go to the field that the place names."""
         name, _, deeper = place.partition(".")
         for rows in (self.main, self.more):
             if name in rows.rows:
                 if rows is self.more:
                     self.fold.setChecked(True)
-                rows.rows[name].editor.focus_place(deeper)
+                rows.rows[name].editor.focus_path(deeper)
                 return
-        super().focus_place(place)
+        super().focus_path(place)
 
     @property
     def _values(self) -> dict[str, Any]:
         return self._value if isinstance(self._value, dict) else {}
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         del value
         self.main.show_values(self._values)
         self.more.show_values(self._values)
@@ -268,32 +281,34 @@ class ObjectEditor(Editor):
     def _unfold(self, is_open: bool) -> None:  # Qt's signal
         self.more.setVisible(is_open)
         self._sign.show("mdi6.chevron-down" if is_open else "mdi6.chevron-right")
-        self.arranged.emit()
+        self.layout_changed.emit()
 
     def _edit(self, name: str, value: Value) -> None:
         rows = self.main if name in self.main.rows else self.more
-        written = rows.rows[name].field.to_write(value)
+        written = rows.rows[name].field.stored_value(value)
         item = {key: kept for key, kept in self._values.items() if key != name or written is not UNSET}
         changed = item if written is UNSET else {**item, name: written}
-        self._tell(changed or None)
-        self._put(changed)
+        self._commit(changed or None)
+        self._display(changed)
 
 
 class ArgumentsEditor(Editor):
     """An object with a value for each parameter that no edge gives."""
 
-    def __init__(self, field: Field, target: Target, make_editor: EditorFactory, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(
+        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(field, binding, parent)
         self._make_editor = make_editor
         self.box.setContentsMargins(0, UNIT, 0, 0)
         self._tool: str | None = None
-        self.rows: Rows | None = None
+        self.rows: FormFields | None = None
         self._nothing = PlainLabel("Choose a tool first.", self, look="dim small", wrap=True)
         self.box.addWidget(self._nothing)
 
     def refresh(self) -> None:
         """Show the parameters of the tool that is chosen now, and what edges lead to them."""
-        name = self.target.values.get("tool", "")
+        name = self.binding.values.get("tool", "")
         tool = all_tools().get(name) if isinstance(name, str) else None
         if (tool.name if tool else "") != self._tool:
             self._tool = tool.name if tool else ""
@@ -303,43 +318,45 @@ class ArgumentsEditor(Editor):
                 self.rows.deleteLater()
                 self.rows = None
             if tool is not None:
-                fields = fields_of(tool.parameters)
-                self.rows = Rows(fields.values(), fields, self.target, self._make_editor, with_help=True, parent=self)
+                fields = field_specs(tool.parameters)
+                self.rows = FormFields(
+                    fields.values(), fields, self.binding, self._make_editor, with_help=True, parent=self
+                )
                 self.rows.edited.connect(self._edited)
                 self.box.addWidget(self.rows)
                 self.rows.show_values(self._arguments())
             self._nothing.setVisible(tool is None)
-            self.arranged.emit()
+            self.layout_changed.emit()
         self._show_sources()
 
-    def show_faults(self, faults: list[Fault]) -> list[Fault]:
+    def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
         """Show each beside its parameter, where there is one."""
         rows = self.rows.rows if self.rows is not None else {}
-        by_name: dict[str, list[Fault]] = {}
-        rest: list[Fault] = []
-        for fault in faults:
+        by_name: dict[str, list[FieldProblem]] = {}
+        rest: list[FieldProblem] = []
+        for fault in problems:
             name, _, deeper = fault.place.partition(".")
             if name in rows:
-                by_name.setdefault(name, []).append(Fault(deeper, fault.problem))
+                by_name.setdefault(name, []).append(FieldProblem(deeper, fault.problem))
             else:
                 rest.append(fault)
         if self.rows is not None:
-            self.rows.show_faults(by_name, self._arguments())
-        set_invalid(self, invalid=bool(rest))
+            self.rows.show_problems(by_name, self._arguments())
+        mark_invalid(self, invalid=bool(rest))
         return rest
 
-    def focus_place(self, place: str) -> None:
+    def focus_path(self, place: str) -> None:
         """Go to a parameter."""
         name, _, deeper = place.partition(".")
         if self.rows is not None and name in self.rows.rows:
-            self.rows.rows[name].editor.focus_place(deeper)
+            self.rows.rows[name].editor.focus_path(deeper)
         elif self.rows is not None:
             self.rows.focus_first()
 
     def _arguments(self) -> dict[str, Any]:
         return self._value if isinstance(self._value, dict) else {}
 
-    def _put(self, _value: Any) -> None:
+    def _display(self, _value: Any) -> None:
         self.refresh()
         if self.rows is not None:
             self.rows.show_values(self._arguments())
@@ -349,15 +366,15 @@ class ArgumentsEditor(Editor):
         field = self.rows.rows[name].field
         kept = {key: other for key, other in self._arguments().items() if key != name}
         is_empty = (value is None or value == "") if field.required else value == field.default
-        self._tell(kept if is_empty else {**self._arguments(), name: value})
+        self._commit(kept if is_empty else {**self._arguments(), name: value})
 
     def _show_sources(self) -> None:
-        if self.rows is None or self.target.node_id is None:
+        if self.rows is None or self.binding.node_id is None:
             return
-        structure = self.target.session.structure
+        structure = self.binding.session.structure
         titles = {
             link.target_port: structure.workflow.node(link.source).title or link.source
-            for link in structure.links_to.get(self.target.node_id, ())
+            for link in structure.links_to.get(self.binding.node_id, ())
         }
         for name, row in self.rows.rows.items():
             row.show_source(f"From {titles[name]}, by an edge." if name in titles else "")

@@ -14,9 +14,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QLineEdit, QPushButton, QWidget
 
-from app.inspector.config_binding import Target
-from app.inspector.editors.editor import Editor, name_widget
-from app.inspector.field_spec import Field, Kind
+from app.inspector.config_binding import ConfigBinding
+from app.inspector.editors.editor import Editor, describe_widget
+from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.text_widgets import GrowingEdit
 from app.theme.style import fixed_font, style
 from app.theme.widgets import PlainLabel, inset_number
@@ -37,67 +37,67 @@ _ESCAPED: Final = re.compile(r"\\[\\nt]")
 class LineEditor(Editor):
     """A text of one line."""
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.line = QLineEdit(self)
-        self.adopt(self.line)
+        self.register(self.line)
         self.box.addWidget(self.line)
         self.main_widget = self.line
         self.line.textEdited.connect(self._typed)
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         position = self.line.cursorPosition()
         self.line.setText(to_text(value))
         self.line.setCursorPosition(min(position, len(self.line.text())))
 
     def _typed(self, text: str) -> None:
-        self._tell(None if self.field.nullable and not text else text)
+        self._commit(None if self.field.nullable and not text else text)
 
 
 class TextEditor(Editor):
     """A text of several lines."""
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.edit = GrowingEdit(parent=self)
-        self.adopt(self.edit)
+        self.register(self.edit)
         self.box.addWidget(self.edit)
         self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         self.edit.set_text(to_text(value))
 
     def _typed(self, text: str) -> None:
-        self._tell(None if self.field.nullable and not text else text)
+        self._commit(None if self.field.nullable and not text else text)
 
 
 class LinesEditor(Editor):
     r"""A list of texts, one a line; `\n`, `\t` and `\\` stand for a line break, a tab and a backslash in one."""
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.edit = GrowingEdit(parent=self)
         self.edit.setPlaceholderText("One per line; \\n for a line break")
-        self.adopt(self.edit)
+        self.register(self.edit)
         self.box.addWidget(self.edit)
         self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         items = cast("list[Any]", value) if isinstance(value, list) else [value] if value else []
         self.edit.set_text("\n".join(_SPECIAL.sub(lambda sign: _ESCAPES[sign[0]], to_text(item)) for item in items))
 
     def _typed(self, text: str) -> None:
         lines = (line for line in text.split("\n") if line)
-        self._tell([_ESCAPED.sub(lambda sign: _UNESCAPED[sign[0]], line) for line in lines])
+        self._commit([_ESCAPED.sub(lambda sign: _UNESCAPED[sign[0]], line) for line in lines])
 
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
 
 
-def read_number(text: str) -> int | float | str:
+def parse_number(text: str) -> int | float | str:
     """A typed number; a text that is none stays a text, for the document's check to name."""
     text = text.strip()
     if _WHOLE.fullmatch(text):
@@ -107,7 +107,7 @@ def read_number(text: str) -> int | float | str:
     return text
 
 
-def write_number(value: Any) -> str:
+def format_number(value: Any) -> str:
     """A number as a person writes it; any other value as it is."""
     return f"{value:.12g}" if isinstance(value, float) else to_text(value)
 
@@ -121,7 +121,7 @@ class NumberBox(QAbstractSpinBox):
 
     typed = Signal(str)
 
-    def __init__(self, field: Field, parent: QWidget | None = None) -> None:
+    def __init__(self, field: FieldSpec, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._field = field
         self.lineEdit().textEdited.connect(self.typed)
@@ -132,7 +132,7 @@ class NumberBox(QAbstractSpinBox):
 
     def stepBy(self, steps: int) -> None:  # Qt's name
         """Go up or down, and not out of the limits."""
-        present = read_number(self.text())
+        present = parse_number(self.text())
         if isinstance(present, str):
             start = self._field.default if self._field.default is not None else self._field.minimum
             stepped = Decimal(str(start or 0))
@@ -142,8 +142,8 @@ class NumberBox(QAbstractSpinBox):
             stepped = max(stepped, Decimal(str(self._field.minimum)))
         if self._field.maximum is not None:
             stepped = min(stepped, Decimal(str(self._field.maximum)))
-        whole = self._field.kind is Kind.INTEGER or stepped == stepped.to_integral_value()
-        self.lineEdit().setText(str(int(stepped)) if whole else write_number(float(stepped)))
+        whole = self._field.kind is FieldKind.INTEGER or stepped == stepped.to_integral_value()
+        self.lineEdit().setText(str(int(stepped)) if whole else format_number(float(stepped)))
         self.typed.emit(self.text())
 
     def stepEnabled(self) -> QAbstractSpinBox.StepEnabledFlag:  # Qt's name
@@ -151,7 +151,7 @@ class NumberBox(QAbstractSpinBox):
         return QAbstractSpinBox.StepEnabledFlag.StepUpEnabled | QAbstractSpinBox.StepEnabledFlag.StepDownEnabled
 
     def _step(self) -> Decimal:
-        if self._field.kind is Kind.INTEGER:
+        if self._field.kind is FieldKind.INTEGER:
             return Decimal(1)
         span = self._field.maximum
         if span is not None and span <= 1:
@@ -162,11 +162,11 @@ class NumberBox(QAbstractSpinBox):
 class NumberEditor(Editor):
     """A whole or decimal number."""
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.number = NumberBox(field, self)
-        self.adopt(self.number, text=f"{field.help} ↑ and ↓ change it.".strip())
-        self.adopt(self.number.lineEdit())
+        self.register(self.number, text=f"{field.help} ↑ and ↓ change it.".strip())
+        self.register(self.number.lineEdit())
         if field.nullable:
             self.number.lineEdit().setPlaceholderText("empty")
         inset_number(self.number)
@@ -175,21 +175,21 @@ class NumberEditor(Editor):
         self.number.typed.connect(self._typed)
         self.number.editingFinished.connect(self._tidy)
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         line = self.number.lineEdit()
         position = line.cursorPosition()
-        line.setText(write_number(value))
+        line.setText(format_number(value))
         line.setCursorPosition(position)
 
     def _typed(self, text: str) -> None:
         if text.strip():
-            self._tell(read_number(text))
+            self._commit(parse_number(text))
         else:
-            self._tell(None if self.field.nullable else self.field.default)
+            self._commit(None if self.field.nullable else self.field.default)
 
     def _tidy(self) -> None:
         """On leaving, show what counts: `5` for an empty field whose default is 5."""
-        self._put(self._value)
+        self._display(self._value)
 
 
 class JsonEditor(Editor):
@@ -198,15 +198,15 @@ class JsonEditor(Editor):
     A text that is no JSON yet is kept as that text, and the line below says where it breaks.
     """
 
-    least = 3
+    min_lines = 3
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
-        self.edit = GrowingEdit(least=self.least, most=14, parent=self)
-        self.adopt(self.edit)
-        self.said = PlainLabel(parent=self, look="dim small", wrap=True)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
+        self.edit = GrowingEdit(min_lines=self.min_lines, max_lines=14, parent=self)
+        self.register(self.edit)
+        self.status = PlainLabel(parent=self, look="dim small", wrap=True)
         self.box.addWidget(self.edit)
-        self.box.addWidget(self.said)
+        self.box.addWidget(self.status)
         self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
         style().changed.connect(self._dress)
@@ -215,13 +215,13 @@ class JsonEditor(Editor):
     def _dress(self) -> None:
         self.edit.setFont(fixed_font())
 
-    def _put(self, value: Any) -> None:
+    def _display(self, value: Any) -> None:
         self.edit.set_text(self._write(value))
         self._say(self.edit.text())
 
     def _typed(self, text: str) -> None:
         self._say(text)
-        self._tell(self._read(text))
+        self._commit(self._read(text))
 
     def _write(self, value: Any) -> str:
         if value is None or isinstance(value, str):
@@ -237,14 +237,14 @@ class JsonEditor(Editor):
             return text
 
     def _say(self, text: str) -> None:
-        self.said.setText(_fault(text))
-        self.said.setVisible(bool(self.said.text()))
+        self.status.setText(_fault(text))
+        self.status.setVisible(bool(self.status.text()))
 
 
 class ValueEditor(JsonEditor):
     """Any value: what reads as JSON is that, anything else is a text. The line below says which."""
 
-    least = 1
+    min_lines = 1
 
     def _write(self, value: Any) -> str:
         if isinstance(value, str) and self._read(value) == value:
@@ -254,8 +254,8 @@ class ValueEditor(JsonEditor):
     def _say(self, text: str) -> None:
         value = self._read(text)
         kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
-        self.said.setText(f"Read as {kinds[type(value)]}." if type(value) in kinds else "")
-        self.said.setVisible(bool(self.said.text()))
+        self.status.setText(f"Read as {kinds[type(value)]}." if type(value) in kinds else "")
+        self.status.setVisible(bool(self.status.text()))
 
 
 def _fault(text: str) -> str:
@@ -278,18 +278,20 @@ class WorkflowFileEditor(LineEditor):
         choose: The button.
     """
 
-    def __init__(self, field: Field, target: Target, parent: QWidget | None = None) -> None:
-        super().__init__(field, target, parent)
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(field, binding, parent)
         self.line.setPlaceholderText(f"name{FILE_SUFFIX}")
         self.choose = QPushButton("Choose…", self)
-        name_widget(self.choose, "Choose the workflow file", "Also: double-click the node to open the workflow in it.")
+        describe_widget(
+            self.choose, "Choose the workflow file", "Also: double-click the node to open the workflow in it."
+        )
         self.choose.clicked.connect(lambda _checked=False: self._ask())
-        self.target.keys.watch(self.choose)
+        self.binding.events.watch(self.choose)
         self.box.addWidget(self.choose)
 
     def take(self, file: Path) -> None:
         """Name that file."""
-        path = self.target.session.path
+        path = self.binding.session.path
         try:
             name = os.path.relpath(file, path.parent) if path is not None else str(file)
         except ValueError:  # another drive
@@ -297,10 +299,10 @@ class WorkflowFileEditor(LineEditor):
         name = Path(name).as_posix()
         self.line.setText(name)
         self._typed(name)
-        self.target.session.seal()
+        self.binding.session.seal()
 
     def _ask(self) -> None:
-        path = self.target.session.path
+        path = self.binding.session.path
         folder = str(path.parent) if path is not None else ""
         dialog = QFileDialog(self, "Choose a workflow", folder, f"Workflows (*{FILE_SUFFIX})")
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -7,6 +7,7 @@ from engine.extensions import ModelFamily, Plugin
 from loopwright_example.at_least import AT_LEAST
 from loopwright_example.echo_model import make_echo
 from loopwright_example.once_more import ONCE_MORE
+from loopwright_example.prompt_list import PROMPT_LIST
 from loopwright_example.shorten import SHORTEN
 from loopwright_example.word_count import WORD_COUNT
 
@@ -18,4 +19,5 @@ PLUGIN = Plugin(
     exit_conditions=(AT_LEAST,),
     models=(ModelFamily("echo", make_echo),),
     turn_strategies=(ONCE_MORE,),
+    importers=(PROMPT_LIST,),
 )

@@ -9,6 +9,8 @@ import pytest
 
 from engine import Builder, RunOptions, RunResult, Workflow, run, validate
 from engine.extensions import enable_plugin, installed_plugins
+from engine.importing.reader import import_text
+from engine.importing.registry import importers
 from engine.models.catalogue import Models
 
 
@@ -87,3 +89,12 @@ async def test_the_condition_stops_the_loop() -> None:
 def test_settings_that_do_not_fit_are_a_problem_before_the_run() -> None:
     (problem,) = [one for one in validate(loop({})) if one.field == "exit_conditions.0.plugin_settings"]
     assert problem.message == "`at_least` needs a number of words."
+
+
+async def test_the_importer_converts_its_example() -> None:
+    (importer,) = [spec for spec in importers() if spec.name == "prompt-list"]
+    imported = import_text(importer.example)
+    assert imported.importer is importer
+    assert validate(imported.workflow) == []
+    ended = await result(imported.workflow, "tea")
+    assert ended.outputs == {"result": "MAKE IT SHORTER.\n\nWRITE ABOUT THIS.\n\nTEA"}

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
-from app.canvas import operations
+from app.canvas import operation_builders
 from engine.document.model import Workflow
 from engine.nodes.registry import builtin_registry
 from engine.tools.read_file import READ_FILE
@@ -29,7 +29,7 @@ def _served() -> Iterator[None]:
 def test_it_has_the_tools_name_and_title() -> None:
     spec = builtin_registry().find("tool")
     assert spec is not None
-    added = operations.add(Workflow(), spec, (0.0, 0.0), tool="files/read")
+    added = operation_builders.add(Workflow(), spec, (0.0, 0.0), tool="files/read")
     document = Workflow()
     for operation in added.operations:
         document, _ = operation.apply(document)

@@ -6,9 +6,8 @@ import pytest
 from PySide6.QtCore import QPointF
 from pytestqt.qtbot import QtBot
 
-from app.canvas.card import shape_of
-from app.canvas.facts import CardFacts, facts_of
-from app.canvas.look import fonts
+from app.canvas.canvas_style import fonts
+from app.canvas.node_card import CardFacts, facts_of, shape_of
 from app.theme.elided_text import elide_two_lines
 from engine.document.model import Edge, Workflow
 from engine.document.node_operations import SetConfig, SetTitle

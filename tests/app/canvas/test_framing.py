@@ -9,10 +9,10 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.canvas.card import words_of
-from app.canvas.fitting import LEAST_FIRST
-from app.canvas.framing import MARGIN, Frame, framed, started
-from app.canvas.look import LEGIBLE
+from app.canvas.canvas_style import LEGIBLE
+from app.canvas.node_card import words_of
+from app.canvas.viewport_controls import LEAST_FIRST
+from app.canvas.zoom_pan_view import MARGIN, Frame, framed, started
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.bundled import templates_folder

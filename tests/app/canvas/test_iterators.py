@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.canvas.marks import RunMarks
-from app.canvas.operations import add, add_step
-from app.canvas.overlay import Bar
-from app.canvas.pipe_item import Flow
+from app.canvas.edge_item import Flow
+from app.canvas.node_status_item import Bar
+from app.canvas.operation_builders import add, add_step
+from app.canvas.run_decorations import RunMarks
 from app.history.iteration_selection import LookedAt
-from app.inspector.available_variables import names_at
+from app.inspector.available_variables import variables_at
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from app.window.quick_fixes import quick_fixes
@@ -205,10 +205,10 @@ def test_items_that_end_in_any_order_stand_at_their_index() -> None:
 def test_a_text_in_it_is_offered_item_and_index() -> None:
     structure = analyse(items())
 
-    offered = {name.text for name in names_at(structure, structure.workflow.node("mark"), _text())}
+    offered = {name.text for name in variables_at(structure, structure.workflow.node("mark"), _text())}
 
     assert {"item", "index"} <= offered
-    assert not {"item"} & {name.text for name in names_at(structure, structure.workflow.node("all"), _text())}
+    assert not {"item"} & {name.text for name in variables_at(structure, structure.workflow.node("all"), _text())}
 
 
 def _text() -> NamedText:

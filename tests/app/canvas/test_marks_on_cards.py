@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from PySide6.QtCore import QPointF, QRectF
 
-from app.canvas.card import HEADER_FROM, words_of
-from app.canvas.look import fonts, growth
-from app.canvas.overlay import GROWS_FROM, MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
+from app.canvas.canvas_style import fonts, growth
+from app.canvas.node_card import HEADER_FROM, words_of
+from app.canvas.node_status_item import GROWS_FROM, MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
 from app.runs.executions import NodeState
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL

@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication
 
+from app.canvas.annotations import place_of, remarks
 from app.canvas.canvas import Canvas
-from app.canvas.remarks import place_of, remarks
 from app.engine_thread import EngineThread
 from app.session import Session
 from engine.document.node_operations import RenameNode, SetConfig, SetTitle

@@ -11,8 +11,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.canvas import editing
-from app.canvas.region_label import LoopFacts
+from app.canvas import edit_commands
+from app.canvas.loop_region_label import LoopFacts
 from app.worker import wait_for_workers
 from engine.document.operations import Disconnect
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
@@ -135,11 +135,11 @@ def test_dots_that_are_not_seen_are_not_clicked(hand: Hand) -> None:
 def test_a_canvas_may_close_while_it_is_tidied(
     make_canvas: MakeCanvas, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_go_on, real = threading.Event(), editing.tidied
+    may_go_on, real = threading.Event(), edit_commands.tidied
     faults: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", faults.append)
-    monkeypatch.setattr(editing, "MANY", 1)
-    monkeypatch.setattr(editing, "tidied", lambda *args: may_go_on.wait(5) and real(*args))
+    monkeypatch.setattr(edit_commands, "MANY", 1)
+    monkeypatch.setattr(edit_commands, "tidied", lambda *args: may_go_on.wait(5) and real(*args))
     commands = make_canvas().canvas.editing
     commands.tidy()
     at_work = [thread for thread in threading.enumerate() if thread.name.startswith("loopwright")]

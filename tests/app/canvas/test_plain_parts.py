@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.canvas import fits
-from app.canvas.arrange import align, distribute
-from app.canvas.facts import PortFacts
-from app.canvas.fits import Fits, reach
-from app.canvas.marks import dollars, preview, short_seconds
-from app.canvas.places import wires_of
-from app.canvas.remarks import place_of
-from app.canvas.tidy import MARGINS, Box, Wire, tidy
+from app.canvas import connection_rules
+from app.canvas.annotations import place_of
+from app.canvas.auto_layout import MARGINS, Box, Wire, tidy
+from app.canvas.connection_rules import Fits, reach
+from app.canvas.node_card import PortFacts
+from app.canvas.node_positions import align, distribute, wires_of
+from app.canvas.run_decorations import dollars, preview, short_seconds
 from engine.document.model import Workflow
 from engine.nodes.spec import PortType
 from engine.plan.structure import analyse
@@ -166,7 +165,7 @@ def test_what_fits_among_many_nodes_is_found_by_a_few_walks(monkeypatch: pytest.
         before = f"e{index}.output"
     document = workflow(nodes, [*edges, f"{before} -> end.value"])
     walks = list[object]()
-    monkeypatch.setattr(fits, "reach", lambda *given: walks.append(given) or reach(*given))
+    monkeypatch.setattr(connection_rules, "reach", lambda *given: walks.append(given) or reach(*given))
     asked = Fits(document, analyse(document), "s3", TEXT, is_input=False)
     found = {node.id: asked.why_not(node.id, TEXT, is_input=True) for node in document.nodes}
     assert "circle" in str(found["l3"])

@@ -7,9 +7,9 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
-from app.canvas.marks import RunMarks
-from app.canvas.overlay import CardState
-from app.canvas.pipe_item import Flow
+from app.canvas.edge_item import Flow
+from app.canvas.node_status_item import CardState
+from app.canvas.run_decorations import RunMarks
 from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from app.theme.tokens import DARK

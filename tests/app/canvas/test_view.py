@@ -11,12 +11,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QGraphicsScene, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.canvas import operations
-from app.canvas.export import ExportError
+from app.canvas import operation_builders
+from app.canvas.edge_item import Pipe
+from app.canvas.image_export import ExportError
 from app.canvas.node_item import NodeItem
-from app.canvas.pipe_item import Pipe
 from app.canvas.port_item import CanvasPort
-from app.canvas.view_base import MOST, ROOM
+from app.canvas.zoom_pan_view import MOST, ROOM
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
 from tests.app.canvas.conftest import Hand, MakeCanvas
@@ -32,7 +32,7 @@ def usual_look() -> object:
 
 
 def move(hand: Hand, node_id: str, x: float, y: float) -> None:
-    step = operations.move(hand.session.workflow, {node_id: (x, y)})
+    step = operation_builders.move(hand.session.workflow, {node_id: (x, y)})
     assert step is not None
     hand.session.do(step)
 

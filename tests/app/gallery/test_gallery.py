@@ -9,9 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gallery.card import TemplateCard
-from app.gallery.gallery import MODEL_LINE, Gallery
-from app.gallery.recent import RecentFile
+from app.gallery.gallery import MODEL_LINE, Gallery, RecentFile, TemplateCard
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
 from engine.bundled import templates_folder

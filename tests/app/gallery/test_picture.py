@@ -6,8 +6,7 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gallery.diagram import Box, Diagram, make_diagram
-from app.gallery.picture import DiagramPicture, draw, place
+from app.gallery.diagram import Box, Diagram, DiagramPicture, draw, make_diagram, place
 from app.gallery.templates import bundled_templates
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme

@@ -71,7 +71,7 @@ def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
     assert form.loop is not None
     assert form.loop.exit_condition is not None
     assert form.loop.exit_condition.currentData() == "max_iterations"
-    assert form.loop.most.value() == 3
+    assert form.loop.iteration_limit.value() == 3
     assert form.changes() == Changes()
 
 
@@ -91,7 +91,7 @@ def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot)
     QTest.keyClicks(form.model.lineEdit(), "openai/y")
     assert form.loop is not None
     choose(form.loop, "stable_output")
-    form.loop.most.setValue(7)
+    form.loop.iteration_limit.setValue(7)
     assert edited
     assert form.changes() == Changes(
         {"draft": {"prompt": "Better."}, "loop": {"exit_condition": "stable_output"}},
@@ -245,7 +245,7 @@ def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     assert dialog.price.text().startswith("Up to 2 iterations anew.")
     assert dialog.run.isEnabled()
     assert dialog.form.loop is not None
-    dialog.form.loop.most.setValue(9)
+    dialog.form.loop.iteration_limit.setValue(9)
     assert not dialog.run.isEnabled()
     qtbot.waitUntil(dialog.run.isEnabled, timeout=10_000)
     assert dialog.price.text().startswith("Up to 8 iterations anew.")

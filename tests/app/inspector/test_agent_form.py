@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.inspector.available_variables import names_at
+from app.inspector.available_variables import variables_at
 from app.inspector.result_page import SENT
 from engine.document.builder import Builder
 from engine.document.model import Workflow
@@ -97,7 +97,7 @@ def test_names_of_the_state_are_offered_with_who_gives_them(open_inspector: Open
     node = bench.session.node("read")
     assert node is not None
 
-    names = names_at(bench.session.structure, node, NamedText("prompt", TextKind.TEMPLATE, ""))
+    names = variables_at(bench.session.structure, node, NamedText("prompt", TextKind.TEMPLATE, ""))
 
     assert ("state.draft", "What Writer gave last in this run.") in [(name.text, name.help) for name in names]
 

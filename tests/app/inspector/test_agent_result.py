@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.canvas.marks import RunMarks
-from app.inspector.result_text import parts_of, steps_text
+from app.canvas.run_decorations import RunMarks
+from app.inspector.result_text import agent_steps_text, result_sections
 from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture
 from app.runs.stopping import why
@@ -76,14 +76,14 @@ def test_an_agent_at_work_shows_what_it_has_called_and_a_new_attempt_begins_anew
     picture.apply(NodeToolCalled(*base, 0, "search", {"query": "sea"}, ["one", "two"], "", 0.1))
     marks = RunMarks(picture, structure, {})
     assert marks.card(node, None).line == "called search"
-    assert steps_text(picture.node("agent")) == '→ search(query: sea)\n= [\n  "one",\n  "two"\n]'
+    assert agent_steps_text(picture.node("agent")) == '→ search(query: sea)\n= [\n  "one",\n  "two"\n]'
     picture.apply(NodeStreaming(*base, "So it is", 3))
     assert marks.card(node, None).line == "So it is"
-    assert [part.key for part in parts_of(picture.node("agent"))] == ["steps", "stream"]
+    assert [part.key for part in result_sections(picture.node("agent"))] == ["steps", "stream"]
     picture.apply(NodeRetrying(*base, 1, 0.0, "It broke.", True))
-    assert steps_text(picture.node("agent")).startswith("→ search(query: sea)")
+    assert agent_steps_text(picture.node("agent")).startswith("→ search(query: sea)")
     picture.apply(NodeRetrying(*base, 2, 0.0, "It broke."))
-    assert steps_text(picture.node("agent")) == ""
+    assert agent_steps_text(picture.node("agent")) == ""
 
 
 def judged(**config: object) -> Workflow:
@@ -176,8 +176,8 @@ def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
         picture.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
     picture.apply(LoopIterationStarted(*base, 2, 3, ""))
 
-    said = why(workflow, picture, builtin_registry(), {}, "loop")
-    assert said == "At iteration 3 of at most 3. Best so far: iteration 1, score 8."
+    status = why(workflow, picture, builtin_registry(), {}, "loop")
+    assert status == "At iteration 3 of at most 3. Best so far: iteration 1, score 8."
     card = RunMarks(picture, structure, {}).card(workflow.node("loop"), None)
     assert (card.note, card.line) == ("3 / 3", "best so far: iteration 1, score 8")
 
@@ -199,7 +199,7 @@ def test_what_a_node_asks_stands_in_its_result(open_inspector: OpenInspector) ->
 @pytest.mark.parametrize("steps", [[], ["text"], [{"turn": 1}], None, "text"])
 def test_steps_of_another_form_are_no_steps(steps: object) -> None:
     execution = NodePicture(NodeState.DONE, outputs={"steps": steps})  # type: ignore[dict-item]
-    assert steps_text(execution) == ""
+    assert agent_steps_text(execution) == ""
 
 
 def test_the_result_of_a_node_for_each_item_names_the_item(open_inspector: OpenInspector, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.inspector.available_variables import LOOP_HELP, RECORD_HELP, Name, name_of, named_text, names_at
+from app.inspector.available_variables import LOOP_HELP, RECORD_HELP, Variable, named_text, variable_for, variables_at
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
@@ -16,12 +16,12 @@ from engine.plan.structure import analyse
 from tests.app.inspector.conftest import refine
 
 
-def names(workflow: Workflow, node_id: str, field: str, kind: TextKind = TextKind.TEMPLATE) -> dict[str, Name]:
+def names(workflow: Workflow, node_id: str, field: str, kind: TextKind = TextKind.TEMPLATE) -> dict[str, Variable]:
     node = workflow.node(node_id)
     spec = builtin_registry().find(node.type)
     assert spec is not None
     text = named_text(spec, node.config, (field,), kind)
-    return {name.text: name for name in names_at(analyse(workflow), node, text)}
+    return {name.text: name for name in variables_at(analyse(workflow), node, text)}
 
 
 def nested() -> Workflow:
@@ -111,12 +111,16 @@ def test_every_name_on_offer_passes_the_check(workflow: Workflow, node_id: str, 
 
 
 def test_a_path_is_known_by_the_name_that_it_starts_with() -> None:
-    known = [Name(("draft",), ""), Name(("loop", "index"), "", is_leaf=True), Name(("loop", "last", "a"), "")]
-    assert name_of(("draft", "title"), known) is known[0]
-    assert name_of(("loop", "index"), known) is known[1]
-    assert name_of(("loop", "index", "x"), known) is None
-    assert name_of(("loop", "last"), known) is None
-    assert name_of(("loop", "last", "b"), known) is None
+    known = [
+        Variable(("draft",), ""),
+        Variable(("loop", "index"), "", is_leaf=True),
+        Variable(("loop", "last", "a"), ""),
+    ]
+    assert variable_for(("draft", "title"), known) is known[0]
+    assert variable_for(("loop", "index"), known) is known[1]
+    assert variable_for(("loop", "index", "x"), known) is None
+    assert variable_for(("loop", "last"), known) is None
+    assert variable_for(("loop", "last", "b"), known) is None
 
 
 def test_a_config_that_does_not_fit_leaves_the_usual_names() -> None:

@@ -11,7 +11,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
-from app.inspector.editors.editor import Fault
+from app.inspector.editors.editor import FieldProblem
 from engine.document.config_path import UNSET
 from engine.document.model import Node, Workflow
 from engine.document.node_operations import SetConfig
@@ -246,11 +246,11 @@ def test_json_is_checked_while_it_is_typed(one_node: OneNode) -> None:
     editor.edit.selectAll()
     QTest.keyClicks(editor.edit, '{"type": ')
     assert bench.config("it") == {"json_schema": '{"type": '}
-    assert editor.said.text().startswith("This is no JSON yet: line 1, column 10")
+    assert editor.status.text().startswith("This is no JSON yet: line 1, column 10")
     bench.qtbot.waitUntil(lambda: bench.problems("json_schema") != [])
     QTest.keyClicks(editor.edit, '"text"}')
     assert bench.config("it") == {"json_schema": {"type": "text"}}
-    assert not editor.said.isVisible()
+    assert not editor.status.isVisible()
     bench.qtbot.waitUntil(lambda: "schema" in " ".join(bench.problems("json_schema")).lower())
     assert editor.edit.text() == '{"type": "text"}', "what was typed is not written anew"
 
@@ -289,16 +289,16 @@ def test_an_emptied_optional_json_is_none(one_node: OneNode) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "value", "said"),
+    ("typed", "value", "status"),
     [("hello", "hello", ""), ("5", 5, "Read as a number."), ('"5"', "5", ""), ("[1]", [1], "Read as a list.")],
 )
-def test_a_value_of_any_kind_is_json_or_else_a_text(one_node: OneNode, typed: str, value: object, said: str) -> None:
+def test_a_value_of_any_kind_is_json_or_else_a_text(one_node: OneNode, typed: str, value: object, status: str) -> None:
     bench = one_node("input")
     editor = bench.editor("default")
     editor.edit.setFocus()
     QTest.keyClicks(editor.edit, typed)
     assert bench.config("it") == {"default": value}
-    assert editor.said.text() == said
+    assert editor.status.text() == status
     bench.session.undo()
     bench.session.redo()
     assert editor._read(editor.edit.text()) == value
@@ -322,7 +322,7 @@ def test_the_models_on_offer_are_those_of_now_and_what_was_typed_stays(
 ) -> None:
     bench = one_node("llm", model="groq/x")
     editor = bench.editor("model")
-    monkeypatch.setattr(bench.page.target, "model_names", lambda: ["a/new"])
+    monkeypatch.setattr(bench.page.binding, "model_names", lambda: ["a/new"])
     editor.refresh()
     assert [editor.combo.itemText(row) for row in range(editor.combo.count())] == ["a/new"]
     assert editor.line.text() == "groq/x"
@@ -444,8 +444,8 @@ def test_another_tool_has_other_arguments(one_node: OneNode) -> None:
 def test_a_wrong_argument_is_told_beside_it(one_node: OneNode) -> None:
     bench = one_node("tool", tool="search_files", arguments={"query": "x"})
     editor = bench.editor("arguments")
-    fault = Fault("limit", Problem("bad", "This is too many.", "Give fewer."))
-    assert editor.show_faults([fault, Fault("", Problem("other", "All of it."))]) != [fault]
+    fault = FieldProblem("limit", Problem("bad", "This is too many.", "Give fewer."))
+    assert editor.show_problems([fault, FieldProblem("", Problem("other", "All of it."))]) != [fault]
     assert editor.rows.rows["limit"].problem_texts == ["This is too many. Give fewer."]
 
 
@@ -523,7 +523,7 @@ def test_an_object_has_its_own_fields_and_is_gone_when_all_are_empty(one_node: O
     judge = bench.editor("judge")
     assert judge.isVisibleTo(judge.window())
     criteria = judge.main.rows["criteria"].editor
-    criteria.focus_place("")
+    criteria.focus_path("")
     QTest.keyClicks(QApplication.focusWidget(), "It rhymes.")
     assert bench.config("it")["judge"] == {"criteria": "It rhymes."}
     judge.main.rows["rubric"].editor.add.click()

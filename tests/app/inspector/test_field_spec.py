@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.inspector.field_spec import Kind, choice_help, fields_of, is_shown
+from app.inspector.field_spec import FieldKind, choice_help, field_specs, is_visible
 from engine.document.config_path import UNSET
 from engine.document.settings import Settings
 from engine.nodes.loop_config import LoopConfig
@@ -39,31 +39,31 @@ class Thing(BaseModel):
 
 
 def test_each_annotation_has_its_kind() -> None:
-    kinds = {name: field.kind for name, field in fields_of(Thing).items()}
+    kinds = {name: field.kind for name, field in field_specs(Thing).items()}
     assert kinds == {
-        "text": Kind.TEXT,
-        "line": Kind.TEXT,
-        "maybe": Kind.NUMBER,
-        "on": Kind.SWITCH,
-        "mode": Kind.CHOICE,
-        "colour": Kind.CHOICE,
-        "parts": Kind.OBJECTS,
-        "anything": Kind.VALUE,
-        "table": Kind.JSON,
-        "note": Kind.TEXT,
-        "needed": Kind.INTEGER,
-        "more": Kind.INTEGER,
+        "text": FieldKind.TEXT,
+        "line": FieldKind.TEXT,
+        "maybe": FieldKind.NUMBER,
+        "on": FieldKind.SWITCH,
+        "mode": FieldKind.CHOICE,
+        "colour": FieldKind.CHOICE,
+        "parts": FieldKind.OBJECTS,
+        "anything": FieldKind.VALUE,
+        "table": FieldKind.JSON,
+        "note": FieldKind.TEXT,
+        "needed": FieldKind.INTEGER,
+        "more": FieldKind.INTEGER,
     }
 
 
 def test_what_is_behind_the_fold_comes_last() -> None:
-    fields = fields_of(Thing)
+    fields = field_specs(Thing)
     assert list(fields)[-1] == "more"
-    assert [name for name, field in fields.items() if field.more] == ["more"]
+    assert [name for name, field in fields.items() if field.is_advanced] == ["more"]
 
 
 def test_limits_defaults_and_words_are_read() -> None:
-    fields = fields_of(Thing)
+    fields = field_specs(Thing)
     assert (fields["more"].minimum, fields["more"].maximum, fields["more"].default) == (1, 9, 3)
     assert (fields["maybe"].minimum, fields["maybe"].nullable, fields["maybe"].default) == (0, True, None)
     assert (fields["text"].title, fields["text"].help, fields["line"].title) == ("Text", "Some text.", "line")
@@ -76,17 +76,17 @@ def test_limits_defaults_and_words_are_read() -> None:
 
 
 def test_a_default_is_not_written_and_any_other_value_is() -> None:
-    fields = fields_of(Thing)
-    assert fields["more"].to_write(3) is UNSET
-    assert fields["more"].to_write(4) == 4
-    assert fields["more"].to_write("3") == "3"
-    assert fields["on"].to_write(True) is UNSET
-    assert fields["on"].to_write(1) == 1, "1 is not true in JSON"
-    assert fields["needed"].to_write(None) is None
+    fields = field_specs(Thing)
+    assert fields["more"].stored_value(3) is UNSET
+    assert fields["more"].stored_value(4) == 4
+    assert fields["more"].stored_value("3") == "3"
+    assert fields["on"].stored_value(True) is UNSET
+    assert fields["on"].stored_value(1) == 1, "1 is not true in JSON"
+    assert fields["needed"].stored_value(None) is None
 
 
 def test_each_choice_has_its_sentence_where_the_help_has_one_for_each() -> None:
-    fields = fields_of(Thing)
+    fields = field_specs(Thing)
     assert choice_help(fields["mode"]) == {"a": "The first.", "b": "The second."}
     assert choice_help(fields["colour"]) == {}
     assert choice_help(fields["text"]) == {}
@@ -94,36 +94,36 @@ def test_each_choice_has_its_sentence_where_the_help_has_one_for_each() -> None:
 
 def test_every_choice_of_every_node_type_that_explains_one_explains_all() -> None:
     for spec in builtin_registry():
-        for field in fields_of(spec.config).values():
+        for field in field_specs(spec.config).values():
             if any(f"{choice}:" in field.help for choice in field.choices):
                 assert set(choice_help(field)) == set(field.choices), (spec.type, field.name)
 
 
 def test_a_field_is_shown_where_the_others_say_so() -> None:
-    fields = fields_of(Thing)
-    assert not is_shown(fields["note"], {}, fields)
-    assert is_shown(fields["note"], {"mode": "b"}, fields)
-    assert is_shown(fields["text"], {}, fields)
+    fields = field_specs(Thing)
+    assert not is_visible(fields["note"], {}, fields)
+    assert is_visible(fields["note"], {"mode": "b"}, fields)
+    assert is_visible(fields["text"], {}, fields)
 
 
 def test_a_field_is_shown_where_one_of_several_groups_of_values_holds() -> None:
-    fields = fields_of(LoopConfig)
-    assert not is_shown(fields["judge"], {}, fields)
-    assert is_shown(fields["judge"], {"exit_condition": "judge"}, fields)
-    assert is_shown(fields["judge"], {"on_max_iterations": "return_best"}, fields)
-    assert fields["judge"].kind is Kind.OBJECT
-    assert fields["exit_conditions"].kind is Kind.OBJECTS
+    fields = field_specs(LoopConfig)
+    assert not is_visible(fields["judge"], {}, fields)
+    assert is_visible(fields["judge"], {"exit_condition": "judge"}, fields)
+    assert is_visible(fields["judge"], {"on_max_iterations": "return_best"}, fields)
+    assert fields["judge"].kind is FieldKind.OBJECT
+    assert fields["exit_conditions"].kind is FieldKind.OBJECTS
 
 
 def test_a_loop_shows_four_fields_at_most_before_the_fold_whatever_is_chosen_beside_stability() -> None:
-    fields = fields_of(LoopConfig)
+    fields = field_specs(LoopConfig)
     for exit_condition in ("max_iterations", "evaluator", "judge"):
         values = {"exit_condition": exit_condition}
-        shown = [name for name, field in fields.items() if not field.more and is_shown(field, values, fields)]
+        shown = [name for name, field in fields.items() if not field.is_advanced and is_visible(field, values, fields)]
         assert len(shown) <= 4
 
 
 def test_the_settings_of_a_workflow_are_a_form_too() -> None:
-    fields = fields_of(Settings)
+    fields = field_specs(Settings)
     assert fields["model"].widget == "model"
-    assert fields["prices"].kind is Kind.JSON
+    assert fields["prices"].kind is FieldKind.JSON

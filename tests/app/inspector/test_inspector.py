@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.inspector import RESULT, SETUP
+from app.inspector.inspector import PROPERTIES, RESULT
 from app.inspector.properties_pages import NodePage, WorkflowPage
 from app.session import ReplaceDocument
 from app.theme.style import style
@@ -116,7 +116,7 @@ def test_a_run_is_no_quiet_moment(open_inspector: OpenInspector, write_script: C
 def test_pages_are_filled_in_before_they_are_wanted(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     pages = bench.inspector._pages
-    bench.qtbot.waitUntil(lambda: len(pages) > 5 and all(page.target.node_id for page in pages.values()))
+    bench.qtbot.waitUntil(lambda: len(pages) > 5 and all(page.binding.node_id for page in pages.values()))
     prompt = pages["llm"].form.row("prompt")
     assert prompt.editor.edit.text() == "Write: {{input}}"
     assert bench.session.selection == ()
@@ -302,7 +302,7 @@ def test_a_field_is_found_wherever_it_is(open_inspector: OpenInspector) -> None:
     bench.inspector.show_result()
     bench.inspector.focus_field("draft", "temperature")
     assert bench.session.selection == ("draft",)
-    assert bench.inspector.tabs.currentIndex() == SETUP
+    assert bench.inspector.tabs.currentIndex() == PROPERTIES
     assert bench.editor("temperature").number.hasFocus()
     assert not bench.page.form.fold.isChecked()
     bench.inspector.focus_field("draft", "seed")

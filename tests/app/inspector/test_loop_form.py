@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.inspector.field_spec import fields_of
+from app.inspector.field_spec import field_specs
 from engine.document.node_operations import SetConfig
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NodeConfig
@@ -20,7 +20,7 @@ FOUR = 4
 def seen(bench: Bench) -> list[str]:
     """The fields that are seen without unfolding anything."""
     form = bench.page.form
-    rows = ((name, form.row(name)) for name, field in form.fields.items() if not field.more)
+    rows = ((name, form.row(name)) for name, field in form.fields.items() if not field.is_advanced)
     return [name for name, row in rows if row is not None and not row.isHidden()]
 
 
@@ -68,6 +68,6 @@ def test_more_says_how_much_is_set_behind_it_and_keeps_count(one_node: OneNode) 
 def test_behind_more_what_the_type_has_of_its_own_comes_first(node_type: str) -> None:
     spec = builtin_registry().find(node_type)
     assert spec is not None
-    behind = [name for name, field in fields_of(spec.config).items() if field.more]
+    behind = [name for name, field in field_specs(spec.config).items() if field.is_advanced]
     common = [name in NodeConfig.model_fields for name in behind]
     assert common == sorted(common)

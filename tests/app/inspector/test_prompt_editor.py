@@ -11,7 +11,7 @@ from PySide6.QtGui import QHelpEvent, QTextCharFormat
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QToolTip
 
-from app.inspector.available_variables import Name
+from app.inspector.available_variables import Variable
 from app.inspector.prompt_editor import NO_RUN, PromptEditor
 from app.inspector.template_edit import TemplateEdit
 from engine.document.node_operations import SetConfig
@@ -246,12 +246,12 @@ def test_the_list_of_names_is_as_high_as_whole_rows(open_inspector: OpenInspecto
 
 
 def test_the_names_on_offer_are_sorted_by_how_they_begin() -> None:
-    from app.inspector.template_edit import fitting
+    from app.inspector.template_edit import matching_variables
 
-    names = [Name(("loop", "index"), ""), Name(("index",), ""), Name(("other",), "")]
-    assert [name.text for name in fitting(names, "ind")] == ["index", "loop.index"]
-    assert [name.text for name in fitting(names, "index")] == ["loop.index"]
-    assert fitting(names, "") == names
+    names = [Variable(("loop", "index"), ""), Variable(("index",), ""), Variable(("other",), "")]
+    assert [name.text for name in matching_variables(names, "ind")] == ["index", "loop.index"]
+    assert [name.text for name in matching_variables(names, "index")] == ["loop.index"]
+    assert matching_variables(names, "") == names
 
 
 def test_a_long_preview_shows_its_beginning(open_inspector: OpenInspector, write_script: Callable[..., Any]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.inspector.prompt_preview import LastRun, filled_in
+from app.inspector.prompt_preview import PreviewRun, render_preview
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
 
@@ -21,7 +21,9 @@ def preview(bench: Bench, text: str, node_id: str = "merge", **chosen: int) -> s
     session = bench.session
     assert session.shown.picture is not None
     assert session.shown.workflow is not None
-    return filled_in(text, node_id, LastRun(session.shown.picture, session.shown.workflow, chosen, session.registry))
+    return render_preview(
+        text, node_id, PreviewRun(session.shown.picture, session.shown.workflow, chosen, session.registry)
+    )
 
 
 @pytest.mark.parametrize(

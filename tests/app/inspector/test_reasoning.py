@@ -5,8 +5,8 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from app.batch.batch_results import COLUMNS, WARNINGS, ResultsModel
-from app.inspector.result_section import PartView
-from app.inspector.result_text import Part, parts_of
+from app.inspector.result_section import ResultSectionView
+from app.inspector.result_text import ResultSection, result_sections
 from app.runs.executions import NodePicture, NodeState
 from engine.batch.result import RowResult
 from engine.models.base import Message, Reply, Request
@@ -19,7 +19,7 @@ def execution(*replies: Reply) -> NodePicture:
 
 
 def test_reasoning_is_a_folded_part_before_the_reply_and_a_refusal_is_quoted() -> None:
-    parts = parts_of(execution(Reply("Yes.", reasoning="Hm."), Reply("", refusal="No.")))
+    parts = result_sections(execution(Reply("Yes.", reasoning="Hm."), Reply("", refusal="No.")))
 
     told = [(part.heading.partition(",")[0], part.text, part.is_folded) for part in parts]
     assert told[1:3] == [("Reasoning", "Hm.", True), ("Reply", "Yes.", False)]
@@ -28,16 +28,16 @@ def test_reasoning_is_a_folded_part_before_the_reply_and_a_refusal_is_quoted() -
 
 
 def test_a_folded_part_shows_its_text_when_it_is_unfolded(qtbot: QtBot) -> None:
-    view = PartView()
+    view = ResultSectionView()
     qtbot.addWidget(view)
-    view.show_part(Part("r", "Reasoning", "Hm.", is_folded=True))
+    view.show_part(ResultSection("r", "Reasoning", "Hm.", is_folded=True))
     assert (view.unfold.isHidden(), view.content.isHidden()) == (False, True)
 
     view.unfold.click()
     assert not view.content.isHidden()
-    view.show_part(Part("r", "Reasoning", "Hm, hm.", is_folded=True))
+    view.show_part(ResultSection("r", "Reasoning", "Hm, hm.", is_folded=True))
     assert not view.content.isHidden()
-    view.show_part(Part("x", "Reply", "Yes."))
+    view.show_part(ResultSection("x", "Reply", "Yes."))
     assert (view.unfold.isHidden(), view.content.isHidden()) == (True, False)
 
 

@@ -14,8 +14,8 @@ from PySide6.QtTest import QTest
 
 from app.inspector.inspector import RESULT
 from app.inspector.result_page import NO_RUN
-from app.inspector.result_text import cost_words, first_words, iteration_line, state_words, usage_words, value_text
-from app.inspector.text_widgets import FIRST, LongText, shown
+from app.inspector.result_text import cost_label, iteration_summary, state_label, usage_label, value_preview, value_text
+from app.inspector.text_widgets import INITIAL_CHARACTERS, LongTextView, displayable
 from app.runs.executions import NodePicture, NodeState
 from app.theme.widgets import plain_tool_tip
 from engine.document.builder import Builder
@@ -116,7 +116,7 @@ def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
     assert texts(bench)["Gave: output"] == "three"
     tip = result.iterations.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
     first = bench.session.shown.picture.loop("loop").iterations[0]
-    assert tip == plain_tool_tip(first_words(first.reason or first.result)), "what a model says is never markup"
+    assert tip == plain_tool_tip(value_preview(first.reason or first.result)), "what a model says is never markup"
     place = result.iterations.visualRect(result.iterations.model().index(1, 0)).center()
     QTest.mouseClick(result.iterations.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert bench.session.shown.chosen == {"loop": 1}
@@ -164,7 +164,7 @@ def test_copy_takes_all_of_a_text(open_inspector: OpenInspector, write_script: W
     long = "word " * 10_000
     bench = ask_once(open_inspector, write_script(draft=long))
     view = bench.inspector.result.parts["call:1:reply"]
-    assert len(view.content.view.text().replace("\n", "")) == FIRST
+    assert len(view.content.view.text().replace("\n", "")) == INITIAL_CHARACTERS
     view.copy.click()
     assert QGuiApplication.clipboard().text() == long
 
@@ -216,9 +216,9 @@ def test_a_megabyte_is_shown_at_once_in_part_and_all_of_it_when_asked_for(
 
 def test_a_text_that_grows_after_all_of_it_was_asked_for_is_added_to(qtbot: object, qapp: object) -> None:
     del qapp
-    content = LongText("text")
+    content = LongTextView("text")
     qtbot.addWidget(content)  # type: ignore[attr-defined]
-    content.set_text("x" * (FIRST + 1))
+    content.set_text("x" * (INITIAL_CHARACTERS + 1))
     content.more.click()
     qtbot.waitUntil(lambda: content.is_complete)  # type: ignore[attr-defined]
     content.set_text(content.text + "\nand more")
@@ -229,9 +229,9 @@ def test_a_text_that_grows_after_all_of_it_was_asked_for_is_added_to(qtbot: obje
 
 
 def test_half_characters_and_endless_lines_can_be_shown() -> None:
-    assert shown("a\ud800b") == "a\ufffdb"
-    assert max(map(len, shown("x" * 10_000).split("\n"))) <= 2_000
-    assert shown("short\n\nlines") == "short\n\nlines"
+    assert displayable("a\ud800b") == "a\ufffdb"
+    assert max(map(len, displayable("x" * 10_000).split("\n"))) <= 2_000
+    assert displayable("short\n\nlines") == "short\n\nlines"
 
 
 def test_model_text_is_never_markup(open_inspector: OpenInspector, write_script: WriteScript) -> None:
@@ -264,9 +264,9 @@ def test_an_iteration_in_a_line() -> None:
     ended = LoopIterationCompleted(
         "r", 1, 0.0, "loop", 1, "in", "out", "back", "continue", "too long", 0.5, 0.41, Usage(10, 5), 0.0, 2.0
     )
-    assert iteration_line(ended, is_returned=False) == "2 · continue · score 0.5 · 41% similar · free · 2.0 s"
+    assert iteration_summary(ended, is_returned=False) == "2 · continue · score 0.5 · 41% similar · free · 2.0 s"
     priced = dataclasses.replace(ended, branch=None, score=None, similarity=None, cost_usd=None)
-    assert iteration_line(priced, is_returned=True) == "2 · returned · $? · 2.0 s"
+    assert iteration_summary(priced, is_returned=True) == "2 · returned · $? · 2.0 s"
 
 
 def test_usage_is_told_in_words(open_inspector: OpenInspector, refine_script: Path) -> None:
@@ -274,12 +274,12 @@ def test_usage_is_told_in_words(open_inspector: OpenInspector, refine_script: Pa
     bench.run(refine_script, task="a note")
     usage = texts(bench)["Gave: usage"]
     assert re.fullmatch(r"about \d+ in · \d+ out · (under )?\$0\.\d+", usage)
-    assert usage_words({"input_tokens": 1200, "output_tokens": 1, "exact": True, "cost_usd": 0}) == (
+    assert usage_label({"input_tokens": 1200, "output_tokens": 1, "exact": True, "cost_usd": 0}) == (
         "1,200 in · 1 out · free, local"
     )
-    assert usage_words({"input_tokens": 2, "output_tokens": 1, "exact": True, "cost_usd": None}) == "2 in · 1 out · $?"
-    assert usage_words({"input_tokens": "2", "output_tokens": 1, "exact": True, "cost_usd": None}) == ""
-    assert usage_words({"input_tokens": 2}) == ""
+    assert usage_label({"input_tokens": 2, "output_tokens": 1, "exact": True, "cost_usd": None}) == "2 in · 1 out · $?"
+    assert usage_label({"input_tokens": "2", "output_tokens": 1, "exact": True, "cost_usd": None}) == ""
+    assert usage_label({"input_tokens": 2}) == ""
 
 
 @pytest.mark.parametrize("text", ["x" * 3000, "https://example.org/" + "a/b-c" * 60, "Donaudampfschiff" * 40])
@@ -310,10 +310,10 @@ def test_a_reply_that_was_cut_off_says_so(open_inspector: OpenInspector, write_s
 
 
 def test_words_for_states_costs_and_values() -> None:
-    assert state_words(NodePicture(NodeState.RUNNING, retries=2)) == "Running, tried again 2 times"
-    assert state_words(NodePicture(NodeState.RUNNING, retries=1)) == "Running, tried again once"
-    assert (cost_words(0.0), cost_words(None)) == ("free, local", "$?")
+    assert state_label(NodePicture(NodeState.RUNNING, retries=2)) == "Running, tried again 2 times"
+    assert state_label(NodePicture(NodeState.RUNNING, retries=1)) == "Running, tried again once"
+    assert (cost_label(0.0), cost_label(None)) == ("free, local", "$?")
     assert value_text({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'
     assert "\n" not in value_text(["long"] * 10_000)
-    assert first_words("a\n b") == "a b"
-    assert first_words("word " * 100).endswith("…")
+    assert value_preview("a\n b") == "a b"
+    assert value_preview("word " * 100).endswith("…")

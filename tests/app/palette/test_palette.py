@@ -10,11 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.palette import drawing
-from app.palette.drawing import drag_picture, help_lines
-from app.palette.model import NODE_MIME, TEMPLATE_MIME
-from app.palette.palette import Palette
-from app.palette.rows import Row, RowKind
+from app.palette import palette as palette_module
+from app.palette.entries import Row, RowKind
+from app.palette.palette import NODE_MIME, TEMPLATE_MIME, Palette, drag_picture, help_lines
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from engine.bundled import templates_folder
@@ -232,8 +230,8 @@ def test_rows_follow_the_theme_and_the_size_of_texts(palette: Palette) -> None:
 
 def test_a_row_is_measured_once_however_often_somebody_types(palette: Palette, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
-    real = drawing.elide_two_lines
-    monkeypatch.setattr(drawing, "elide_two_lines", lambda *args: measured.append(args[1]) or real(*args))
+    real = palette_module.elide_two_lines
+    monkeypatch.setattr(palette_module, "elide_two_lines", lambda *args: measured.append(args[1]) or real(*args))
 
     def type_some() -> int:
         measured.clear()

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from app.gallery.templates import bundled_templates
-from app.palette.matching import fit
-from app.palette.rows import CATEGORY_TITLES, Row, RowKind, rows
+from app.palette.entries import CATEGORY_TITLES, Row, RowKind, fit, rows
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import Category
 

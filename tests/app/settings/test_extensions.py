@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app import extensions_controller
 from app.engine_thread import EngineThread
-from app.palette.rows import rows
+from app.palette.entries import rows
 from app.settings.extensions_section import McpSection, PluginsSection
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog

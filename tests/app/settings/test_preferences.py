@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.canvas.facts import facts_of
+from app.canvas.node_card import facts_of
 from app.session import analyse_document
 from app.settings.preferences import MAX_BYTES, RECENT, PreferenceError, Preferences
 from app.settings.preferences_schema import Choices, OwnServer, fault

@@ -13,7 +13,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTabBar, QWidget
 
-from app.palette.model import NODE_MIME
+from app.palette.palette import NODE_MIME
 from engine.document.files import load
 from engine.document.model import Node, Workflow
 from engine.nodes.registry import builtin_registry

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.inspector import SETUP
+from app.inspector.inspector import PROPERTIES
 from app.window.bottom_panel import PANELS
 from tests.app.whole.conftest import TEMPLATE, Whole
 
@@ -175,7 +175,7 @@ def test_the_inspector(ran: Whole, node: str) -> None:
     ran.document.session.select([node])
     QApplication.processEvents()
     inspector = ran.document.inspector
-    inspector.tabs.setCurrentIndex(SETUP)
+    inspector.tabs.setCurrentIndex(PROPERTIES)
     inspector.page.form.fold.click()
     QApplication.processEvents()
     assert nameless(ran.window) == []

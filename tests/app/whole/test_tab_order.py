@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from app.inspector.inspector import SETUP
+from app.inspector.inspector import PROPERTIES
 from app.window.bottom_panel import PANELS
 from tests.app.whole.conftest import TEMPLATE, Whole
 from tests.app.whole.test_reach import gone_up, walked
@@ -49,7 +49,7 @@ def test_a_form_is_gone_through_from_top_to_bottom(opened: Whole, node: str) -> 
     document = opened.document
     document.session.select(["task"])
     document.session.select([node])
-    document.inspector.tabs.setCurrentIndex(SETUP)
+    document.inspector.tabs.setCurrentIndex(PROPERTIES)
     document.inspector.page.form.fold.click()
     QApplication.processEvents()
 

@@ -19,7 +19,7 @@ from engine.document.model import Workflow
 from engine.document.node_operations import SetConfig
 from engine.store.consent import approve, is_approved, is_fully_trusted
 from tests.app.window.conftest import answer, ended, open_file, press, question, saved
-from tests.engine.document.importing.files import DEV_CYCLE
+from tests.engine.importing.samples import DEV_CYCLE
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.controllers.import_controller import ReportDialog
 from app.window.main_window import MainWindow
 from tests.app.window.conftest import answer, press, question
-from tests.engine.document.importing.files import DEV_CYCLE, evaluated
+from tests.engine.importing.samples import DEV_CYCLE, evaluated
 
 
 def has_question(window: MainWindow) -> bool:
@@ -52,7 +52,7 @@ def test_the_report_says_what_became_of_each_thing(window: MainWindow, qtbot: Qt
     press(window.current.bars, "Show the report")
     (dialog,) = window.findChildren(ReportDialog)
     lines = dialog.text.toPlainText().splitlines()
-    assert lines[:2] == ["Left out (1)", "  secrets: Nothing here stands for it."]
+    assert lines[:2] == ["Left out (1)", "  secrets: It has no counterpart here."]
     (copy,) = [button for button in dialog.findChildren(QPushButton) if button.text() == "Copy"]
     copy.click()
     assert QApplication.clipboard().text() == dialog.text.toPlainText()
@@ -73,4 +73,4 @@ def test_a_foreign_file_of_no_known_form_is_told(window: MainWindow, qtbot: QtBo
     file.write_text("a: !!binary aGk=", encoding="utf-8")
     with qtbot.waitSignal(window.documents.refused) as refused:
         window.documents.open_file(file)
-    assert "asks for something else than plain values" in refused.args[0]
+    assert "tag:yaml.org,2002:binary" in refused.args[0]

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.palette.rows import rows
+from app.palette.entries import rows
 from app.session import Session
 from app.window.main_window import MainWindow
 from engine.document.model import Node, Workflow

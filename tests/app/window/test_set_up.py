@@ -50,7 +50,7 @@ def test_every_type_of_node_has_a_first_field(window: MainWindow, self_refine: D
         self_refine.session.select([node.id])
         QTest.keyClick(self_refine.canvas.viewer, Qt.Key.Key_Return)
         assert self_refine.inspector.isAncestorOf(focus()), node.id
-        assert self_refine.inspector.page.target.node_id == node.id
+        assert self_refine.inspector.page.binding.node_id == node.id
         QTest.keyClick(focus(), Qt.Key.Key_Escape)
         assert self_refine.session.selection == (node.id,)
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.canvas.overlay import CardState
+from app.canvas.node_status_item import CardState
 from app.history.subflow_session import READ_ONLY, PartBar
 from app.runs.executions import NodeState
 from app.window.document_page import DocumentPage

@@ -9,7 +9,7 @@ import pytest
 
 from engine.document.files import load
 from tests.engine.cli.kit import Program, write
-from tests.engine.document.importing.files import DEV_CYCLE, evaluated
+from tests.engine.importing.samples import DEV_CYCLE, evaluated
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def test_a_canvas_is_saved_beside_the_file_and_runs(program: Program, canvas_fil
     ended = program("import", canvas_file)
     assert ended.code == 0
     target = tmp_path / "refine.loop.json"
-    assert "changed: card loop-1, maxIterations: max_iterations: 50.\n" in ended.out
-    assert ended.err.startswith(f"{target}: a canvas of nodes and edges: ")
+    assert "changed: node loop-1, maxIterations: max_iterations: 50.\n" in ended.out
+    assert ended.err.startswith(f"{target}: React Flow canvas: ")
     assert ended.err.endswith("No problems.\n")
     replies = [{"branch": "continue", "reason": "dull"}, {"branch": "done", "reason": "fine"}]
     script = write(
@@ -42,10 +42,10 @@ def test_a_canvas_is_saved_beside_the_file_and_runs(program: Program, canvas_fil
 
 
 def test_the_report_as_json(program: Program, canvas_file: Path, tmp_path: Path) -> None:
-    told = program("import", canvas_file, "-o", tmp_path / "x.loop.json", "--json").json
-    assert told["file"] == str(tmp_path / "x.loop.json")
-    assert told["problems"] == []
-    assert {"fate", "place", "message"} == set(told["report"][0])
+    messages = program("import", canvas_file, "-o", tmp_path / "x.loop.json", "--json").json
+    assert messages["file"] == str(tmp_path / "x.loop.json")
+    assert messages["problems"] == []
+    assert {"fate", "place", "message"} == set(messages["report"][0])
 
 
 def test_yaml_is_saved_where_it_is_asked_for(program: Program, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(program: Program, canvas
     target.write_text("mine", encoding="utf-8")
     ended = program("import", canvas_file)
     assert (ended.code, ended.out) == (2, "")
-    assert "There is such a file. Choose another with -o, or give --force." in ended.err
+    assert "--force" in ended.err
     assert target.read_text(encoding="utf-8") == "mine"
     assert program("import", canvas_file, "--force").code == 0
     assert json.loads(target.read_text(encoding="utf-8"))["format"] == "loopwright.workflow"
@@ -70,7 +70,7 @@ def test_a_hostile_file_is_a_sentence_and_leaves_nothing(program: Program, tmp_p
     ended = program("import", tmp_path / "bad.yaml")
     assert ended.code == 2
     assert ended.err.count("\n") == 1
-    assert "asks for something else than plain values" in ended.err
+    assert "python/object" in ended.err
     assert [file.name for file in tmp_path.iterdir()] == ["bad.yaml"]
 
 
@@ -78,7 +78,7 @@ def test_the_problems_of_the_new_workflow_are_told(program: Program, tmp_path: P
     text = {"nodes": [{"id": "x", "type": "quantum"}], "edges": []}
     ended = program("import", write(tmp_path, text, "odd.json"))
     assert ended.code == 0
-    assert 'left out: card x: There is no node type "quantum" here' in ended.out
+    assert 'left out: node x: The node type "quantum" does not exist here' in ended.out
     assert "1 error" in ended.err
 
 

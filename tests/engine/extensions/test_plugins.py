@@ -43,6 +43,13 @@ LISTS_SOMETHING_ELSE = f"""
 PLUGIN = Plugin(title="Bad", help="Lists a tool among node types.", node_types=(fine,))
 """
 
+TAKES_A_FORMAT = """
+from dataclasses import replace
+from engine.extensions import Plugin
+from engine.importing.reactflow.importer import REACT_FLOW
+PLUGIN = Plugin(title="Bad", help="Takes a format.", importers=(replace(REACT_FLOW, label="Mine"),))
+"""
+
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -54,7 +61,7 @@ def test_the_tests_of_the_example_pass(example: Path) -> None:
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", EXAMPLE / "pyproject.toml", EXAMPLE / "tests")
     done = program(*tests, sites=(example,))
     assert done.returncode == 0, done.stdout
-    assert "7 passed" in done.stdout
+    assert "8 passed" in done.stdout
 
 
 def test_nothing_of_an_installed_plugin_is_loaded_because_a_document_is_opened(example: Path, tmp_path: Path) -> None:
@@ -77,7 +84,7 @@ def test_it_is_listed_and_enabled_for_a_call_or_in_the_file(example: Path, tmp_p
     extensions = tmp_path / "extensions.json"
     extensions.write_text('{"plugins": ["example"]}')
     always = loopwright("plugins", sites=(example,), LOOPWRIGHT_EXTENSIONS=str(extensions))
-    assert "1 node type, 1 tool, 1 exit condition, 1 family of models, 1 turn strategy" in always.stdout
+    assert "1 node type, 1 tool, 1 exit condition, 1 family of models, 1 turn strategy, 1 importer" in always.stdout
 
 
 BROKEN = {
@@ -90,6 +97,7 @@ BROKEN = {
     "string": (GIVES_NO_PORT_TYPE, 'cannot be enabled: its tool "fine" gives "string", which is no type of a port.'),
     "prefix": (HAS_NO_PREFIX, 'cannot be enabled: no plugin can have models with the prefix "Mine!".'),
     "listed": (LISTS_SOMETHING_ELSE, 'cannot be enabled: its "node_types" holds a Tool that is no NodeSpec.'),
+    "format": (TAKES_A_FORMAT, 'cannot be enabled: there is "react-flow" already among importers.'),
     "taker": (TAKES_A_NAME, 'The plugin "taker" cannot be enabled: there is "llm" already among node types.'),
 }
 """Plugins that fail, by name: their code, and what is said of them."""

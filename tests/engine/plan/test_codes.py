@@ -10,7 +10,7 @@ import pytest
 import engine
 from engine import validate
 from engine.document.problems import Problem, Severity
-from engine.plan.build import build
+from engine.plan.compiler import compile_workflow
 from tests.engine.plan.broken import BROKEN, WARNINGS
 
 _ENGINE = Path(engine.__file__).parent
@@ -68,7 +68,7 @@ def test_a_document_with_an_error_has_no_plan_and_says_all_that_is_wrong(code: s
     workflow, _ = BROKEN[code]
 
     with pytest.raises(engine.DocumentError) as caught:
-        build(workflow)
+        compile_workflow(workflow)
 
     assert list(caught.value.problems) == validate(workflow)
     assert caught.value.message.startswith("The workflow does not run: it has ")
@@ -79,4 +79,4 @@ def test_a_document_with_nothing_but_warnings_has_a_plan(code: str) -> None:
     workflow, _ = BROKEN[code]
 
     assert {problem.severity for problem in validate(workflow)} == {Severity.WARNING}
-    assert build(workflow).graph.nodes
+    assert compile_workflow(workflow).graph.nodes

@@ -6,7 +6,7 @@ import json
 
 from engine import validate
 from engine.models.base import Reply, ToolCall
-from tests.engine.document.importing.files import DEV_CYCLE, FAN_OUT, canvas, card, evaluated, read, wire
+from tests.engine.importing.samples import DEV_CYCLE, FAN_OUT, canvas, evaluated, read, rf_edge, rf_node
 from tests.engine.semantics.kit import Played, play
 from tests.engine.semantics.models import Answer, Call, by_node, verdict
 
@@ -27,24 +27,24 @@ async def test_an_evaluator_goes_on_with_what_led_back() -> None:
 async def test_a_canvas_that_counts_appends_and_gives_every_iteration() -> None:
     text = canvas(
         [
-            card("in", "input", name="text"),
-            card("loop", "loop", maxIterations=3, exitCondition="max_iterations", feedbackMode="append"),
-            card("draft", "llm", prompt="{{input}}"),
-            card("critique", "llm", prompt="{{input}}"),
-            card("merge", "transform", template="{{draft}} / {{critique}}"),
-            card("exit", "exit"),
-            card("out", "output", name="out"),
-            card("all", "output", name="all"),
+            rf_node("in", "input", name="text"),
+            rf_node("loop", "loop", maxIterations=3, exitCondition="max_iterations", feedbackMode="append"),
+            rf_node("draft", "llm", prompt="{{input}}"),
+            rf_node("critique", "llm", prompt="{{input}}"),
+            rf_node("merge", "transform", template="{{draft}} / {{critique}}"),
+            rf_node("exit", "exit"),
+            rf_node("out", "output", name="out"),
+            rf_node("all", "output", name="all"),
         ],
         [
-            wire("in", "loop"),
-            wire("loop", "draft"),
-            wire("draft", "critique"),
-            wire("draft", "merge", to="draft"),
-            wire("critique", "merge", to="critique"),
-            wire("merge", "exit"),
-            wire("exit", "out"),
-            wire("loop", "all", "iterations"),
+            rf_edge("in", "loop"),
+            rf_edge("loop", "draft"),
+            rf_edge("draft", "critique"),
+            rf_edge("draft", "merge", to="draft"),
+            rf_edge("critique", "merge", to="critique"),
+            rf_edge("merge", "exit"),
+            rf_edge("exit", "out"),
+            rf_edge("loop", "all", "iterations"),
         ],
     )
     played = await imported(text, by_node(draft=["d1", "d2", "d3"], critique=["c1", "c2", "c3"]), text="seed")
@@ -58,13 +58,18 @@ async def test_a_canvas_that_counts_appends_and_gives_every_iteration() -> None:
 async def test_a_canvas_that_waits_for_a_stable_output() -> None:
     text = canvas(
         [
-            card("in", "input", name="text"),
-            card("loop", "loop", maxIterations=9, exitCondition="stable_output", stabilityThreshold=0.95),
-            card("draft", "llm", prompt="{{input}}"),
-            card("exit", "exit"),
-            card("out", "output", name="out"),
+            rf_node("in", "input", name="text"),
+            rf_node("loop", "loop", maxIterations=9, exitCondition="stable_output", stabilityThreshold=0.95),
+            rf_node("draft", "llm", prompt="{{input}}"),
+            rf_node("exit", "exit"),
+            rf_node("out", "output", name="out"),
         ],
-        [wire("in", "loop"), wire("loop", "draft"), wire("draft", "exit"), wire("exit", "out")],
+        [
+            rf_edge("in", "loop"),
+            rf_edge("loop", "draft"),
+            rf_edge("draft", "exit"),
+            rf_edge("exit", "out"),
+        ],
     )
     played = await imported(text, by_node(draft=["a", "bb", "bb"]), text="seed")
     assert (played.out, played.loop.exit_reason, len(played.results)) == ("bb", "stable_output", 3)
@@ -94,10 +99,10 @@ async def test_the_judge_ends_a_cycle_and_its_reason_reaches_the_next_iteration(
     assert played.result.loops["dev_cycle"].exit_reason == "judge_done"
     first, second = played.model.prompts("build")
     assert first.startswith("Build round 0. Keep {{braces}}.\n\nthe plan")
-    assert "The iteration before gave:\nhm" in second
-    assert "The judge said: a test is missing" in second
+    assert "Output of the previous iteration:\nhm" in second
+    assert "Verdict of the judge: a test is missing" in second
     assert "the plan" in second
-    assert played.model.prompts("check_it")[1].endswith("What build gave:\nc2")
+    assert played.model.prompts("check_it")[1].endswith("Output of build:\nc2")
 
 
 async def test_a_judge_that_answers_rubbish_lets_the_cycle_go_on() -> None:
@@ -127,8 +132,8 @@ steps:
     played = await imported(text, by_node(look="heavy", weigh="heavy", act="acted", rest="rested"))
     assert played.result.outputs == {"act": "acted"}
     (prompt,) = played.model.prompts("act")
-    assert prompt.startswith("Act.\n\nWhat weigh gave:\n")
-    assert prompt.endswith("What look gave:\nheavy")
+    assert prompt.startswith("Act.\n\nOutput of weigh:\n")
+    assert prompt.endswith("Output of look:\nheavy")
 
 
 async def test_for_each_runs_for_each_item_and_the_next_step_sees_all_results() -> None:
@@ -156,13 +161,18 @@ async def test_for_each_runs_for_each_item_and_the_next_step_sees_all_results() 
 async def test_an_iterator_of_a_canvas_gathers_its_results() -> None:
     text = canvas(
         [
-            card("in", "input", name="text", dataType="array", defaultValue=["a", "b"]),
-            card("each", "iterator", mode="sequential"),
-            card("draft", "llm", prompt="{{input}}"),
-            card("all", "aggregator", strategy="array"),
-            card("out", "output", name="out"),
+            rf_node("in", "input", name="text", dataType="array", defaultValue=["a", "b"]),
+            rf_node("each", "iterator", mode="sequential"),
+            rf_node("draft", "llm", prompt="{{input}}"),
+            rf_node("all", "aggregator", strategy="array"),
+            rf_node("out", "output", name="out"),
         ],
-        [wire("in", "each"), wire("each", "draft"), wire("draft", "all"), wire("all", "out")],
+        [
+            rf_edge("in", "each"),
+            rf_edge("each", "draft"),
+            rf_edge("draft", "all"),
+            rf_edge("all", "out"),
+        ],
     )
     assert validate(read(text).workflow) == []
     assert (await imported(text, lambda call: call.prompt.upper())).out == ["A", "B"]

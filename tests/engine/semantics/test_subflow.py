@@ -10,8 +10,8 @@ from engine import Workflow
 from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import ModelChoice
 from engine.nodes.subflow import SPEC, SubflowConfig
-from engine.plan.build import build
 from engine.plan.check import check
+from engine.plan.compiler import compile_workflow
 from engine.plan.parts import node_at
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kit import play
@@ -106,7 +106,7 @@ def test_its_default_model_stays_its_own_and_a_nodes_own_comes_first() -> None:
     )
     outer = around_part(inner)
     outer = outer.model_copy(update={"settings": {"model": "first"}})
-    assert build(outer).models == (ModelChoice("second"), ModelChoice("third"))
+    assert compile_workflow(outer).models == (ModelChoice("second"), ModelChoice("third"))
 
 
 async def test_it_is_attempted_anew_and_its_failure_may_be_taken_up() -> None:

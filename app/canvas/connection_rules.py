@@ -1,0 +1,144 @@
+"""Whether an edge may be drawn from one port to another, and if not, why. No Qt here.
+
+Asked many times while an edge hangs on the mouse: what depends on the start alone is worked out once. It looks at the
+document as it is now; the check of the whole workflow remains the judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.canvas.node_card import PortFacts
+from engine.document.model import Edge, Workflow
+from engine.nodes.convert import can_ever_fit
+from engine.plan.bodies import Body
+from engine.plan.structure import Structure
+
+
+def ways(workflow: Workflow, structure: Structure, without: Edge | None = None) -> dict[str, list[str]]:
+    """Where each node leads: along the edges, and from a loop to its exit."""
+    leading: dict[str, list[str]] = {}
+    for edge in workflow.edges:
+        if edge is not without:
+            leading.setdefault(edge.source[0], []).append(edge.target[0])
+    for body in structure.bodies.values():
+        leading.setdefault(body.loop, []).append(body.exit)
+    return leading
+
+
+def turned_round(leading: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What leads to each node, of where each node leads."""
+    back: dict[str, list[str]] = {}
+    for source, targets in leading.items():
+        for target in targets:
+            back.setdefault(target, []).append(source)
+    return back
+
+
+def reach(starts: Iterable[str], leading: dict[str, list[str]]) -> set[str]:
+    """All nodes that the starts lead to, themselves included."""
+    reached: set[str] = set()
+    waiting = list(starts)
+    while waiting:
+        node = waiting.pop()
+        if node not in reached:
+            reached.add(node)
+            waiting.extend(leading.get(node, ()))
+    return reached
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """From where one gets out of a body.
+
+    Attributes:
+        to_exit: The nodes that lead to its exit.
+        to_outside: The nodes that lead to an end of the workflow, or to what comes after the exit.
+    """
+
+    to_exit: set[str]
+    to_outside: set[str]
+
+
+class Fits:
+    """What fits one end of an edge, whose other end is being looked for."""
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        structure: Structure,
+        node: str,
+        port: PortFacts,
+        *,
+        is_input: bool,
+        without: Edge | None = None,
+    ) -> None:
+        self._workflow, self._structure = workflow, structure
+        self._node, self._port, self._is_input = node, port, is_input
+        self._leading = ways(workflow, structure, without)
+        self._edges = {(edge.from_, edge.to) for edge in workflow.edges if edge is not without}
+        self._back = turned_round(self._leading)
+        self._bodies: dict[str, _Ways] = {}
+        # Whoever is led to by the target would close a circle.
+        self._bad = reach([node], self._leading if is_input else self._back)
+
+    def why_not(self, node: str, port: PortFacts, *, is_input: bool) -> str | None:
+        """Why no edge may lead between the known end and this port; None where it may."""
+        if is_input == self._is_input:
+            return "An edge leads from an output to an input."
+        if node == self._node:
+            return "A node cannot lead to itself."
+        if is_input:
+            source, source_port, target, target_port = self._node, self._port, node, port
+        else:
+            source, source_port, target, target_port = node, port, self._node, self._port
+        if not can_ever_fit(source_port.type, target_port.type):
+            return f"A {source_port.type} can never be a {target_port.type}. Put a Transform between the two."
+        if (f"{source}.{source_port.name}", f"{target}.{target_port.name}") in self._edges:
+            return "These two are connected already."
+        if node in self._bad:
+            return "That would go round in a circle. To repeat something, put it between a Loop and its Exit."
+        return self._leads_out_of_body(source, source_port.name, target)
+
+    def _leads_out_of_body(self, source: str, source_port: str, target: str) -> str | None:
+        bodies = self._structure.bodies
+        own = bodies.get(source)
+        ports = () if own is None else own.kind.body_ports
+        if own is not None and source_port not in ports and (target in own.nodes or target == own.exit):
+            return f"“{self._title(source)}” has that value only after its last iteration. Start from “{ports[0]}”."
+        around = self._around(source)
+        if own is not None and source_port in ports:
+            around = own
+        if around is None or target in around.nodes or target == around.exit:
+            return None
+        if not self._leaves(target, around):
+            return None
+        start, end = around.kind.start, around.kind.end
+        return f"That leads out of the {start} “{self._title(around.loop)}”. Lead it through the {start}'s {end}."
+
+    def _leaves(self, target: str, around: Body) -> bool:
+        """Whether some way from a node ends outside a body without going through its exit, and not in a side branch."""
+        ways_of = self._bodies.get(around.loop) or self._bodies.setdefault(around.loop, self._ways_of(around))
+        if target in ways_of.to_exit:
+            return False
+        if target in ways_of.to_outside:
+            return True
+        reached = reach([target], self._leading)
+        return any(body.exit in reached and body.loop not in reached for body in self._structure.bodies.values())
+
+    def _ways_of(self, around: Body) -> _Ways:
+        ends = {node.id for node in self._workflow.nodes if node.type in {"output", "input"}}
+        after = reach([around.exit], self._leading)
+        return _Ways(reach([around.exit], self._back), reach(ends | after, self._back))
+
+    def _around(self, node: str) -> Body | None:
+        parent = self._structure.parent.get(node)
+        if parent is None:
+            loop = self._structure.loop_of.get(node)
+            parent = self._structure.parent.get(loop) if loop is not None else None
+        return self._structure.bodies.get(parent) if parent is not None else None
+
+    def _title(self, node_id: str) -> str:
+        node = self._workflow.nodes_by_id[node_id]
+        return node.title or node.id

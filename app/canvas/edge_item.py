@@ -1,0 +1,268 @@
+"""Edges: smooth curves between ports. Qt paints them; Python only says which path and which pen."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPainterPath
+from PySide6.QtWidgets import (
+    QGraphicsEllipseItem,
+    QGraphicsItem,
+    QGraphicsPathItem,
+    QGraphicsScene,
+    QGraphicsSceneHoverEvent,
+)
+
+from app.canvas.canvas_style import look, pen
+from app.canvas.nodegraphqt_imports import INPUT, PipeItem
+from app.canvas.port_item import CanvasPort
+
+WIDTH: Final = 2.0
+REST_ALPHA: Final = 170
+SHORTEST_ARM: Final = 32.0
+LONGEST_ARM: Final = 160.0
+LEAST_LANE: Final = 96.0
+"""How far up or down an edge that leads back must go to have a lane between two rows of cards."""
+
+OUT: Final = 16.0
+"""How far such an edge leads out of a card before it turns."""
+
+TURN: Final = 12.0
+
+_SELECTABLE: Final = QGraphicsItem.GraphicsItemFlag.ItemIsSelectable
+_SOLID: Final = Qt.PenStyle.SolidLine
+_DASHED: Final = Qt.PenStyle.DashLine
+
+
+class Flow(Enum):
+    """What an edge did in the run that is shown."""
+
+    NONE = "none"
+    CARRIED = "carried"
+    DEAD = "dead"
+
+
+def curve(start: QPointF, end: QPointF) -> QPainterPath:
+    """The way of an edge from an output at `start` to an input at `end`."""
+    left, top, right, bottom = start.x(), start.y(), end.x(), end.y()
+    across, down = right - left, bottom - top
+    if across < 0 and abs(down) >= LEAST_LANE:
+        return _round_the_corner(start, end)
+    if across >= 0:
+        arm = min(max(across / 2, SHORTEST_ARM), LONGEST_ARM)
+    else:  # leads back: swing out further, so that it does not hide behind the cards
+        arm = min(max(-across / 3, 2 * SHORTEST_ARM), 2 * LONGEST_ARM)
+    path = QPainterPath(start)
+    path.cubicTo(left + arm, top, right - arm, bottom, right, bottom)
+    return path
+
+
+def _round_the_corner(start: QPointF, end: QPointF) -> QPainterPath:
+    """Back to another row of cards: along the lane between the two rows, as one reads lines of a text."""
+    right, left, lane = start.x() + OUT, end.x() - OUT, (start.y() + end.y()) / 2
+    bend = TURN if end.y() > start.y() else -TURN
+    path = QPainterPath(start)
+    path.lineTo(right - TURN, start.y())
+    path.quadTo(right, start.y(), right, start.y() + bend)
+    path.lineTo(right, lane - bend)
+    path.quadTo(right, lane, right - TURN, lane)
+    path.lineTo(left + TURN, lane)
+    path.quadTo(left, lane, left, lane + bend)
+    path.lineTo(left, end.y() - bend)
+    path.quadTo(left, end.y(), left + TURN, end.y())
+    path.lineTo(end)
+    return path
+
+
+class Pipe(PipeItem):
+    """An edge of the document on the canvas.
+
+    Attributes:
+        flow: What it did in the run that is shown.
+    """
+
+    # The base class paints and watches changes in Python; for some thousand edges that is too slow.
+    paint = QGraphicsPathItem.paint
+    itemChange = QGraphicsPathItem.itemChange  # noqa: N815 - Qt's name
+
+    def __init__(self) -> None:
+        QGraphicsPathItem.__init__(self)
+        self.setZValue(-1)
+        self.setAcceptHoverEvents(True)
+        self.setFlag(_SELECTABLE)
+        self._input_port: CanvasPort | None = None
+        self._output_port: CanvasPort | None = None
+        self._active = self._highlight = False
+        self.hovered = False
+        self.is_target = False
+        self.flow = Flow.NONE
+
+    def join(self, output: CanvasPort, input_: CanvasPort) -> None:
+        """Lead from an output to an input."""
+        self._output_port, self._input_port = output, input_
+        output.add_pipe(self)
+        input_.add_pipe(self)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The edge as the document has it: from and to."""
+        assert self._output_port is not None
+        assert self._input_port is not None
+        return self._output_port.end, self._input_port.end
+
+    def disabled(self) -> bool:
+        """Whether a node at one of its ends is switched off."""
+        assert self._output_port is not None
+        assert self._input_port is not None
+        return self._output_port.is_off or self._input_port.is_off
+
+    def redraw(self) -> None:
+        """Follow the ports."""
+        assert self._output_port is not None
+        assert self._input_port is not None
+        self.setPath(curve(self._output_port.middle, self._input_port.middle))
+
+    def draw_path(self, *_ports: CanvasPort) -> None:
+        """What the base classes call when something moved."""
+        self.redraw()
+
+    def restyle(self) -> None:
+        """Take the pen that fits what the edge is and does."""
+        assert self._output_port is not None
+        assert self._input_port is not None
+        own = look().theme.port[self._output_port.facts.type]
+        known = self._output_port.facts.known and self._input_port.facts.known
+        colour, alpha, width, line = own if known else "bad", REST_ALPHA, WIDTH, _SOLID if known else _DASHED
+        if self.disabled() or self.flow is Flow.DEAD:
+            colour, alpha, line = "dim", 120, _DASHED
+        elif self.flow is Flow.CARRIED:
+            colour, alpha = own, 255
+        if self.isSelected() or self.is_target:
+            colour, alpha, width = "accent", 255, 3.0
+        elif self.hovered:
+            colour, alpha, width = own, 255, 3.0
+        self.setPen(look().pen(colour, alpha, width, line))
+
+    def set_flow(self, flow: Flow) -> None:
+        """Show what the edge did."""
+        if flow is not self.flow:
+            self.flow = flow
+            self.restyle()
+
+    def set_target(self, is_target: bool) -> None:
+        """Show that a node that is let go now goes into this edge."""
+        if is_target is not self.is_target:
+            self.is_target = is_target
+            self.restyle()
+
+    def reset(self) -> None:
+        """What the base classes call to take highlights off."""
+        self.restyle()
+
+    def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:
+        """Stand out a little."""
+        self.hovered = True
+        self.restyle()
+        event.accept()
+
+    def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
+        """Stand back again."""
+        self.hovered = False
+        self.restyle()
+        event.accept()
+
+
+class LivePipe(Pipe):
+    """The edge that hangs on the mouse while one is drawn.
+
+    Attributes:
+        refused: Whether it may not end where it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setZValue(20)
+        self.setAcceptHoverEvents(False)
+        self.setFlag(_SELECTABLE, enabled=False)
+        self.setVisible(False)
+        self.shift_selected = False
+
+    def draw_path(
+        self,
+        start_port: CanvasPort,
+        _end_port: CanvasPort | None = None,
+        cursor_pos: QPointF | None = None,
+        color: str | None = None,
+    ) -> None:
+        """Lead from a port to the mouse; `color` is a name in the theme."""
+        if cursor_pos is None:
+            return
+        ends = (cursor_pos, start_port.middle) if start_port.port_type == INPUT else (start_port.middle, cursor_pos)
+        self.setPath(curve(*ends))
+        self.setPen(pen(look().colour(color or "accent"), 2.5, Qt.PenStyle.DashLine))
+
+    def draw_index_pointer(self, start_port: CanvasPort, cursor_pos: QPointF, color: str | None = None) -> None:
+        """What the viewer calls at the start; there is no pointer beside the mouse."""
+        self.draw_path(start_port, None, cursor_pos, color)
+
+    def reset_path(self) -> None:
+        """Forget the way."""
+        self.setPath(QPainterPath())
+
+
+RADIUS: Final = 4.5
+BEATS: Final = 16
+"""How many beats a dot is on its way."""
+
+MOST: Final = 40
+"""More dots than these at once tell nobody more."""
+
+
+class Travels:
+    """The dots of one canvas."""
+
+    def __init__(self, scene: QGraphicsScene) -> None:
+        self._scene = scene
+        self._dots: list[tuple[QGraphicsEllipseItem, QPainterPath, int]] = []
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether there are any."""
+        return bool(self._dots)
+
+    def send(self, path: QPainterPath) -> None:
+        """Send a dot along a way."""
+        if len(self._dots) >= MOST or path.isEmpty():
+            return
+        dot = QGraphicsEllipseItem(QRectF(-RADIUS, -RADIUS, 2 * RADIUS, 2 * RADIUS))
+        dot.setBrush(look().colour("accent"))
+        dot.setPen(Qt.PenStyle.NoPen)
+        dot.setZValue(0.5)
+        dot.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        dot.setPos(path.pointAtPercent(0))
+        self._scene.addItem(dot)
+        self._dots.append((dot, path, 0))
+
+    def beat(self) -> None:
+        """Move all dots on; those that have arrived go."""
+        on_their_way: list[tuple[QGraphicsEllipseItem, QPainterPath, int]] = []
+        for dot, path, beats in self._dots:
+            if beats >= BEATS:
+                self._scene.removeItem(dot)
+            else:
+                dot.setPos(path.pointAtPercent(_eased((beats + 1) / BEATS)))
+                on_their_way.append((dot, path, beats + 1))
+        self._dots = on_their_way
+
+    def clear(self) -> None:
+        """Take all dots off."""
+        for dot, _, _ in self._dots:
+            self._scene.removeItem(dot)
+        self._dots = []
+
+
+def _eased(share: float) -> float:
+    """Slow at both ends."""
+    return share * share * (3 - 2 * share)

@@ -1,0 +1,337 @@
+"""What the menus and keys do to the selection, as operations on the document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QPointF, QRectF
+from PySide6.QtGui import QGuiApplication
+
+from app.canvas import node_positions, operation_builders
+from app.canvas.annotations import Kind, Remark, RemarkItem, entries, place_of
+from app.canvas.edge_item import Pipe
+from app.canvas.node_item import NodeItem
+from app.canvas.node_positions import boxes_of, free_place, tidied
+from app.worker import Worker
+from engine.document.files import loads
+from engine.document.fragments import PASTE_OFFSET, copy_fragment, paste_fragment
+from engine.document.model import Workflow
+from engine.document.node_operations import AddNode
+from engine.document.operation import Batch, Operation
+from engine.document.operations import Connect
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from app.canvas.document_view import DocumentView
+    from app.canvas.gestures import Gestures
+    from app.canvas.viewer import CanvasViewer
+    from app.session import Session
+
+LARGEST: Final = 20_000_000
+"""Longer texts on the clipboard are not looked at."""
+
+
+class Clipboard:
+    """The clipboard for one document."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._last = ""
+        self._times = 0
+
+    def copy(self, node_ids: Iterable[str]) -> bool:
+        """Put nodes and the edges among them on the clipboard."""
+        wanted = list(node_ids)
+        if not wanted:
+            return False
+        try:
+            text = copy_fragment(self._session.workflow, wanted)
+        except EngineError as error:
+            self._session.refused.emit(str(error))
+            return False
+        QGuiApplication.clipboard().setText(text)
+        self._last, self._times = text, 0
+        return True
+
+    def paste(self, seen: QRectF, at: QPointF | None = None) -> None:
+        """Add what is on the clipboard.
+
+        Args:
+            seen: The part of the scene that is seen; what would be pasted outside goes to its middle.
+            at: Where the upper left corner shall be, if somewhere in particular.
+        """
+        text = QGuiApplication.clipboard().text()
+        if not text.strip():
+            return
+        if len(text) > LARGEST:
+            self._session.refused.emit("The text on the clipboard is too long to be a workflow. Copy smaller parts.")
+            return
+        self._times = self._times + 1 if text == self._last else 1
+        self._last = text
+        self.add(text, seen, at)
+
+    def duplicate(self, node_ids: Iterable[str], seen: QRectF) -> None:
+        """Add copies of nodes without the clipboard."""
+        wanted = list(node_ids)
+        if wanted:
+            times, self._times = self._times, 1
+            self.add(copy_fragment(self._session.workflow, wanted), seen, verb="Duplicate")
+            self._times = times
+
+    def add(self, text: str, seen: QRectF, at: QPointF | None = None, verb: str = "Paste") -> None:
+        """Add the nodes of a text and select them."""
+        try:
+            step = paste_fragment(self._session.workflow, text, offset=self._offset(text, seen, at))
+        except EngineError as error:
+            self._session.refused.emit(str(error))
+            return
+        if self._session.do(Batch(step.title.replace("Paste", verb, 1), step.operations)):
+            self._session.select([step.node.id for step in step.operations if isinstance(step, AddNode)])
+
+    def _offset(self, text: str, seen: QRectF, at: QPointF | None) -> tuple[float, float]:
+        fragment = loads(text, source="clipboard")
+        places = [place for node in fragment.nodes if (place := place_of(fragment, node.id)) is not None]
+        usual = (PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times)
+        if not places:
+            return usual
+        left, top = min(x for x, _ in places), min(y for _, y in places)
+        if at is not None:
+            return (at.x() - left, at.y() - top)
+        if seen.contains(QPointF(left + usual[0], top + usual[1])):
+            return usual
+        width, height = max(x for x, _ in places) - left, max(y for _, y in places) - top
+        middle = seen.center()
+        return (round(middle.x() - left - width / 2), round(middle.y() - top - height / 2))
+
+
+MANY: Final = 150
+"""Documents with more nodes than these are tidied in a thread."""
+
+
+class Editing(QObject):
+    """The commands of one canvas."""
+
+    def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
+        super().__init__(viewer)
+        self._session, self._view, self._viewer, self._gestures = session, view, viewer, gestures
+        self._clipboard = Clipboard(session)
+        self._worker = Worker(self)
+
+    @property
+    def selection(self) -> list[str]:
+        """The selected nodes."""
+        return list(self._session.selection)
+
+    @property
+    def selected_remarks(self) -> list[RemarkItem]:
+        """The selected frames and notes."""
+        return [item for item in self._view.remarks.items.values() if item.isSelected()]
+
+    @property
+    def selected_edges(self) -> list[tuple[str, str]]:
+        """The selected edges by their ends."""
+        return [item.ends for item in self._viewer.scene().selectedItems() if isinstance(item, Pipe)]
+
+    @property
+    def seen(self) -> QRectF:
+        """The part of the scene that is seen."""
+        return self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
+
+    def add_node(self, node_type: str, place: QPointF | None = None) -> str | None:
+        """Add a node, and with a loop its exit; on an edge, into it. Gives its id, None where it is not possible.
+
+        Args:
+            node_type: The type, or `tool:NAME` for a tool node that calls that tool.
+            place: Where; None for the free middle.
+        """
+        node_type, _, tool = node_type.partition(":")
+        spec = self._session.registry.find(node_type)
+        if spec is None:
+            self._session.refused.emit(f"There is no node type “{node_type[:60]}”. Choose one from the palette.")
+            return None
+        where = place if place is not None else self._free_middle()
+        added = operation_builders.add(self._session.workflow, spec, (where.x(), where.y()), tool=tool)
+        pipe = self._viewer.pipe_at(where) if place is not None else None
+        pieces = self._gestures.pieces_into(pipe, added) if pipe is not None else None
+        if not self._session.do(operation_builders.add_step(spec, added, *(pieces or ()))):
+            return None
+        self._session.select([added.first])
+        return added.first
+
+    def add_connected(self, node_type: str, place: QPointF, end: str, port: str, *, from_output: bool) -> str | None:
+        """Add a node and an edge to it: from the output `end` to its input `port`, or the other way round.
+
+        The type may be `tool:NAME`, as for `add_node`.
+        """
+        node_type, _, tool = node_type.partition(":")
+        spec = self._session.registry.find(node_type)
+        if spec is None:
+            return None
+        added = operation_builders.add(self._session.workflow, spec, (place.x(), place.y()), tool=tool)
+        edge = Connect(end, f"{added.first}.{port}") if from_output else Connect(f"{added.last}.{port}", end)
+        replaced: tuple[Operation, ...] = ()
+        if not from_output:
+            replaced = self._making_room(end)
+        if not self._session.do(operation_builders.add_step(spec, added, *replaced, edge)):
+            return None
+        self._session.select([added.first])
+        return added.first
+
+    def copy(self) -> bool:
+        """Put the selected nodes on the clipboard."""
+        return self._clipboard.copy(self._selected_pairs())
+
+    def cut(self) -> None:
+        """Put the selected nodes on the clipboard and take them out."""
+        wanted = self._selected_pairs()
+        if self._clipboard.copy(wanted):
+            step = operation_builders.delete(self._session.workflow, wanted, ())
+            if step is not None:
+                self._session.do(Batch(step.title.replace("Delete", "Cut", 1), step.operations))
+
+    def paste(self, at: QPointF | None = None) -> None:
+        """Add what is on the clipboard."""
+        self._clipboard.paste(self.seen, at)
+
+    def duplicate(self) -> None:
+        """Add copies of the selected nodes."""
+        self._clipboard.duplicate(self._selected_pairs(), self.seen)
+
+    def delete(self) -> None:
+        """Take out what is selected."""
+        workflow = self._session.workflow
+        nodes = self._selected_pairs()
+        remarks = [item.remark.unset() for item in self.selected_remarks]
+        step = operation_builders.delete(workflow, nodes, self.selected_edges, remarks)
+        if step is not None:
+            self._session.do(step)
+
+    def delete_and_reconnect(self) -> None:
+        """Take the selected nodes out and join what was before and behind them."""
+        workflow, structure = self._session.workflow, self._session.structure
+        nodes = self._selected_pairs()
+        step = operation_builders.delete_and_reconnect(workflow, self._session.registry, structure, nodes)
+        if step is not None:
+            self._session.do(step)
+
+    def toggle_enabled(self) -> None:
+        """Switch the selected nodes off, or on again."""
+        step = operation_builders.toggle_enabled(self._session.workflow, self.selection)
+        if step is not None:
+            self._session.do(step)
+
+    def nudge(self, across: float, down: float) -> None:
+        """Move what is selected a little, and with a frame what lies in it."""
+        moved = dict.fromkeys((*(self._view.nodes[node_id] for node_id in self.selection), *self.selected_remarks))
+        for frame in self.selected_remarks:
+            moved.update(dict.fromkeys(frame.carried(frame) if frame.is_frame else ()))
+        places = {item.facts.id: (item.x() + across, item.y() + down) for item in moved if isinstance(item, NodeItem)}
+        remarks = [
+            item.remark.moved(item.remark.x + across, item.remark.y + down).set_in(self._session.workflow)
+            for item in moved
+            if isinstance(item, RemarkItem)
+        ]
+        self._do_move(places, remarks)
+
+    def align(self, where: str) -> None:
+        """Put the selected nodes on one line."""
+        self._do_move(node_positions.align(self._rects(), where), verb="Align")
+
+    def distribute(self, *, across: bool) -> None:
+        """Make the gaps between the selected nodes equal."""
+        self._do_move(node_positions.distribute(self._rects(), across=across), verb="Distribute")
+
+    def tidy(self) -> None:
+        """Give all nodes new places in layers; for a large document that takes a moment, off the window's thread."""
+        workflow, structure, boxes = self._session.workflow, self._session.structure, boxes_of(self._view.nodes)
+        if len(boxes) <= MANY:
+            self._take_up_places(workflow, tidied(workflow, structure, boxes))
+            return
+
+        take_up = partial(self._take_up_places, workflow)
+        self._worker.ask(partial(tidied, workflow, structure, boxes), take_up)
+
+    def _take_up_places(self, workflow: Workflow, places: dict[str, operation_builders.Place]) -> None:
+        if workflow is not self._session.workflow:  # it has changed meanwhile, and some cards with it
+            return
+        moved = {node: place for node, place in places.items() if self._view.shown_at.get(node) != place}
+        step = operation_builders.move(self._session.workflow, moved)
+        if step is not None:
+            self._session.do(Batch("Tidy up", step.operations))
+
+    def add_remark(self, kind: Kind, place: QPointF | None = None) -> tuple[str, str]:
+        """Add a frame (around the selected nodes, if there are any) or a note; gives its path in the layout."""
+        there = entries(self._session.workflow, kind)
+        number = 1
+        while f"{kind[:-1]}_{number}" in there:
+            number += 1
+        rect = self._room_for(kind, place)
+        remark = Remark(kind, f"{kind[:-1]}_{number}", rect.x(), rect.y(), rect.width(), rect.height())
+        title = "Add a frame" if kind == "frames" else "Add a note"
+        self._session.do(Batch(title, (remark.set_in(self._session.workflow),)))
+        return remark.path
+
+    def change_remark(self, item: RemarkItem, remark: Remark, what: str) -> None:
+        """Give a frame or note another text or colour."""
+        step = self.remark_step(item, remark, what)
+        if step is not None:
+            self._session.do(step)
+
+    def remark_step(self, item: RemarkItem, remark: Remark, what: str) -> Batch | None:
+        """The step that does so; None where that changes nothing."""
+        return None if remark == item.remark else Batch(what, (remark.set_in(self._session.workflow),))
+
+    def _selected_pairs(self) -> list[str]:
+        """The selected nodes, each loop with its exit and the other way round."""
+        return operation_builders.with_pairs(self._session.workflow, self._session.structure, self.selection)
+
+    def _room_for(self, kind: Kind, place: QPointF | None) -> QRectF:
+        nodes = [self._view.nodes[node_id].card_rect for node_id in self.selection]
+        if kind == "frames" and nodes and place is None:
+            around = QRectF()
+            for rect in nodes:
+                around = around.united(rect)
+            return QRectF(around.adjusted(-24, -48, 24, 24).toRect())
+        size = (320.0, 200.0) if kind == "frames" else (200.0, 96.0)
+        middle = place if place is not None else self.seen.center() - QPointF(size[0] / 2, size[1] / 2)
+        return QRectF(round(middle.x()), round(middle.y()), *size)
+
+    def _free_middle(self) -> QPointF:
+        """A free place right of the selected node, else in the middle of what is seen."""
+        cards = self._view.nodes
+        taken = {node_id: (item.x(), item.y()) for node_id, item in cards.items()}
+        last = self.selection[-1] if self.selection else None
+        if last is not None:
+            wish = (taken[last][0] + cards[last].shape_.width + 72, taken[last][1])
+        else:
+            wish = (self.seen.center().x() - 88, self.seen.center().y() - 40)
+        sample = last or next(iter(cards), None)
+        if sample is None:
+            return QPointF(*wish)
+        return QPointF(*free_place("", wish, taken, {**cards, "": cards[sample]}))
+
+    def _making_room(self, input_end: str) -> tuple[Operation, ...]:
+        workflow = self._session.workflow
+        node, _, name = input_end.partition(".")
+        port = self._view.nodes[node].port(name, is_input=True)
+        takes_many = port is not None and port.facts.many
+        step = operation_builders.connect(workflow, "", input_end, None, takes_many=takes_many)
+        return step.operations[:-1] if isinstance(step, Batch) else ()
+
+    def _rects(self) -> dict[str, node_positions.Rect]:
+        items: dict[str, NodeItem] = {node_id: self._view.nodes[node_id] for node_id in self.selection}
+        return {node_id: (item.x(), item.y(), item.shape_.width, item.shape_.height) for node_id, item in items.items()}
+
+    def _do_move(
+        self, places: dict[str, operation_builders.Place], others: list[Operation] | None = None, verb: str = "Move"
+    ) -> None:
+        if places:
+            places = {
+                **{node: (self._view.nodes[node].x(), self._view.nodes[node].y()) for node in self._view.places.found},
+                **places,
+            }
+        step = operation_builders.move(self._session.workflow, places, others or (), verb)
+        if step is not None:
+            self._session.do(step)

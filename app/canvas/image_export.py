@@ -1,0 +1,131 @@
+"""The document as a picture (PNG) or as a drawing (SVG)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QBuffer, QIODevice, QRectF, QSize, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
+
+from app.canvas.canvas_style import look
+from app.canvas.edge_item import Pipe
+from app.canvas.node_item import SpotsItem
+from engine.errors import EngineError
+from engine.ordinary_file import replace_file
+
+MARGIN: Final = 24.0
+LARGEST_SIDE: Final = 16_000
+"""The most pixels of a picture in each direction."""
+
+_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that Qt writes into a drawing and that no reader of one takes."""
+
+
+class ExportError(EngineError):
+    """A picture that could not be written."""
+
+
+def picture(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage:
+    """Paint the whole scene, smaller where the picture would be enormous."""
+    rect = _around(content)
+    scale = min(scale, LARGEST_SIDE / rect.width(), LARGEST_SIDE / rect.height())
+    size = QSize(max(round(rect.width() * scale), 1), max(round(rect.height() * scale), 1))
+    image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+    image.fill(look().colour("ground"))
+    painter = QPainter(image)
+    _render(scene, painter, QRectF(image.rect()), rect)
+    painter.end()
+    return image
+
+
+def write_png(scene: QGraphicsScene, content: QRectF, path: Path, scale: float) -> None:
+    """Write a picture.
+
+    Raises:
+        ExportError: The file cannot be written.
+    """
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    picture(scene, content, scale).save(buffer, "PNG")
+    _write(path, bytes(buffer.data().data()))
+
+
+def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) -> None:
+    """Write a drawing.
+
+    Raises:
+        ExportError: The file cannot be written.
+    """
+    from PySide6.QtSvg import QSvgGenerator
+
+    rect = _around(content)
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(buffer)
+    generator.setSize(rect.size().toSize())
+    generator.setViewBox(QRectF(0, 0, rect.width(), rect.height()))
+    generator.setTitle(title)
+    painter = QPainter(generator)
+    painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), look().colour("ground"))
+    _render(scene, painter, QRectF(0, 0, rect.width(), rect.height()), rect)
+    painter.end()
+    drawing = bytes(buffer.data().data()).decode("utf-8", "replace")
+    _write(path, _NOT_IN_XML.sub("", drawing).encode())
+
+
+def _around(content: QRectF) -> QRectF:
+    rect = content if not content.isEmpty() else QRectF(0, 0, 320, 200)
+    return rect.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+
+
+def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QRectF) -> None:
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    with _plain(scene):
+        scene.setBackgroundBrush(Qt.BrushStyle.NoBrush)
+        scene.render(painter, target, source, Qt.AspectRatioMode.KeepAspectRatio)
+
+
+@contextmanager
+def _plain(scene: QGraphicsScene) -> Iterator[None]:
+    """As it is at 100 % with nothing selected, and without cached pixels, which a drawing would show."""
+    selected = scene.selectedItems()
+    spots = [item for item in scene.items() if isinstance(item, SpotsItem) and item.isVisible()]
+    cached = [item for item in scene.items() if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
+    blocked = scene.blockSignals(True)
+    _select(selected, are_selected=False)
+    for item in spots:
+        item.show_cards(are_spots=False)
+    for item in cached:
+        item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
+    try:
+        yield
+    finally:
+        for item in cached:
+            item.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+        for item in spots:
+            item.show_cards(are_spots=True)
+        _select(selected, are_selected=True)
+        scene.blockSignals(blocked)
+
+
+def _select(items: Iterable[QGraphicsItem], *, are_selected: bool) -> None:
+    """Select items, or no longer, while the scene tells nobody: edges take their pens from whoever is told."""
+    for item in items:
+        item.setSelected(are_selected)
+        if isinstance(item, Pipe):
+            item.restyle()
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        replace_file(path, data, wait_for_disk=False)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        message = f'The picture could not be written to "{path}": {reason}.'
+        raise ExportError(message, "Choose another folder, or free some space.") from error

@@ -1,0 +1,118 @@
+"""Choosing by keyboard what lies on the canvas: cards, frames and notes, one after the other or by direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QPointF, QRectF
+
+from app.canvas.annotations import RemarkItem
+from app.canvas.node_item import NodeItem
+
+if TYPE_CHECKING:
+    from app.canvas.document_view import DocumentView
+    from app.canvas.viewer import CanvasViewer
+    from app.session import Session
+
+
+def matching(nodes: Mapping[str, NodeItem], text: str) -> list[str]:
+    """The ids of the nodes whose title, id, type or summary holds a text, in the document's order."""
+    wanted = text.casefold()
+    found: list[str] = []
+    for node_id, item in nodes.items():
+        facts = item.facts
+        if any(wanted in field.casefold() for field in (facts.title, node_id, facts.type, facts.summary)):
+            found.append(node_id)
+    return found
+
+
+def nearest(places: Sequence[QPointF], start: QPointF, way: tuple[int, int] | None) -> int | None:
+    """The position of the nearest place in a direction.
+
+    Args:
+        places: The places.
+        start: Where to go from.
+        way: -1, 0 or 1 across, and down; None for any direction.
+    """
+    best: tuple[float, int] | None = None
+    for position, place in enumerate(places):
+        apart = place - start
+        distance = apart.manhattanLength()
+        if way is not None:
+            along, aside = apart.x() * way[0] + apart.y() * way[1], abs(apart.x() * way[1]) + abs(apart.y() * way[0])
+            if along <= 0:
+                continue
+            distance = along + 2 * aside  # straight on counts as nearer than aside
+        if best is None or distance < best[0]:
+            best = (distance, position)
+    return best[1] if best is not None else None
+
+
+Item = NodeItem | RemarkItem
+
+
+class Walking(QObject):
+    """The keyboard's way from one thing on a canvas to the next."""
+
+    def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer) -> None:
+        super().__init__(viewer)
+        self._session, self._view, self._viewer = session, view, viewer
+
+    def go(self, across: int, down: int) -> None:
+        """Choose the nearest thing in a direction; the one nearest to the middle where none is chosen."""
+        start = self._start()
+        from_ = _hit(start).center() if start is not None else self._viewer.centre
+        items = [item for item in self._items() if item is not start]
+        places = [_place(item, from_) for item in items]
+        found = nearest(places, from_, (across, down) if start is not None else None)
+        if found is not None:
+            self.choose(items[found])
+
+    def step(self, by: int) -> None:
+        """Choose the next thing (1) or the one before (-1) from left to right, and round again at the end.
+
+        By direction alone some things may be out of reach: others are nearer from everywhere.
+        """
+        items, start = self._items(), self._start()
+        items.sort(key=lambda item: (item.x(), item.y()))
+        if items:
+            place = items.index(start) + by if start is not None else min(by, 0)
+            self.choose(items[place % len(items)])
+
+    def choose(self, item: Item) -> None:
+        """Choose one thing and nothing else."""
+        for other in self._chosen_remarks():
+            other.setSelected(other is item)
+        if isinstance(item, NodeItem):
+            self._session.select([item.facts.id])
+        else:
+            item.setSelected(True)
+            self._session.select([])
+        self._viewer.ensure_seen(_hit(item))
+
+    def _items(self) -> list[Item]:
+        return [*self._view.nodes.values(), *self._view.remarks.items.values()]
+
+    def _start(self) -> Item | None:
+        if self._session.selection:
+            return self._view.nodes[self._session.selection[-1]]
+        return next(iter(self._chosen_remarks()), None)
+
+    def _chosen_remarks(self) -> list[RemarkItem]:
+        return [item for item in self._view.remarks.items.values() if item.isSelected()]
+
+
+def _hit(item: Item) -> QRectF:
+    """Where an item is: a frame is its title, since it lies around what is in it."""
+    if isinstance(item, NodeItem):
+        return item.card_rect
+    return item.text_rect.translated(item.pos()) if item.is_frame else item.scene_rect
+
+
+def _place(item: Item, from_: QPointF) -> QPointF:
+    """Where an item is seen from a place: its middle; of the title of a frame, which may be wide, the nearest part."""
+    rect = _hit(item)
+    if isinstance(item, NodeItem) or not item.is_frame:
+        return rect.center()
+    return QPointF(min(max(from_.x(), rect.left()), rect.right()), rect.center().y())

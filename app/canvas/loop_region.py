@@ -1,0 +1,343 @@
+"""A loop as a region: the tinted ground of its body and the dashed arrow from its exit back to its start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPainter, QPainterPath, QPolygonF
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.canvas.canvas_style import fonts, growth, look, pen, small_width, zoom_of
+from app.canvas.loop_region_label import RegionLabel
+from app.theme.tokens import FONT_SIZE_SMALL
+from engine.document.model import Workflow
+from engine.nodes.pairs import ITERATOR
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QGraphicsScene
+
+    from app.canvas.node_item import NodeItem
+    from app.session import Session
+
+SIDE: Final = 24.0
+TOP: Final = 40.0
+LANE: Final = 28.0
+"""How far below the lowest card the arrow runs."""
+
+BELOW_LANE: Final = 24.0
+WORDS_FROM: Final = 0.5
+"""Zoomed out further than this, nothing is said about the way back."""
+
+MOST_GROWTH: Final = 1.6
+"""How much larger than at 100 % those words are when zoomed out."""
+
+CORNER: Final = 16.0
+ARROW: Final = 7.0
+OUTERMOST: Final = -60.0
+
+
+def ground_alpha() -> int:
+    """How much of the accent colour, of 255, a region's ground takes."""
+    return 16 if look().is_light else 20
+
+
+class RegionItem(QGraphicsItem):
+    """The region of one loop.
+
+    Attributes:
+        loop_id: The loop.
+        depth: How many regions lie around it.
+        rect: Where it lies in the scene.
+        label: The pill on its upper edge.
+        words: What is said about the way back.
+    """
+
+    def __init__(self, loop_id: str, depth: int) -> None:
+        super().__init__()
+        self.loop_id = loop_id
+        self.depth = depth
+        self.rect = QRectF()
+        self._arrow = QPainterPath()
+        self._head = QPolygonF()
+        self.words = ""
+        self._words_rect = QRectF()
+        self._most_growth = 1.0
+        self.setZValue(OUTERMOST + depth)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        self.label = RegionLabel(loop_id, self)
+
+    def place(self, content: QRectF, start: NodeItem, end: NodeItem, words: str) -> None:
+        """Lie around cards and inner regions.
+
+        Args:
+            content: What the region holds, the loop and its exit included.
+            start: The loop's card.
+            end: The exit's card.
+            words: What is said about the way back.
+        """
+        rect = content.adjusted(-SIDE, -TOP, SIDE, LANE + BELOW_LANE)
+        self.prepareGeometryChange()
+        self.rect = rect
+        self._bounds = rect.adjusted(-2, -2, 2, 2)
+        self.words = words
+        lane = content.bottom() + LANE
+        from_, to = end.card_rect, start.card_rect
+        self._route(QPointF(from_.center().x(), from_.bottom()), QPointF(to.center().x(), to.bottom()), lane)
+        self.label.setPos(rect.left() + CORNER, rect.top())
+        self.label.take(rect.width() - 2 * CORNER)
+        self.update()
+
+    @property
+    def arrow(self) -> QPainterPath:
+        """The way back, from below the exit to below the loop."""
+        return self._arrow
+
+    def boundingRect(self) -> QRectF:
+        """The region."""
+        return getattr(self, "_bounds", QRectF())
+
+    def shape(self) -> QPainterPath:
+        """Nothing: a region is ground, and the mouse goes through it."""
+        return QPainterPath()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+        """Paint the ground and the way back."""
+        theme = look()
+        scale = option.levelOfDetailFromTransform(painter.worldTransform())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(pen(theme.colour("accent", 110), 1.0))
+        painter.setBrush(theme.colour("accent", ground_alpha()))
+        painter.drawRoundedRect(self.rect, CORNER, CORNER)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(pen(theme.colour("accent", 220), 2.0, Qt.PenStyle.DashLine))
+        painter.drawPath(self._arrow)
+        if scale < 0.2:
+            return
+        painter.setPen(pen(theme.colour("accent"), 2.0))
+        painter.drawPolyline(self._head)
+        zoom = zoom_of(scale)
+        if zoom >= WORDS_FROM and not self._words_rect.isNull():
+            middle, grown = self._words_rect.center(), growth(FONT_SIZE_SMALL, zoom, self._most_growth)
+            painter.translate(middle)
+            painter.scale(grown, grown)
+            painter.translate(-middle)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.colour("ground"))
+            painter.drawRoundedRect(self._words_rect, 6, 6)
+            painter.setBrush(theme.colour("accent", ground_alpha()))
+            painter.drawRoundedRect(self._words_rect, 6, 6)
+            painter.setFont(fonts().small)
+            painter.setPen(theme.colour("accent"))
+            painter.drawText(self._words_rect, Qt.AlignmentFlag.AlignCenter, self.words)
+
+    def _route(self, start: QPointF, end: QPointF, lane: float) -> None:
+        """From below the exit down to the lane, along it, and up to the loop."""
+        path = QPainterPath(start)
+        turn = max(min(CORNER, lane - start.y(), lane - end.y(), abs(start.x() - end.x()) / 2), 0.0)
+        way = -1 if end.x() < start.x() else 1
+        path.lineTo(start.x(), lane - turn)
+        path.quadTo(start.x(), lane, start.x() + way * turn, lane)
+        path.lineTo(end.x() - way * turn, lane)
+        path.quadTo(end.x(), lane, end.x(), lane - turn)
+        path.lineTo(end.x(), end.y() + 4)
+        self._arrow = path
+        tip = QPointF(end.x(), end.y() + 3)
+        self._head = QPolygonF([tip + QPointF(-ARROW, ARROW), tip, tip + QPointF(ARROW, ARROW)])
+        width = small_width(self.words) + 16
+        room = abs(start.x() - end.x()) - 2 * turn
+        middle = QPointF((start.x() + end.x()) / 2, lane)
+        fits = room > width
+        self._most_growth = min(MOST_GROWTH, max(room / width, 1.0))
+        self._words_rect = QRectF(middle.x() - width / 2, middle.y() - 10, width, 20) if fits else QRectF()
+
+
+_EVERYWHERE: Final = QRectF(-1e6, -1e6, 2e6, 2e6)
+
+
+class GroundsItem(QGraphicsItem):
+    """The regions: a hundred of them in less than a frame, where each by itself would take longer."""
+
+    def __init__(self, regions: Mapping[str, RegionItem]) -> None:
+        super().__init__()
+        self._regions = regions
+        self._is_stale = True
+        self._rects: list[QRectF] = []
+        self._arrows: list[QPainterPath] = []
+        self.setZValue(OUTERMOST)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        self.setVisible(False)
+
+    def show_regions(self, *, are_far: bool) -> None:
+        """Take the place of the regions, or give it back."""
+        self.setVisible(are_far)
+        for item in self._regions.values():
+            self.show_region(item)
+        self.refresh()
+
+    def show_region(self, item: RegionItem) -> None:
+        """Let one region be painted here or by itself, as the others are."""
+        item.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents, enabled=self.isVisible())
+        item.label.setVisible(not self.isVisible())
+
+    def refresh(self) -> None:
+        """Take up regions that came, went or lie elsewhere."""
+        self._is_stale = True
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        """Everywhere: to work out where the regions are takes longer than to paint them."""
+        return _EVERYWHERE
+
+    def shape(self) -> QPainterPath:
+        """Nothing: a region is ground, and the mouse goes through it."""
+        return QPainterPath()
+
+    def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+        """Paint all grounds, the outer ones first, and the ways back."""
+        theme = look()
+        if self._is_stale:
+            self._gather()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+        painter.setPen(Qt.PenStyle.NoPen)  # their edge would be thinner than could be seen
+        painter.setBrush(theme.colour("accent", ground_alpha()))
+        painter.drawRects(self._rects)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(pen(theme.colour("accent", 220), 2.0, Qt.PenStyle.DashLine))
+        for arrow in self._arrows:
+            painter.drawPath(arrow)
+
+    def _gather(self) -> None:
+        self._is_stale = False
+        regions = sorted(self._regions.values(), key=lambda region: region.depth)
+        self._rects = [region.rect for region in regions]
+        self._arrows = [region.arrow for region in regions]
+
+
+_WORDS: Final = {
+    "replace": "fed back: replace",
+    "append": "fed back: append",
+    "append_window": "fed back: append the last few",
+}
+
+
+class RegionView:
+    """The regions of one document.
+
+    Attributes:
+        items: The regions by the loop's id.
+        grounds: The regions when zoomed far out.
+        chosen: Called with a loop's id and the index of an iteration that was clicked.
+    """
+
+    def __init__(self, session: Session, scene: QGraphicsScene, cards: Mapping[str, NodeItem]) -> None:
+        self._session, self._scene, self._cards = session, scene, cards
+        self.items: dict[str, RegionItem] = {}
+        self.grounds = GroundsItem(self.items)
+        scene.addItem(self.grounds)
+        self.chosen: Callable[[str, int], None] = lambda _loop, _index: None
+        self._members: dict[str, tuple[list[str], list[str]]] = {}
+        self._parent: dict[str, str] = {}
+
+    def refresh(self, workflow: Workflow) -> None:
+        """Take up structure and titles as they are now."""
+        structure = self._session.structure
+        bodies = {
+            loop: body for loop, body in structure.bodies.items() if loop in self._cards and body.exit in self._cards
+        }
+        self._parent = {node: loop for node, loop in structure.parent.items() if loop in bodies}
+        self._parent |= {body.exit: self._parent[loop] for loop, body in bodies.items() if loop in self._parent}
+        for loop in [loop for loop in self.items if loop not in bodies]:
+            self._scene.removeItem(self.items.pop(loop))
+        self._members = {loop: ([loop, body.exit], []) for loop, body in bodies.items()}
+        for node, loop in self._parent.items():
+            if node in self._cards:
+                self._members[loop][0].append(node)
+            if node in bodies:
+                self._members[loop][1].append(node)
+        for loop in bodies:
+            if loop not in self.items:
+                self._add(loop)
+            self._label(loop, workflow)
+        self._place(bodies)
+
+    def relabel(self, node_ids: Iterable[str], workflow: Workflow) -> None:
+        """Take up the titles and settings of loops among these nodes."""
+        loops = [node_id for node_id in node_ids if node_id in self.items]
+        for loop in loops:
+            self._label(loop, workflow)
+        self._place(loops)
+
+    def follow(self, node_ids: Iterable[str]) -> None:
+        """Lie around cards that moved."""
+        affected: set[str] = set()
+        waiting = [loop for node_id in node_ids for loop in (self._loop_at(node_id), self._parent.get(node_id))]
+        while waiting:
+            loop = waiting.pop()
+            if loop is not None and loop not in affected:
+                affected.add(loop)
+                waiting.append(self._parent.get(loop))
+        if affected:
+            self._place(affected)
+
+    def depth(self, loop: str) -> int:
+        """How many regions lie around a loop's."""
+        seen = [loop]
+        while (outer := self._parent.get(seen[-1])) is not None and outer not in seen:
+            seen.append(outer)
+        return len(seen) - 1
+
+    def _loop_at(self, node_id: str) -> str | None:
+        if node_id in self.items:
+            return node_id
+        loop = self._session.structure.loop_of.get(node_id)
+        return loop if loop in self.items else None
+
+    def _add(self, loop: str) -> None:
+        item = RegionItem(loop, self.depth(loop))
+        item.label.chosen = self._choose
+        self.grounds.show_region(item)
+        self._scene.addItem(item)
+        self.items[loop] = item
+
+    def _choose(self, loop_id: str, index: int) -> None:
+        self.chosen(loop_id, index)
+
+    def _label(self, loop: str, workflow: Workflow) -> None:
+        node = workflow.nodes_by_id.get(loop)
+        item = self.items[loop]
+        spec = self._session.registry.find(node.type) if node is not None else None
+        if spec is not None:
+            item.label.icon = spec.icon
+        title = self._cards[loop].facts.title if node is not None else loop
+        item.label.show_facts(replace(item.label.facts, title=title))
+
+    def _place(self, loops: Iterable[str]) -> None:
+        """Place inner regions before those around them."""
+        structure = self._session.structure
+        for loop in sorted(loops, key=self.depth, reverse=True):
+            body = structure.bodies.get(loop)
+            item = self.items.get(loop)
+            if item is None or body is None or loop not in self._cards or body.exit not in self._cards:
+                continue
+            members, inner = self._members[loop]
+            content = QRectF()
+            for node in members:
+                if node in self._cards:
+                    content = content.united(self._cards[node].card_rect)
+            for other in inner:
+                content = content.united(self.items[other].rect)
+            item.depth = self.depth(loop)
+            item.place(content, self._cards[loop], self._cards[body.exit], self._words(loop))
+        self.grounds.refresh()
+
+    def _words(self, loop: str) -> str:
+        node = self._session.workflow.nodes_by_id.get(loop)
+        if node is not None and node.type == ITERATOR.start:
+            most = node.config.get("max_concurrency", 0)
+            return "for each item" + (f" · {most} at a time" if most else "")
+        mode = node.config.get("feedback_mode", "replace") if node is not None else "replace"
+        return _WORDS.get(str(mode), "fed back")

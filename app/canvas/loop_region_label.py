@@ -1,0 +1,267 @@
+"""The pill on a region's upper edge: the loop's name and, in a run, its iterations as dots and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath
+from PySide6.QtWidgets import (
+    QGraphicsItem,
+    QGraphicsSceneHoverEvent,
+    QGraphicsSceneMouseEvent,
+    QStyleOptionGraphicsItem,
+    QWidget,
+)
+
+from app.canvas.canvas_style import LEGIBLE, fonts, growth, icon_path, look, pen, zoom_of
+from app.theme.elided_text import elide
+from app.theme.tokens import FONT_SIZE_SMALL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.canvas.loop_region import RegionItem
+
+HEIGHT: Final = 24.0
+DOT: Final = 5.0
+STEP: Final = 16.0
+SMALL_BELOW: Final = 0.45
+"""Zoomed out further than this, the pill is a name in the region's corner."""
+
+LARGEST: Final = 34.0
+MOST_GROWTH: Final = 2.0
+"""How much larger than at 100 % the pill is when zoomed out; more would reach to the cards."""
+
+MOST_DOTS: Final = 12
+"""Of more iterations, the ones around the shown one get a dot."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFacts:
+    """What the pill says.
+
+    Attributes:
+        title: What the loop is called.
+        counter: `iteration 3 of 5`; empty where nothing runs or ran.
+        total: How many iterations there are at the most.
+        done: How many have ended.
+        current: The one under way, or the last; -1 before the first.
+        shown: The one that is looked at.
+        returned: The one whose result the loop gave; None while it is open.
+        cost: What they cost, in words.
+        is_live: Whether the loop is running.
+        unit: What one is called: `iteration`, or `item` of an iterator.
+        ended_ahead: Items that have ended before others that began earlier.
+        failed: Items that have failed.
+    """
+
+    title: str
+    counter: str = ""
+    total: int = 0
+    done: int = 0
+    current: int = -1
+    shown: int = -1
+    returned: int | None = None
+    cost: str = ""
+    is_live: bool = False
+    unit: str = "iteration"
+    ended_ahead: frozenset[int] = frozenset()
+    failed: frozenset[int] = frozenset()
+
+    def words(self, index: int) -> str:
+        """What a dot stands for."""
+        return f"{self.unit.capitalize()} {index + 1}{', failed' if index in self.failed else ''}"
+
+
+class RegionLabel(QGraphicsItem):
+    """The pill. A click on a dot looks at its iteration.
+
+    Attributes:
+        chosen: Called with the loop's id and the index of a dot that was clicked.
+        facts: What it says.
+        icon: Name of the icon before it.
+    """
+
+    chosen: Callable[[str, int], None]
+
+    def __init__(self, loop_id: str, region: RegionItem) -> None:
+        super().__init__(region)
+        self.loop_id = loop_id
+        self.facts = LoopFacts("")
+        self.icon = "mdi6.autorenew"
+        self.chosen = lambda _loop, _index: None
+        self._room = 0.0
+        self._width = 0.0
+        self._title = ""
+        self._hovered = -1
+        self.setZValue(3)
+        self.setAcceptHoverEvents(True)
+        self.setAcceptedMouseButtons(Qt.MouseButton.LeftButton)
+
+    def show_facts(self, facts: LoopFacts) -> None:
+        """Say something else; paints only where it differs."""
+        if facts != self.facts:
+            self.facts = facts
+            self._fit()
+            self.update()
+
+    def take(self, room: float) -> None:
+        """Take the room that the content needs, at most `room`."""
+        if room != self._room:
+            self._room = room
+            self._fit()
+
+    def _fit(self) -> None:
+        self.prepareGeometryChange()
+        used, facts = fonts(), self.facts
+        rest = 32 + self._counter_width + self._dots_width + self._cost_width + 8
+        self._title = elide(used.bold_metrics, facts.title, max(self._room - rest, 48))
+        self._width = used.bold_metrics.horizontalAdvance(self._title) + rest
+
+    def boundingRect(self) -> QRectF:
+        """The pill."""
+        above = MOST_GROWTH * HEIGHT / 2 + 1
+        return QRectF(-1, -above, max(self._width, self._room) + 2, above + LARGEST + 8)
+
+    def shape(self) -> QPainterPath:
+        """Where it is hit: on its dots, where they are seen."""
+        path, grown = QPainterPath(), self._growth(self._zoom)
+        for index in self.dots() if self._zoom >= SMALL_BELOW else ():
+            left = (self.dot(index).x() - STEP / 2) * grown
+            path.addRect(QRectF(left, -HEIGHT / 2 * grown, STEP * grown, HEIGHT * grown))
+        return path
+
+    def dots(self) -> range:
+        """The iterations that have a dot."""
+        facts = self.facts
+        total = max(facts.total, facts.current + 1)
+        if total <= MOST_DOTS:
+            return range(total)
+        middle = facts.shown if facts.shown >= 0 else max(facts.current, 0)
+        first = min(max(middle - MOST_DOTS // 2, 0), total - MOST_DOTS)
+        return range(first, first + MOST_DOTS)
+
+    def dot(self, index: int) -> QPointF:
+        """The middle of a dot, as it is at 100 %."""
+        left = 28 + fonts().bold_metrics.horizontalAdvance(self._title) + self._counter_width + 8
+        return QPointF(left + (index - self.dots().start + 0.5) * STEP, 0)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+        """Paint the pill."""
+        theme, used, facts = look(), fonts(), self.facts
+        zoom = zoom_of(option.levelOfDetailFromTransform(painter.worldTransform()))
+        if zoom < SMALL_BELOW:
+            self._paint_small(painter, zoom)
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.scale(self._growth(zoom), self._growth(zoom))
+        body = QRectF(0, -HEIGHT / 2, self._width, HEIGHT)
+        painter.setPen(pen(theme.colour("accent", 140), 1.0))
+        painter.setBrush(theme.colour("panel"))
+        painter.drawRoundedRect(body, 8, 8)
+        painter.save()
+        painter.translate(8, -7)
+        painter.fillPath(icon_path(self.icon, 14), theme.colour("accent"))
+        painter.restore()
+        painter.setFont(used.small_bold)
+        painter.setPen(theme.colour("accent"))
+        words = self._title + (f" · {facts.counter}" if facts.counter else "")
+        painter.drawText(body.adjusted(28, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, words)
+        for index in self.dots():
+            self._paint_dot(painter, index)
+        if facts.cost:
+            painter.setFont(used.small)
+            painter.setPen(theme.colour("dim"))
+            right = body.adjusted(0, 0, -12, 0)
+            painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, facts.cost)
+
+    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
+        """Look at the iteration of the dot under the mouse, if there is anything to see."""
+        index = self._index_at(event.pos())
+        if 0 <= index <= self.facts.current:
+            self.chosen(self.loop_id, index)
+        event.accept()
+
+    def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
+        """Say which iteration it is."""
+        self._hovered = self._index_at(event.pos())
+        self.setToolTip(self.facts.words(self._hovered) if self._hovered >= 0 else "")
+        self.update()
+
+    def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
+        """Stand back again."""
+        self._hovered = -1
+        self.update()
+
+    @property
+    def _zoom(self) -> float:
+        """The zoom of the view that shows it."""
+        views = self.scene().views() if self.scene() is not None else []
+        return zoom_of(views[0].transform().m11()) if views else 1.0
+
+    def _growth(self, zoom: float) -> float:
+        """How much larger than at 100 % it is: legible, and within its region."""
+        most = min(MOST_GROWTH, self._room / self._width) if self._width else 1.0
+        return growth(FONT_SIZE_SMALL, zoom, max(most, 1.0)) if zoom >= SMALL_BELOW else 1.0
+
+    @property
+    def _counter_width(self) -> float:
+        return fonts().bold_metrics.horizontalAdvance(f" · {self.facts.counter}") if self.facts.counter else 0.0
+
+    @property
+    def _dots_width(self) -> float:
+        return len(self.dots()) * STEP + 8 if self.facts.total else 0.0
+
+    @property
+    def _cost_width(self) -> float:
+        return fonts().small_metrics.horizontalAdvance(self.facts.cost) + 8 if self.facts.cost else 0.0
+
+    def _index_at(self, place: QPointF) -> int:
+        across = place.x() / self._growth(self._zoom)
+        return next((index for index in self.dots() if abs(self.dot(index).x() - across) <= STEP / 2), -1)
+
+    def _paint_small(self, painter: QPainter, zoom: float) -> None:
+        size = min(LEGIBLE / zoom, LARGEST)
+        if size * zoom < 6:  # nothing that could be read
+            return
+        font = QFont(fonts().small_bold)
+        font.setPixelSize(round(size))
+        metrics, height, inset = QFontMetricsF(font), size * 1.25, size / 3
+        words = self.facts.title + (f" · {self.facts.current + 1} / {self.facts.total}" if self.facts.total else "")
+        words = elide(metrics, words, self._room - 2 * inset)
+        # On the edge, as the pill is: inside, the states of the first cards would cover it.
+        body = QRectF(0, -height / 2, metrics.horizontalAdvance(words) + 2 * inset, height)
+        theme = look()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(pen(theme.colour("accent", 140), 1.0))
+        painter.setBrush(theme.colour("panel"))
+        painter.drawRoundedRect(body, height / 4, height / 4)
+        painter.setFont(font)
+        painter.setPen(theme.colour("accent"))
+        painter.drawText(body, Qt.AlignmentFlag.AlignCenter, words)
+
+    def _paint_dot(self, painter: QPainter, index: int) -> None:
+        """Filled: ended. A cross: failed. A ring: under way. Small: yet to come. With a ring around: looked at."""
+        theme, facts, middle = look(), self.facts, self.dot(index)
+        radius = DOT if index != self._hovered or index > facts.current else DOT + 1
+        painter.setPen(Qt.PenStyle.NoPen)
+        if index in facts.failed:
+            painter.setPen(pen(theme.colour("bad"), 2.0))
+            for way in (QPointF(3.5, 3.5), QPointF(3.5, -3.5)):
+                painter.drawLine(middle - way, middle + way)
+        elif index < facts.done or index in facts.ended_ahead:
+            painter.setBrush(theme.colour("good" if index == facts.returned else "accent"))
+            painter.drawEllipse(middle, radius - 0.5, radius - 0.5)
+        elif index == facts.current or (facts.unit == "item" and index < facts.current):
+            painter.setBrush(theme.colour("accent", 70))
+            painter.setPen(pen(theme.colour("accent"), 1.5))
+            painter.drawEllipse(middle, radius - 1, radius - 1)
+        else:
+            painter.setBrush(theme.colour("dim", 120))
+            painter.drawEllipse(middle, 2.5, 2.5)
+        if index == facts.shown:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(pen(theme.colour("text"), 1.5))
+            painter.drawEllipse(middle, radius + 2, radius + 2)

@@ -1,0 +1,289 @@
+"""What a card says, worked out from the document: title, summary, ports. No Qt here.
+
+A node with an unknown type, settings that do not fit, or edges to ports that it does not have gets a card all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from pydantic import ValidationError
+from PySide6.QtCore import QPointF, QRectF
+
+from app.canvas.canvas_style import fonts, growth, small_width
+from app.theme.elided_text import elide, elide_two_lines, first_line
+from app.theme.tokens import FONT_SIZE_TITLE
+from engine.document.model import Node
+from engine.nodes.registry import Registry
+from engine.nodes.spec import AnySpec, Category, NodeConfig, Port, PortType
+from engine.plan.structure import Structure
+
+UNKNOWN_ICON: Final = "mdi6.help-circle-outline"
+
+
+@dataclass(frozen=True, slots=True)
+class PortFacts:
+    """A port as a card shows it.
+
+    Attributes:
+        name: What edges call it.
+        type: What may flow through it.
+        help: One line for people.
+        required: Whether it must be connected.
+        many: Whether it takes several edges.
+        known: False where only an edge names it.
+    """
+
+    name: str
+    type: PortType = PortType.ANY
+    help: str = ""
+    required: bool = False
+    many: bool = False
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CardFacts:
+    """A node as its card shows it.
+
+    Attributes:
+        id: The node's id.
+        type: Its type.
+        title: What people call it.
+        summary: One line that says what it will do.
+        icon: Name of its icon.
+        category: Its category; None where the type is unknown.
+        inputs: Its input ports that are shown, from the top.
+        outputs: Its output ports that are shown, from the top.
+        folded: How many more output ports there are.
+        enabled: Whether it is switched on.
+    """
+
+    id: str
+    type: str
+    title: str
+    summary: str
+    icon: str
+    category: Category | None
+    inputs: tuple[PortFacts, ...]
+    outputs: tuple[PortFacts, ...]
+    folded: int = 0
+    enabled: bool = True
+
+
+def facts_of(
+    node: Node,
+    registry: Registry,
+    structure: Structure,
+    used_inputs: Iterable[str],
+    used_outputs: Iterable[str],
+    *,
+    unfolded: bool = False,
+) -> CardFacts:
+    """What the card of a node says.
+
+    Args:
+        node: The node.
+        registry: The node types.
+        structure: Where the node's settings may have been read already.
+        used_inputs: The input ports that edges lead to.
+        used_outputs: The output ports that edges leave.
+        unfolded: Whether all output ports are asked for.
+    """
+    spec = registry.find(node.type)
+    config = config_of(node, spec, structure)
+    wanted_in, wanted_out = dict.fromkeys(used_inputs), dict.fromkeys(used_outputs)
+    if spec is None or config is None:
+        return CardFacts(
+            node.id,
+            node.type,
+            node.title or (spec.title if spec else node.type) or node.id,
+            "settings do not fit" if spec else "unknown type",
+            spec.icon if spec else UNKNOWN_ICON,
+            spec.category if spec else None,
+            _with_unknown((), wanted_in),
+            _with_unknown((), wanted_out),
+            enabled=node.enabled,
+        )
+    outputs = spec.all_outputs(config)
+    shown = outputs if unfolded else _unfolded(outputs, wanted_out)
+    return CardFacts(
+        node.id,
+        node.type,
+        node.title or spec.title,
+        spec.summary(config),
+        spec.icon,
+        spec.category,
+        _with_unknown(spec.inputs(config), wanted_in),
+        _with_unknown(shown, wanted_out),
+        len(outputs) - len(shown),
+        node.enabled,
+    )
+
+
+def config_of(node: Node, spec: AnySpec | None, structure: Structure) -> NodeConfig | None:
+    """The settings of a node; None where its type is unknown or they do not fit."""
+    if spec is None:
+        return None
+    resolved = structure.resolution.nodes.get(node.id)
+    if resolved is not None and resolved.node is node:
+        return resolved.config
+    try:
+        return spec.config.model_validate(node.config)
+    except ValidationError:
+        return None
+
+
+def _unfolded(outputs: tuple[Port, ...], used: Iterable[str]) -> tuple[Port, ...]:
+    """The main output, the branches and those that edges leave; the others are folded away until asked for."""
+    wanted = set(used)
+    return tuple(port for index, port in enumerate(outputs) if index == 0 or port.branch or port.name in wanted)
+
+
+def _with_unknown(ports: tuple[Port, ...], used: Iterable[str]) -> tuple[PortFacts, ...]:
+    shown = [PortFacts(port.name, port.type, port.help, port.required, port.many) for port in ports]
+    names = {port.name for port in ports}
+    shown += [PortFacts(name, known=False) for name in used if name not in names]
+    return tuple(shown)
+
+
+RADIUS: Final = 8.0
+MARGIN: Final = 12.0
+"""Room around a card for its shadow, its ports and its badge."""
+
+MIN_WIDTH: Final = 152.0
+MAX_WIDTH: Final = 248.0
+SIDE: Final = 16.0
+ICON: Final = 16
+TITLE_LEFT: Final = 40.0
+HEADER: Final = 56.0
+ROW: Final = 20.0
+BELOW_ROWS: Final = 8.0
+LOWEST_CARD: Final = HEADER + ROW + BELOW_ROWS
+"""How high a card with one row of ports is."""
+DETAILS_FROM: Final = 0.75
+"""Zoomed out further than this, ports have no names, and the header has the room to stay legible."""
+
+HEADER_FROM: Final = 0.6
+"""Zoomed out further than this, a card shows its title and little else."""
+
+MOST_GROWTH: Final = (LOWEST_CARD - 8) / 2.6 / FONT_SIZE_TITLE
+"""How much a title grows at the most: two lines of it fit the lowest card, and none is larger than those beside it."""
+
+GAP: Final = 20.0
+FOLD_WIDTH: Final = 28.0
+
+
+@dataclass(frozen=True, slots=True)
+class CardShape:
+    """The measures of one card, its upper left corner at the origin.
+
+    Attributes:
+        width: Of the card.
+        height: Of the card.
+        title: The title as it fits.
+        summary: The summary as it fits.
+        inputs: The middle of each input port.
+        outputs: The middle of each output port.
+        fold: Where the count of folded ports stands; empty where there are none.
+    """
+
+    width: float
+    height: float
+    title: str
+    summary: str
+    inputs: tuple[QPointF, ...]
+    outputs: tuple[QPointF, ...]
+    fold: QRectF
+
+    @property
+    def card(self) -> QRectF:
+        """The card itself."""
+        return QRectF(0, 0, self.width, self.height)
+
+    @property
+    def title_rect(self) -> QRectF:
+        """Where the title stands."""
+        return QRectF(TITLE_LEFT, 8, self.width - TITLE_LEFT - 12, 22)
+
+
+@dataclass(frozen=True, slots=True)
+class CardWords:
+    """What a card says at one zoom.
+
+    Attributes:
+        growth: How many times larger than at 100 % it is painted.
+        room: Where the words stand, in units of the painter that is enlarged so.
+        title: The title on one line or two.
+        has_line: Whether there is room for a line below the title.
+        has_icon: Whether the icon stands before them.
+    """
+
+    growth: float
+    room: QRectF
+    title: tuple[str, ...]
+    has_line: bool
+    has_icon: bool
+
+    @property
+    def line_rect(self) -> QRectF:
+        """Where the line below the title stands."""
+        return QRectF(self.room.x(), 30, self.room.width(), 18)
+
+
+def words_of(title: str, shape: CardShape, zoom: float) -> CardWords:
+    """What of a title is to be read at a zoom."""
+    metrics, grown = fonts().title_metrics, growth(FONT_SIZE_TITLE, zoom, MOST_GROWTH)
+    width, height = shape.width / grown, shape.height / grown
+    if zoom >= DETAILS_FROM:
+        room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 12, 22)
+        return CardWords(grown, room, (elide(metrics, title, room.width()),), has_line=True, has_icon=True)
+    if zoom >= HEADER_FROM:
+        room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 8, 22)
+        lines = tuple(elide_two_lines(metrics, title, room.width()))
+        if len(lines) > 1:
+            room.setHeight(40)
+        return CardWords(grown, room, lines, has_line=len(lines) == 1, has_icon=True)
+    room = QRectF(0, 0, width, height).adjusted(10, 4, -6, -4)
+    return CardWords(grown, room, tuple(elide_two_lines(metrics, title, room.width())), has_line=False, has_icon=False)
+
+
+@lru_cache(maxsize=4096)
+def shape_of(facts: CardFacts) -> CardShape:
+    """Measure a card."""
+    used = fonts()
+    rows = max(len(facts.inputs), len(facts.outputs))
+    title, summary = first_line(facts.title), first_line(facts.summary)
+    title_width, summary_width = used.title_metrics.horizontalAdvance(title), small_width(summary)
+    width = max(max(title_width, summary_width) + TITLE_LEFT + SIDE, _rows_width(facts, rows), MIN_WIDTH)
+    width = min(8 * -(-width // 8), MAX_WIDTH)
+    height = HEADER + (rows * ROW + BELOW_ROWS if rows else 0)
+    room = width - TITLE_LEFT - 12
+    fold = QRectF()
+    if facts.folded:
+        name = small_width(facts.outputs[-1].name) if facts.outputs else 0.0
+        row = max(len(facts.outputs), 1) - 1
+        fold = QRectF(width - SIDE - name - 8 - FOLD_WIDTH, HEADER + row * ROW + 2, FOLD_WIDTH, ROW - 4)
+    return CardShape(
+        width,
+        height,
+        title if title_width <= room else elide(used.title_metrics, title, room),
+        summary if summary_width <= room else elide(used.small_metrics, summary, room),
+        tuple(QPointF(0, HEADER + (row + 0.5) * ROW) for row in range(len(facts.inputs))),
+        tuple(QPointF(width, HEADER + (row + 0.5) * ROW) for row in range(len(facts.outputs))),
+        fold,
+    )
+
+
+def _rows_width(facts: CardFacts, rows: int) -> float:
+    widest = 0.0
+    for row in range(rows):
+        left = small_width(facts.inputs[row].name) if row < len(facts.inputs) else 0.0
+        right = small_width(facts.outputs[row].name) if row < len(facts.outputs) else 0.0
+        if facts.folded and row == max(len(facts.outputs), 1) - 1:
+            right += 8 + FOLD_WIDTH
+        widest = max(widest, left + right + GAP + 2 * SIDE)
+    return widest

@@ -1,0 +1,268 @@
+"""What stands on a card of a run and of problems: one small item, so that only it is painted anew while things move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.canvas.canvas_style import fonts, growth, icon_path, look, pen, zoom_of
+from app.canvas.node_card import words_of
+from app.runs.executions import NodeState
+from app.theme.elided_text import elide
+from app.theme.tokens import FONT_SIZE_SMALL
+
+if TYPE_CHECKING:
+    from app.canvas.node_item import NodeItem
+
+PILL_HEIGHT: Final = 20.0
+MOST_GROWTH: Final = 1.6
+"""How much larger than at 100 % the marks are when zoomed out."""
+
+GROWS_FROM: Final = 6.0
+"""Where the marks grow from, below the card's upper edge: nearly all upwards, off the title, which grows as well."""
+MARK: Final = 12
+SPOT_BELOW: Final = 0.2
+"""Zoomed out further than this, the marks are a stroke of colour."""
+
+SPOT_WIDTH: Final = 80.0
+TURN: Final = 24
+"""Degrees that the arc of a running node moves on at each beat."""
+
+_MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
+    NodeState.WAITING: ("mdi6.clock-outline", "dim", "waiting"),
+    NodeState.RUNNING: ("", "accent", ""),
+    NodeState.DONE: ("mdi6.check-bold", "good", ""),
+    NodeState.SKIPPED: ("mdi6.debug-step-over", "dim", "skipped"),
+    NodeState.STOPPED: ("mdi6.stop-circle-outline", "dim", "stopped"),
+    NodeState.CACHED: ("mdi6.history", "good", "cached"),
+    NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),
+    NodeState.ASKING: ("mdi6.account-question-outline", "warning", "waiting for you"),
+}
+
+
+_QUIET: Final = frozenset({NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How far a loop or an iterator has come.
+
+    Attributes:
+        done: How many iterations or items have ended well.
+        failed: How many have failed.
+        total: How many there are at the most.
+    """
+
+    done: int
+    failed: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class CardState:
+    """What a card shows beside its content.
+
+    Attributes:
+        state: What the node did or does in the run that is shown; None where there is no run.
+        note: Time or count beside the mark.
+        line: What stands in place of the summary: the stream's tail, or the result.
+        bar: How far it has come; None where it is no loop or has not begun.
+        errors: How many problems stop the document from running.
+        warnings: How many do not.
+    """
+
+    state: NodeState | None = None
+    note: str = ""
+    line: str = ""
+    bar: Bar | None = None
+    errors: int = 0
+    warnings: int = 0
+
+
+class StateItem(QGraphicsItem):
+    """The marks of one card.
+
+    Attributes:
+        shown: What they say.
+    """
+
+    def __init__(self, card: NodeItem) -> None:
+        super().__init__(card)
+        self.shown = CardState()
+        self._angle = 0
+        self.setZValue(3)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        self.fit(card)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it has to be painted again at the next beat."""
+        return self.shown.state is NodeState.RUNNING
+
+    def show_state(self, state: CardState) -> None:
+        """Say something else; paints only where it differs."""
+        if state != self.shown:
+            self.shown = state
+            self._measure()
+            self.update()
+
+    def beat(self) -> None:
+        """Move the arc on."""
+        self._angle = (self._angle - TURN) % 360
+        self.update(self._marks)
+
+    def fit(self, card: NodeItem) -> None:
+        """Lie over the upper right corner of a card and, where there is something to say, over its summary."""
+        # The card itself is not kept: two items that hold each other are freed late, and in whatever thread is at work.
+        self._shape, self._title = card.shape_, card.facts.title
+        self._measure()
+
+    def _measure(self) -> None:
+        self.prepareGeometryChange()
+        card = self._shape
+        right = card.width - 8
+        width = self._pill_width()
+        self._pill = QRectF(right - width, -PILL_HEIGHT / 2, width, PILL_HEIGHT) if width else QRectF()
+        badge = self._badge_width()
+        left = self._pill.left() - 4 if width else right
+        self._badge = QRectF(left - badge, -PILL_HEIGHT / 2, badge, PILL_HEIGHT) if badge else QRectF()
+        self._has_line = bool(self.shown.line)
+        marks = self._pill.united(self._badge)
+        self._total = marks.width()
+        top = GROWS_FROM - MOST_GROWTH * (GROWS_FROM + PILL_HEIGHT / 2)
+        grown = QRectF(right - MOST_GROWTH * self._total, top, MOST_GROWTH * self._total, MOST_GROWTH * PILL_HEIGHT)
+        line = card.card if self._has_line or self.shown.bar is not None else QRectF()
+        self._spot = (
+            QRectF(right - SPOT_WIDTH, -PILL_HEIGHT / 2, SPOT_WIDTH, PILL_HEIGHT) if width or badge else QRectF()
+        )
+        self._marks = grown.united(self._spot).adjusted(-2, -2, 2, 2) if width or badge else QRectF()
+        self._bounds = self._marks.united(line)
+
+    def boundingRect(self) -> QRectF:
+        """The marks."""
+        return self._bounds
+
+    def shape(self) -> QPainterPath:
+        """Nothing: the mouse meets the card."""
+        return QPainterPath()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+        """Paint the marks; a spot of colour and form when zoomed out."""
+        scale = option.levelOfDetailFromTransform(painter.worldTransform())
+        if scale < SPOT_BELOW:
+            self._paint_spot(painter)
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        zoom = zoom_of(scale)
+        if self._has_line:
+            self._paint_line(painter, zoom)
+        if self.shown.bar is not None:
+            self._paint_bar(painter, self.shown.bar)
+        self._grow(painter, zoom)
+        if self.shown.state is not None:
+            icon, colour, _ = _MARKS[self.shown.state]
+            self._paint_pill(painter, self._pill, look().colour(colour), icon, self._words())
+        if not self._badge.isNull():
+            colour = look().colour("bad" if self.shown.errors else "warning")
+            words = str(self.shown.errors or self.shown.warnings)
+            self._paint_pill(painter, self._badge, colour, "mdi6.alert", words)
+
+    def _grow(self, painter: QPainter, zoom: float) -> None:
+        """Enlarge the marks from the card's upper right corner to the left, no further than it reaches."""
+        card = self._shape
+        most = min(MOST_GROWTH, max((card.width - 16) / max(self._total, 1.0), 1.0))
+        grown = growth(FONT_SIZE_SMALL, zoom, most)
+        painter.translate(card.width - 8, GROWS_FROM)
+        painter.scale(grown, grown)
+        painter.translate(8 - card.width, -GROWS_FROM)
+
+    def _paint_spot(self, painter: QPainter) -> None:
+        """A stroke along the top in the colour of the state; still wide enough to be seen."""
+        colour = "bad" if self.shown.errors else "warning" if self.shown.warnings else ""
+        if self.shown.state is not None:
+            colour = _MARKS[self.shown.state][1]
+        if colour:
+            painter.fillRect(self._spot, look().colour(colour))
+
+    def _words(self) -> str:
+        assert self.shown.state is not None
+        _, _, word = _MARKS[self.shown.state]
+        return self.shown.note or word
+
+    def _pill_width(self) -> float:
+        if self.shown.state is None:
+            return 0.0
+        words = fonts().bold_metrics.horizontalAdvance(self._words())
+        return 8 + MARK + (4 + words if words else 0) + 8
+
+    def _badge_width(self) -> float:
+        count = self.shown.errors or self.shown.warnings
+        return 8 + MARK + 4 + fonts().bold_metrics.horizontalAdvance(str(count)) + 8 if count else 0.0
+
+    def _paint_pill(self, painter: QPainter, pill: QRectF, colour: QColor, icon: str, words: str) -> None:
+        theme = look()
+        tint = QColor(colour)
+        tint.setAlpha(36)
+        edge = QColor(colour)
+        edge.setAlpha(150)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("card"))
+        painter.drawRoundedRect(pill, PILL_HEIGHT / 2, PILL_HEIGHT / 2)
+        painter.setPen(pen(edge, 1.0))
+        painter.setBrush(tint)
+        painter.drawRoundedRect(pill.adjusted(0.5, 0.5, -0.5, -0.5), PILL_HEIGHT / 2, PILL_HEIGHT / 2)
+        mark = QPointF(pill.left() + 8, pill.center().y() - MARK / 2)
+        if icon:
+            painter.save()
+            painter.translate(mark)
+            painter.fillPath(icon_path(icon, MARK), colour)
+            painter.restore()
+        else:
+            ring = QRectF(mark.x() + 1, mark.y() + 1, MARK - 2, MARK - 2)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(pen(tint, 2.5))
+            painter.drawEllipse(ring)
+            painter.setPen(pen(colour, 2.5))
+            painter.drawArc(ring, self._angle * 16, 110 * 16)
+        if words:
+            painter.setFont(fonts().small_bold)
+            quiet = self.shown.state in _QUIET and pill is self._pill
+            painter.setPen(theme.colour("dim" if quiet else "text"))
+            text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
+            painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
+
+    def _paint_bar(self, painter: QPainter, bar: Bar) -> None:
+        """A bar along the lower edge: what is done, then what has failed."""
+        theme, card = look(), self._shape
+        place = QRectF(12, card.height - 8, card.width - 24, 4)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("line"))
+        painter.drawRoundedRect(place, 2, 2)
+        share = place.width() / max(bar.total, 1)
+        for colour, count in (("bad", bar.done + bar.failed), ("accent", bar.done)):
+            if count and (colour == "accent" or bar.failed):
+                painter.setBrush(theme.colour(colour))
+                painter.drawRoundedRect(QRectF(place.x(), place.y(), count * share, 4), 2, 2)
+
+    def _paint_line(self, painter: QPainter, zoom: float) -> None:
+        theme, used = look(), fonts()
+        words = words_of(self._title, self._shape, zoom)
+        if not words.has_line:
+            return
+        place = words.line_rect
+        painter.save()
+        painter.scale(words.growth, words.growth)
+        painter.fillRect(place, theme.colour("card"))
+        painter.setFont(used.small)
+        state = self.shown.state
+        colour = "accent" if state is NodeState.RUNNING else "bad" if state is NodeState.FAILED else "text"
+        painter.setPen(theme.colour(colour))
+        line = self.shown.line
+        if state is NodeState.RUNNING:  # the end is what is new
+            line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, place.width())
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, line, place.width()))
+        painter.restore()

@@ -1,0 +1,218 @@
+"""What cards, edges and regions show of a run: worked out from the run's picture. No Qt here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from app.canvas.edge_item import Flow
+from app.canvas.loop_region_label import LoopFacts
+from app.canvas.node_status_item import Bar, CardState
+from app.runs.executions import NodePicture, NodeState
+from app.runs.picture import RunPicture
+from app.runs.stopping import best_so_far
+from engine.document.model import Node
+from engine.events import NodeWaiting
+from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
+from engine.nodes.spec import AnySpec
+from engine.nodes.subflow import SUBFLOW
+from engine.plan.structure import Structure
+from engine.runner.iterator_run import FAILED
+from engine.runner.words import counted_warnings
+from engine.values import Value
+
+PREVIEW: Final = 160
+"""The most characters of a value that a card shows; it has room for fewer."""
+
+_WITHOUT_OUTPUT: Final = frozenset({NodeState.SKIPPED, NodeState.STOPPED})
+_FINISHED: Final = frozenset({NodeState.DONE, NodeState.CACHED})
+
+
+class RunMarks:
+    """What one run shows, with the iterations that are looked at."""
+
+    def __init__(self, picture: RunPicture, structure: Structure, chosen: Mapping[str, int]) -> None:
+        self._picture, self._structure, self._chosen = picture, structure, chosen
+
+    def card(self, node: Node, spec: AnySpec | None) -> CardState:
+        """What a card shows."""
+        if node.type == "exit":
+            return self._exit(node.id)
+        execution = self._picture.node(node.id, self._chosen)
+        state: NodeState | None = execution.state
+        if state is NodeState.WAITING and self._picture.is_over:
+            state = None
+        elif state is NodeState.RUNNING and node.type == SUBFLOW and self._asked(node.id) is not None:
+            state = NodeState.ASKING
+        note = short_seconds(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
+        bar = self._bar(node.id) if node.type in PAIR_BY_START else None
+        if bar is not None:
+            note = self._standing(node, bar) if state is NodeState.RUNNING else note
+            note = " · ".join([*([note] if note else []), *([f"{bar.failed} failed"] if bar.failed else [])])
+        elif execution.retries and state is NodeState.RUNNING:
+            note = f"try {execution.retries + 1}"
+        if execution.warnings and state in _FINISHED:
+            note = " · ".join([*([note] if note else []), counted_warnings(len(execution.warnings))])
+        return CardState(state, note, self._line(node, spec, execution), bar)
+
+    def _standing(self, node: Node, bar: Bar) -> str:
+        """Which iteration a loop is at; how many items of an iterator, which end in any order, have ended."""
+        at = bar.done + bar.failed if node.type == ITERATOR.start else max(self._shown(node.id), 0) + 1
+        return f"{at} / {bar.total}" if bar.total else ""
+
+    def _bar(self, loop_id: str) -> Bar | None:
+        """How far a loop has come; None where it has not begun."""
+        loop = self._picture.loop(loop_id, self._chosen)
+        if loop.current < 0:
+            return None
+        ended, failed = len(loop.iterations) + len(loop.out_of_turn), len(self._failed(loop_id))
+        return Bar(ended - failed, failed, ended if loop.exit_reason else max(loop.total, ended))
+
+    def _failed(self, loop_id: str) -> frozenset[int]:
+        """The items of an iterator that have failed; none where it is a loop."""
+        if self._unit(loop_id) != "item":
+            return frozenset()
+        loop = self._picture.loop(loop_id, self._chosen)
+        ended = (*loop.iterations, *loop.out_of_turn.values())
+        return frozenset(item.index for item in ended if item.branch == FAILED)
+
+    def _unit(self, loop_id: str) -> str:
+        body = self._structure.bodies.get(loop_id)
+        return "item" if body is not None and body.kind is ITERATOR else "iteration"
+
+    def loop(self, loop_id: str, title: str) -> LoopFacts:
+        """What the pill of a region says."""
+        loop = self._picture.loop(loop_id, self._chosen)
+        if loop.current < 0:
+            return LoopFacts(title)
+        shown = self._shown(loop_id)
+        unit = self._unit(loop_id)
+        return LoopFacts(
+            title,
+            f"{unit} {shown + 1} of {loop.total}" if loop.total else f"{unit} {shown + 1}",
+            loop.total,
+            len(loop.iterations),
+            loop.current,
+            shown,
+            loop.returned,
+            dollars(loop.cost_usd),
+            is_live=not loop.exit_reason and not self._picture.is_over,
+            unit=unit,
+            ended_ahead=frozenset(loop.out_of_turn),
+            failed=self._failed(loop_id),
+        )
+
+    def flow(self, source: str, port: str) -> Flow:
+        """What went through an edge from this port."""
+        nodes = self._structure.workflow.nodes_by_id
+        kind = nodes[source].type if source in nodes else ""
+        loop = self._structure.loop_of.get(source) if kind == "exit" else None
+        if loop is not None:
+            ended = self._picture.node(loop, self._chosen).state
+            return Flow.CARRIED if ended in _FINISHED else Flow.DEAD if ended in _WITHOUT_OUTPUT else Flow.NONE
+        execution = self._picture.node(source, self._chosen)
+        if is_body_port(kind, port) and self._picture.loop(source, self._chosen).current >= 0:
+            return Flow.CARRIED
+        if execution.state in _WITHOUT_OUTPUT:
+            return Flow.DEAD
+        if execution.state not in _FINISHED:
+            return Flow.NONE
+        return Flow.CARRIED if port in execution.outputs else Flow.DEAD
+
+    def state(self, node_id: str) -> NodeState:
+        """What a node is doing in the iterations that are looked at."""
+        return self._picture.node(node_id, self._chosen).state
+
+    def _exit(self, node_id: str) -> CardState:
+        """An exit tells nothing of itself: it is done when its iteration is."""
+        loop_id = self._structure.loop_of.get(node_id)
+        if loop_id is None:
+            return CardState()
+        loop, shown = self._picture.loop(loop_id, self._chosen), self._shown(loop_id)
+        if 0 <= shown < len(loop.iterations):
+            return CardState(NodeState.DONE, "", preview(loop.iterations[shown].result))
+        state = self._picture.node(loop_id, self._chosen).state
+        over = self._picture.is_over and state in {NodeState.WAITING, NodeState.RUNNING}
+        return CardState(None if over else NodeState.WAITING if state is NodeState.RUNNING else state)
+
+    def _line(self, node: Node, spec: AnySpec | None, execution: NodePicture) -> str:
+        if execution.state in {NodeState.RUNNING, NodeState.ASKING}:
+            question = self._asked(node.id)
+            return preview(question.message) if question is not None else self._under_way(node, execution)
+        if execution.error:
+            return preview(execution.error)
+        if execution.state not in _FINISHED or node.type in PAIR_BY_START:
+            return ""
+        outputs = dict(execution.outputs)
+        if spec is None or not outputs:
+            return ""
+        return preview(spec.recorded(outputs))
+
+    def _asked(self, node_id: str) -> NodeWaiting | None:
+        """What a node asks the person, or a node in a subflow."""
+        path = self._picture.path_of(node_id, self._chosen)
+        questions = self._picture.questions.items()
+        return next((asked for place, asked in questions if place == path or place.startswith(f"{path}.")), None)
+
+    def _under_way(self, node: Node, execution: NodePicture) -> str:
+        """The best iteration of a loop, the tool that an agent has called last, or the last words of the stream."""
+        best = best_so_far(self._picture.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
+        if best is not None:
+            return f"best so far: iteration {best.index + 1}, score {best.score:g}"
+        if node.type == SUBFLOW:
+            return self._at_work_in(f"{self._picture.path_of(node.id, self._chosen)}.")
+        if execution.tool_calls and not execution.text:
+            return f"called {execution.tool_calls[-1].tool}"
+        return " ".join(execution.tail.split())
+
+    def _at_work_in(self, around: str) -> str:
+        """What is at work in a subflow: the node that began last, and its iteration."""
+        nodes, loops = self._picture.nodes, self._picture.loops
+        for path in reversed(nodes):
+            if path.startswith(around) and nodes[path].state is NodeState.RUNNING and path not in loops:
+                loop = loops.get(path.rpartition("[")[0])
+                turn = f" · {loop.current + 1} of {loop.total}" if loop is not None else ""
+                return f"{path.rpartition('.')[2]}{turn}"
+        return ""
+
+    def _shown(self, loop_id: str) -> int:
+        has_begun = self._picture.loop(loop_id, self._chosen).current >= 0
+        return self._picture.index_of(loop_id, self._chosen) if has_begun else -1
+
+
+def with_problems(state: CardState, errors: int, warnings: int) -> CardState:
+    """The same with a count of problems."""
+    return replace(state, errors=errors, warnings=warnings)
+
+
+def preview(value: Value) -> str:
+    """The first words of a value; a large one is not written out for them."""
+    if isinstance(value, str):
+        return " ".join(value[: 2 * PREVIEW].split())[:PREVIEW]
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+    if isinstance(value, dict):
+        if isinstance(value.get("selected_branch"), str):
+            return f"→ {value['selected_branch']}"
+        return f"{{{', '.join(list(value)[:8])}}}"[:PREVIEW]
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def dollars(cost: float | None) -> str:
+    """An amount of money in few characters; empty for nothing and for what nobody knows."""
+    if not cost:
+        return ""
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.3f}" if cost >= 0.001 else "< $0.001"
+
+
+def short_seconds(duration: float | None) -> str:
+    """A duration in few characters, for a pill over a title: `3.2 s`, `1:59 min`, `2:05 h`; empty for next to none."""
+    if duration is None or duration < 0.05:
+        return ""
+    if duration < 59.95:
+        return f"{duration:.1f} s"
+    minutes, rest = divmod(int(duration), 60)
+    return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"

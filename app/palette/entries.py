@@ -1,0 +1,133 @@
+"""What the palette lists: types of nodes by category, then templates, or what fits the filter. No Qt here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from app.gallery.templates import Template
+from engine.nodes.registry import Registry
+from engine.nodes.spec import AnySpec, Category
+from engine.tools.registry import all_tools, builtin_tools
+
+BEGINS: Final = 100
+BEGINS_A_WORD: Final = 80
+IS_IN: Final = 60
+IS_IN_HELP: Final = 40
+IN_ORDER: Final = 20
+"""The letters stand in the name in their order, with others between them."""
+
+LEAST_IN_HELP: Final = 3
+"""Fewer letters than these begin a word in almost every line of help."""
+
+
+def fit(typed: str, names: tuple[str, ...], help_line: str = "") -> int:
+    """How well what was typed fits any of the names or the help; 0 where it does not, higher is better."""
+    wanted = " ".join(typed.casefold().split())
+    if not wanted:
+        return BEGINS
+    best = max((_fit_name(wanted, name.casefold()) for name in names), default=0)
+    if best >= IS_IN:
+        return best
+    in_help = len(wanted) >= LEAST_IN_HELP and _begins_a_word(wanted, help_line.casefold())
+    return max(best, IS_IN_HELP if in_help else 0)
+
+
+def _fit_name(wanted: str, name: str) -> int:
+    if name.startswith(wanted):
+        return BEGINS
+    if _begins_a_word(wanted, name):
+        return BEGINS_A_WORD
+    if wanted in name:
+        return IS_IN
+    letters = iter(name)
+    return IN_ORDER if all(letter in letters for letter in wanted.replace(" ", "")) else 0
+
+
+def _begins_a_word(wanted: str, text: str) -> bool:
+    return f" {wanted}" in f" {text.replace('-', ' ').replace('_', ' ')}"
+
+
+CATEGORY_TITLES: Final = {
+    Category.IO: "In and out",
+    Category.AI: "AI",
+    Category.LOGIC: "Logic",
+    Category.TOOLS: "Tools",
+}
+TITLES: Final = {"loop": "Loop and Exit"}
+"""Types that bring another with them, and how they are offered."""
+ONLY_WHEN_SOUGHT: Final = frozenset({"exit", "aggregator"})
+"""Types that come with another, and are rarely wanted alone."""
+TEMPLATE_ICON: Final = "mdi6.file-tree-outline"
+TOOL_ICON: Final = "mdi6.toolbox-outline"
+LONGEST_HELP: Final = 200
+"""Servers describe their tools for models, at any length."""
+
+
+class RowKind(StrEnum):
+    """What a row of the palette is."""
+
+    HEADER = "header"
+    NODE = "node"
+    TEMPLATE = "template"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Attributes:
+        kind: What it is.
+        title: Its name.
+        key: Name of the node type, `tool:NAME` of a tool, or path of the template; empty for a header.
+        help: One line on what it does.
+        icon: Name of its icon.
+        category: The category whose colour it has.
+    """
+
+    kind: RowKind
+    title: str
+    key: str = ""
+    help: str = ""
+    icon: str = ""
+    category: Category | None = None
+
+
+def rows(registry: Registry, templates: Iterable[Template], typed: str = "") -> list[Row]:
+    """What to list: everything in its order under headers, or, where something is typed, what fits it, best first."""
+    nodes = [*(_node_row(spec) for spec in registry), *tool_rows()]
+    offered = [_template_row(template) for template in templates]
+    if typed.strip():
+        scored = [(fit(typed, (row.title, row.key), row.help), row) for row in nodes]
+        scored += [(fit(typed, (row.title,), row.help), row) for row in offered]
+        return [row for score, row in sorted(scored, key=lambda found: -found[0]) if score]
+    listed: list[Row] = []
+    for category in Category:
+        members = [row for row in nodes if row.category is category and row.key not in ONLY_WHEN_SOUGHT]
+        listed += _under(CATEGORY_TITLES[category], members)
+    return listed + _under("Templates", offered)
+
+
+def _under(title: str, members: list[Row]) -> list[Row]:
+    return [Row(RowKind.HEADER, title), *members] if members else []
+
+
+def _node_row(spec: AnySpec) -> Row:
+    title = TITLES.get(spec.type, spec.title)
+    return Row(RowKind.NODE, title, spec.type, spec.help, spec.icon, spec.category)
+
+
+def tool_rows() -> Iterator[Row]:
+    """A row for each tool of a server or a plugin; the built-in ones are chosen in the tool node."""
+    built_in = builtin_tools()
+    for tool in all_tools().values():
+        if tool.name not in built_in:
+            text = " ".join(tool.help.split())
+            text = text if len(text) <= LONGEST_HELP else f"{text[: LONGEST_HELP - 1].rstrip()}…"
+            yield Row(RowKind.NODE, tool.title, f"tool:{tool.name}", text, TOOL_ICON, Category.TOOLS)
+
+
+def _template_row(template: Template) -> Row:
+    return Row(RowKind.TEMPLATE, template.title, str(template.path), template.about, TEMPLATE_ICON)

@@ -1,0 +1,96 @@
+"""Typed access to the members of a foreign file, whose values may have any type and several spellings."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)")
+_SECONDS_PER_UNIT: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """The value if it is an object, else an empty object."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value if it is a list, else an empty list."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def as_text(value: object) -> str:
+    """The value as text; empty for null, objects and lists."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None or isinstance(value, dict | list) else str(value)
+
+
+def as_number(value: object) -> float | None:
+    """The value as a finite number, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def as_integer(value: object) -> int | None:
+    """The value as an integer, or None."""
+    number = as_number(value)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def as_seconds(value: object) -> float | None:
+    """The value as a number of seconds, or None. Accepts numbers and durations such as `30s` or `1m30s`."""
+    number = as_number(value)
+    if number is not None or not isinstance(value, str):
+        return number
+    text = value.strip()
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip():
+        return None
+    return sum(float(count) * _SECONDS_PER_UNIT[unit] for count, unit in parts)
+
+
+class FieldReader:
+    """The members of a foreign object. Each is read once; the report lists those that nobody reads.
+
+    Attributes:
+        read: The non-empty members that were read, each with the first name in the call that read it.
+    """
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        self._unread = dict(members)
+        self.read: dict[str, str] = {}
+
+    def pop(self, *names: str) -> Any:
+        """Return the first member with one of these names that is not null, and mark it and its synonyms as read."""
+        found = None
+        for name in names:
+            value = self._unread.get(name)
+            if found is None and value is not None:
+                found = value
+            elif name not in self._unread or value not in (None, "", found):
+                continue
+            del self._unread[name]
+            if value not in (None, "", [], {}):
+                self.read[name] = names[0]
+        return found
+
+    def peek(self, *names: str) -> Any:
+        """Return the first member with one of these names that is not null, without marking it as read."""
+        return next((self._unread[name] for name in names if self._unread.get(name) is not None), None)
+
+    def has(self, *names: str) -> bool:
+        """Whether a member with one of these names is present and not null."""
+        return self.peek(*names) is not None
+
+    @property
+    def unread(self) -> dict[str, Any]:
+        """The members that nobody has read."""
+        return dict(self._unread)

@@ -1,0 +1,1 @@
+"""Importer for React Flow canvases: JSON files of nodes and edges."""

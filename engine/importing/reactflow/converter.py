@@ -1,0 +1,262 @@
+"""Convert a React Flow canvas to a workflow.
+
+The body of a foreign loop starts at the loop's `output` handle, and the result of an iteration reaches an `exit` node.
+Paths tell whether an edge from `output` leads into the body or past the loop. A foreign loop body may contain a cycle;
+here the loop repeats by itself, so the edge that closes the cycle becomes the feedback of the exit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Final
+
+from engine.document.model import Workflow
+from engine.document.problems import DocumentError
+from engine.document.wording import shown
+from engine.importing.fields import FieldReader, as_list, as_number, as_object, as_text
+from engine.importing.name_mapping import MAIN_TOOL_PORT
+from engine.importing.reactflow.edges import BodyEnds, ForeignEdge, read_edges
+from engine.importing.reactflow.node_settings import (
+    NODE_CONVERTERS,
+    SUBFLOW_TYPES,
+    ConvertNested,
+    ForeignNode,
+    port_name,
+    subflow_config,
+    subflow_port,
+)
+from engine.importing.reactflow.prompt_names import TEXT_FIELDS, names_in, translate_prompts
+from engine.importing.report import ImportReport
+from engine.importing.workflow_draft import WorkflowDraft
+
+MAX_NODES: Final = 2_000
+MAX_EDGES: Final = 10_000
+_MAX_COORDINATE: Final = 1e6
+
+_APPEARANCE_KEYS: Final = frozenset(
+    {
+        *("position", "positionAbsolute", "width", "height", "measured", "selected", "dragging", "zIndex", "style"),
+        *("className", "sourcePosition", "targetPosition", "deletable", "draggable", "selectable", "connectable"),
+        *("focusable", "hidden", "ariaLabel", "resizing", "expandParent"),
+    }
+)
+_EDGE_KEYS: Final = frozenset({"id", "source", "target", "sourceHandle", "targetHandle"})
+_FILE_KEYS: Final = frozenset({"viewport", "id", "version", "createdAt", "updatedAt", "created_at", "updated_at"})
+
+
+def convert_canvas(root: dict[str, Any], report: ImportReport, source: str, name: str) -> Workflow:
+    """Convert a canvas; see `ImporterSpec.convert`.
+
+    Raises:
+        DocumentError: The canvas is too large.
+    """
+    node_entries, edge_entries = as_list(root.get("nodes")), as_list(root.get("edges"))
+    if len(node_entries) > MAX_NODES or len(edge_entries) > MAX_EDGES:
+        message = f"{source}: The canvas has {len(node_entries):,} nodes and {len(edge_entries):,} edges."
+        raise DocumentError(message, f"At most {MAX_NODES:,} and {MAX_EDGES:,} can be imported. Split the canvas.")
+    draft = WorkflowDraft()
+    nodes = _read_nodes(node_entries, edge_entries, report)
+    nested = partial(_convert_nested, source=source)
+    ids = {node_id: _add_node(node, draft, report, nested) for node_id, node in nodes.items()}
+    _set_positions(node_entries, ids, draft, report)
+    edges = read_edges(edge_entries, nodes, report)
+    ends = BodyEnds({node_id: node.type for node_id, node in nodes.items()}, [(e.source, e.target) for e in edges])
+    for start, end in ends.of_start.items():
+        draft.config(ids[end])["loop" if ends.types[start] == "loop" else "iterator"] = ids[start]
+    translate_prompts(nodes, ids, edges, draft, report)
+    connector = _Connector(nodes, ids, ends, draft, report)
+    for index, edge in enumerate(edges):
+        connector.connect(index, edge)
+    _report_appearance(node_entries, edge_entries, report)
+    top = FieldReader({key: value for key, value in root.items() if key not in {"nodes", "edges", *_FILE_KEYS}})
+    file_keys = [key for key in root if key in _FILE_KEYS]
+    if file_keys:
+        report.left_out("the file", f"Only the other program needs these: {', '.join(file_keys)}.")
+    title, description = as_text(top.pop("name", "title")), as_text(top.pop("description"))
+    if title:
+        report.carried_over("name", "The workflow's name.")
+    if description:
+        report.carried_over("description", "The workflow's description.")
+    report.report_rest("", top)
+    return draft.finish(title or name, description)
+
+
+def _convert_nested(root: dict[str, Any], report: ImportReport, name: str, *, source: str) -> Workflow:
+    return convert_canvas(root, report, source, name)
+
+
+def _read_nodes(entries: Iterable[object], edges: Iterable[object], report: ImportReport) -> dict[str, ForeignNode]:
+    nodes: dict[str, ForeignNode] = {}
+    handles: dict[str, list[str]] = {}
+    for edge in map(as_object, edges):
+        handles.setdefault(as_text(edge.get("source")), []).append(as_text(edge.get("sourceHandle")))
+    for index, entry in enumerate(entries):
+        node = as_object(entry)
+        node_id = as_text(node.get("id"))
+        if not node_id or node_id in nodes:
+            report.left_out(f"node {index + 1}", "It has no id, or the id of another node.")
+            continue
+        data = as_object(node.get("data"))
+        node_type = _normalized_type(as_text(node.get("type")), as_text(data.get("type") or data.get("nodeType")))
+        members = {key: value for key, value in node.items() if key not in {"id", "type", "data", *_APPEARANCE_KEYS}}
+        members |= {key: value for key, value in data.items() if key not in {"type", "nodeType", "config"}}
+        members |= as_object(members.pop("config", None)) | as_object(data.get("config"))
+        fields = FieldReader(members)
+        label = fields.peek("label", "title")
+        title = as_text(label)
+        if title or label == "":
+            fields.pop("label", "title")
+        if title:
+            report.carried_over(f"node {node_id}, label", "The title.")
+        nodes[node_id] = ForeignNode(node_id, node_type, title, fields, tuple(handles.get(node_id, ())))
+    return nodes
+
+
+def _normalized_type(node_type: str, data_type: str) -> str:
+    name = node_type.strip()
+    for suffix in ("Node", "_node", "-node"):
+        name = name.removesuffix(suffix)
+    if name.lower() in {"", "custom", "default"}:
+        name = data_type.strip()
+    return name.lower().replace("-", "_")
+
+
+def _add_node(node: ForeignNode, draft: WorkflowDraft, report: ImportReport, nested: ConvertNested) -> str:
+    if node.type in SUBFLOW_TYPES:
+        node_id = draft.add("subflow", node.id, node.title, subflow_config(node, report, nested))
+        report.carried_over(node.place, f'The node "{node_id}" (subflow).')
+        report.report_rest(node.place, node.fields)
+        return node_id
+    if node.type not in NODE_CONVERTERS:
+        report.left_out(node.place, f'The node type "{shown(node.type, 60)}" does not exist here. Replace the node.')
+        for name in node.fields.unread:
+            report.carried_over(f"{node.place}, {shown(name, 60)}", "Kept unchanged.")
+        return draft.add(port_name(node.type) or "unknown", node.id, node.title, node.fields.unread)
+    node_type, convert = NODE_CONVERTERS[node.type]
+    node_id = draft.add(node_type, node.id, node.title, convert(node, report))
+    add_entry = report.carried_over if node_id == node.id else report.changed
+    add_entry(node.place, f'The node "{node_id}" ({node_type}).')
+    if node_type == "router" and node.fields.has("evaluator"):
+        node.fields.pop("evaluator")
+        report.changed(f"{node.place}, evaluator", 'The router whose branch "done" leads to the exit decides.')
+    report.report_rest(node.place, node.fields)
+    return node_id
+
+
+def _report_appearance(nodes: Iterable[object], edges: Iterable[object], report: ImportReport) -> None:
+    """Report each appearance key of nodes and edges once."""
+    node_keys = dict.fromkeys(
+        key for node in nodes for key in as_object(node) if key in _APPEARANCE_KEYS - {"position"}
+    )
+    if node_keys:
+        report.left_out("appearance of nodes", f"Not imported: {', '.join(node_keys)}.")
+    edge_keys = dict.fromkeys(key for edge in edges for key in as_object(edge) if key not in _EDGE_KEYS)
+    report.left_out_keys("edges", edge_keys, "Edges have no settings here.")
+
+
+def _set_positions(entries: Iterable[object], ids: dict[str, str], draft: WorkflowDraft, report: ImportReport) -> None:
+    count = 0
+    for node in map(as_object, entries):
+        node_id, position = as_text(node.get("id")), as_object(node.get("position"))
+        if node_id not in ids or "position" not in node:
+            continue
+        x, y = as_number(position.get("x")), as_number(position.get("y"))
+        if x is None or y is None or max(abs(x), abs(y)) >= _MAX_COORDINATE:
+            report.left_out(f"node {node_id}, position", "The position is invalid.")
+            continue
+        draft.set_position(ids[node_id], round(x), round(y))
+        count += 1
+    if count:
+        report.carried_over("position", f"The positions of {count} nodes, unless some nodes would overlap.")
+
+
+_SOURCE_PORTS: Final[dict[str, dict[str, str]]] = {
+    "validator": {"valid": "valid", "invalid": "invalid", "errors": "errors", "": "valid"},
+    "approval": {"approved": "approved", "rejected": "rejected", "comment": "comment", "": "approved"},
+    "aggregator": {"": "output"},
+    "iterator": {"index": "index", "iterations": "iterations", "count": "count", "": "item"},
+    "loop": {"iterations": "iterations", "count": "count", "exit_reason": "exit_reason", "": "body"},
+    "llm": {"usage": "usage", "tokens": "usage", "cost": "usage", "": "output"},
+    "input": {"": "value"},
+}
+"""Output ports by node type and foreign handle; the empty handle stands for all others."""
+
+
+class _Connector:
+    """Adds the edges of a canvas to the workflow."""
+
+    def __init__(
+        self,
+        nodes: dict[str, ForeignNode],
+        ids: dict[str, str],
+        ends: BodyEnds,
+        draft: WorkflowDraft,
+        report: ImportReport,
+    ) -> None:
+        self._nodes = nodes
+        self._ids = ids
+        self._ends = ends
+        self._draft = draft
+        self._report = report
+
+    def connect(self, index: int, edge: ForeignEdge) -> None:
+        """Add an edge, given with its index in the list of all edges."""
+        source, target = self._nodes[edge.source], self._nodes[edge.target]
+        port = self._source_port(edge, source)
+        if not port:
+            message = f'A {source.type} node has no port "{shown(edge.source_handle, 60)}" here.'
+            self._report.left_out(edge.place, message)
+            return
+        start = f"{self._ids[edge.source]}.{port}"
+        if index in self._ends.cycle_edges:
+            self._connect_feedback(edge, start)
+            return
+        target_port = self._target_port(edge, target)
+        end = f"{self._ids[edge.target]}.{target_port}"
+        self._draft.connect(start, end)
+        is_same = {edge.source_handle or port, edge.target_handle or target_port} == {port, target_port}
+        (self._report.carried_over if is_same else self._report.changed)(edge.place, f"{start} -> {end}.")
+
+    def _connect_feedback(self, edge: ForeignEdge, start: str) -> None:
+        end = self._ends.innermost_end(edge.target)
+        if end is None or self._ends.types[end] != "exit":
+            self._report.left_out(edge.place, "It closes a cycle outside of any loop.")
+            return
+        self._draft.connect(start, f"{self._ids[end]}.feedback")
+        self._report.changed(edge.place, "It leads back, so it is the exit's feedback: the next iteration's input.")
+
+    def _source_port(self, edge: ForeignEdge, node: ForeignNode) -> str:
+        if node.type in SUBFLOW_TYPES:
+            return subflow_port(self._draft.config(self._ids[node.id]), "output", edge.source_handle)
+        node_type = _target_type(node)
+        if node_type == "router":
+            name = port_name(edge.source_handle)
+            return name if name not in {"", "output", "value"} else ""
+        ports = _SOURCE_PORTS.get(node_type, {"": "output"})
+        port = ports.get(edge.source_handle, ports[""])
+        if port == "body" and not self._ends.leads_into_body(edge.source, edge.target):
+            return "output"
+        return port
+
+    def _target_port(self, edge: ForeignEdge, node: ForeignNode) -> str:
+        config, handle = self._draft.config(self._ids[node.id]), edge.target_handle
+        if node.type in SUBFLOW_TYPES:
+            return subflow_port(config, "input", handle)
+        node_type = _target_type(node)
+        if node_type == "output":
+            return "value"
+        if node_type == "iterator":
+            return "items"
+        if node_type == "exit":
+            return "feedback" if handle == "feedback" else "input"
+        if node_type == "tool":
+            main_port = MAIN_TOOL_PORT.get(as_text(config.get("tool")), "input")
+            return handle if handle not in {"", "input", "in", "value"} else main_port
+        name = port_name(handle)
+        texts = [as_text(config.get(field)) for field in TEXT_FIELDS.get(node_type, ())]
+        return name if name and any(name in names_in(text) for text in texts) else "input"
+
+
+def _target_type(node: ForeignNode) -> str:
+    return NODE_CONVERTERS[node.type][0] if node.type in NODE_CONVERTERS else node.type

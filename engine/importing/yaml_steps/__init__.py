@@ -1,0 +1,1 @@
+"""Importer for YAML workflows of agents and steps."""

@@ -1,0 +1,302 @@
+"""Build the nodes of a step with a loop: an iterator for `forEach`, else a loop with an exit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.document.wording import shown
+from engine.importing.fields import FieldReader, as_integer, as_list, as_seconds, as_text
+from engine.importing.yaml_steps.step_nodes import (
+    REWRITE,
+    BodyStart,
+    StepNodeBuilder,
+    StepOutput,
+    UntranslatableError,
+    first_tested,
+    steps_in,
+    translate_expression,
+    translate_member,
+    translate_port_member,
+)
+from engine.importing.yaml_steps.steps import (
+    Step,
+    escape_placeholders,
+    final_steps,
+    in_dependency_order,
+    read_steps,
+)
+
+_ITEM_PROMPT: Final = "Item {{index}}:\n{{input}}"
+_LOOP_INPUT_PROMPT: Final = "{{loop.input}}"
+_FEEDBACK_PROMPT: Final = '{{loop.index == 0 ? "" : "Output of the previous iteration:\\n" + string(input)}}'
+_VERDICT_PROMPT: Final = (
+    '{{loop.index == 0 || loop.history[loop.index - 1].reason == null ? "" : '
+    '"Verdict of the judge: " + loop.history[loop.index - 1].reason}}'
+)
+_MAX_ITERATIONS: Final = 50
+_DEFAULT_ITERATIONS: Final = 5
+_MAX_CONCURRENCY: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """The nodes in a loop: all outputs by foreign id, and the outputs that no other step in the loop uses."""
+
+    outputs: Mapping[str, StepOutput]
+    final: list[StepOutput]
+
+
+class LoopBuilder:
+    """Builds the nodes of steps with loops.
+
+    Args:
+        nodes: Builds the nodes in the loops.
+        subject: The input of a loop without dependencies.
+    """
+
+    def __init__(self, nodes: StepNodeBuilder, subject: str) -> None:
+        self._nodes = nodes
+        self._draft = nodes.draft
+        self._report = nodes.report
+        self._subject = subject
+
+    def build(self, step: Step, dependencies: Mapping[str, StepOutput]) -> StepOutput:
+        """Build the nodes of a step that has a loop."""
+        fields = FieldReader(step.loop or {})
+        build = self._build_iterator if fields.has("forEach") else self._build_loop
+        output = build(step, fields, dependencies)
+        self._report.report_rest(f"{step.place}, loop", fields, ".")
+        if step.depends_on and dependencies:
+            self._report.carried_over(f"{step.place}, dependsOn", "Edges from these steps.")
+        self._report.report_rest(step.place, step.fields)
+        return output
+
+    def _build_loop(self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput]) -> StepOutput:
+        config: dict[str, Any] = {"max_iterations": self._max_iterations(step, fields), "inject_feedback": False}
+        judge = as_text(fields.pop("untilAgent"))
+        self._read_judge(step, judge, config)
+        delay = fields.pop("delay")
+        seconds = as_seconds(delay)
+        if seconds is not None and seconds >= 0:
+            config["delay_s"] = seconds
+            self._report.carried_over(f"{step.place}, loop.delay", f"delay_s: {seconds:g}.")
+        elif delay is not None:
+            self._report.left_out(f"{step.place}, loop.delay", f"{shown(delay, 40)} is not a duration.")
+        mode = as_text(fields.pop("outputMode"))
+        if mode == "cumulative":
+            config["output_mode"] = "all_iterations"
+            self._report.carried_over(f"{step.place}, loop.outputMode", "output_mode: all_iterations.")
+        elif mode:
+            self._report.carried_over(f"{step.place}, loop.outputMode", "output_mode: final.")
+        self._nodes.read_limits(step, config)
+        gated = first_tested(step, dependencies)
+        gate = self._read_condition(step, dependencies, config)
+        loop = self._draft.add("loop", step.id, step.id, config)
+        self._connect_inputs(loop, step, dependencies, gated, gate)
+        prompts = [_LOOP_INPUT_PROMPT if dependencies else "", _FEEDBACK_PROMPT, _VERDICT_PROMPT if judge else ""]
+        start = BodyStart(f"{loop}.body", "\n\n".join(filter(None, prompts)), {"iteration": "{{loop.index}}"})
+        body = self._build_body(step, fields, {}, start)
+        end = self._draft.add("exit", f"{step.id}_exit", f"{step.id} exit", {"loop": loop})
+        for output in body.final:
+            self._draft.connect(output.port, f"{end}.input")
+        until = as_text(fields.pop("until")).strip()
+        if until:
+            self._read_until(step, until, body, config)
+        self._draft.config(loop).update(config)
+        self._report.carried_over(f"{step.place}, loop", f'The loop "{loop}" with its exit "{end}".')
+        return StepOutput(f"{end}.output", loop, is_json=len(body.final) == 1 and body.final[0].is_json)
+
+    def _max_iterations(self, step: Step, fields: FieldReader) -> int:
+        count = as_integer(fields.pop("maxIterations"))
+        place = f"{step.place}, loop.maxIterations"
+        if count is None:
+            self._report.left_out(place, f"It is not an integer; {_DEFAULT_ITERATIONS} is used.")
+            return _DEFAULT_ITERATIONS
+        clamped = min(max(count, 1), _MAX_ITERATIONS)
+        add_entry = self._report.carried_over if clamped == count else self._report.changed
+        add_entry(place, f"max_iterations: {clamped}.")
+        return clamped
+
+    def _read_judge(self, step: Step, name: str, config: dict[str, Any]) -> None:
+        if not name:
+            return
+        place = f"{step.place}, loop.untilAgent"
+        if name not in self._nodes.agents:
+            # A judge without criteria is a problem of the loop, so the user has to decide how the loop ends.
+            config |= {"exit_condition": "judge"}
+            message = f"The agent {shown(name, 60)} does not exist. Write the judge's criteria before you run."
+            self._report.left_out(place, message)
+            return
+        agent = self._nodes.use_agent(name, place)
+        criteria = agent.config.get("system") or "The work is complete."
+        judge: dict[str, Any] = {"criteria": f"{criteria}\n\nReply that it is done only if nothing is left to do."}
+        judge |= {key: agent.config[key] for key in ("model", "temperature") if key in agent.config}
+        config |= {"exit_condition": "judge", "judge": judge}
+        self._report.carried_over(place, "The loop's judge, which replies with `done`, a reason and a score.")
+        if agent.config.get("tools"):
+            self._report.left_out(f"agent {shown(name, 60)}, tools", "The judge of a loop has no tools here.")
+
+    def _read_condition(self, step: Step, dependencies: Mapping[str, StepOutput], config: dict[str, Any]) -> str | None:
+        """Convert the condition of a loop: one on the loop's only input is a setting, any other needs a router.
+
+        Returns:
+            The port behind the router; None if there is no router.
+        """
+        if len(dependencies) == 1 and step.fields.has("condition"):
+            (output,) = dependencies.values()
+            condition = as_text(step.fields.pop("condition"))
+
+            def resolve(name: str | None, member: str) -> str:
+                if name is None:
+                    raise UntranslatableError(f"`{member}` has a value only in a loop")
+                return translate_member("input", output.is_json, member)
+
+            try:
+                config["condition"] = translate_expression(condition, dependencies, resolve)
+            except UntranslatableError as error:
+                config["condition"] = condition
+                self._report.left_out(f"{step.place}, condition", f"{error}. {REWRITE}")
+            else:
+                message = "If false, the loop is skipped and its input passes through."
+                self._report.carried_over(f"{step.place}, condition", message)
+            return None
+        gated = first_tested(step, dependencies)
+        return self._nodes.add_condition(step, dependencies, dependencies[gated].port if gated is not None else None)
+
+    def _connect_inputs(
+        self, loop: str, step: Step, dependencies: Mapping[str, StepOutput], gated: str | None, gate: str | None
+    ) -> None:
+        """Connect the loop to its dependencies: one of them through the gate, or a start text if there are none."""
+        for name, output in dependencies.items():
+            self._draft.connect(gate if gate is not None and name == gated else output.port, f"{loop}.input")
+        if not dependencies:
+            template = {"mode": "template", "template": escape_placeholders(self._subject)}
+            start = self._draft.add("transform", f"{step.id}_start", "Start", template)
+            self._draft.connect(f"{start}.output", f"{loop}.input")
+            self._report.changed(f"{step.place}, loop", "It depends on no step, so a text is its first input.")
+
+    def _read_until(self, step: Step, until: str, body: _Body, config: dict[str, Any]) -> None:
+        def resolve(name: str | None, member: str) -> str:
+            if name is not None:
+                node = body.outputs[name].port.partition(".")[0]
+                return translate_member(f"nodes.{node}", body.outputs[name].is_json, member)
+            if member == "iteration":
+                return "loop.index"
+            return translate_member("output", body.final[0].is_json if body.final else False, member)
+
+        place = f"{step.place}, loop.until"
+        try:
+            config["until"] = translate_expression(until, body.outputs, resolve)
+        except UntranslatableError as error:
+            config["until"] = until
+            self._report.left_out(place, f"{error}. {REWRITE}")
+        else:
+            add_entry = self._report.carried_over if config["until"] == until else self._report.changed
+            add_entry(place, f"until: {config['until']}")
+
+    def _build_iterator(self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput]) -> StepOutput:
+        config: dict[str, Any] = {"on_empty": "fail"}
+        self._read_concurrency(step, fields, config)
+        for name in ("until", "untilAgent", "maxIterations", "delay"):
+            if fields.pop(name) is not None:
+                self._report.left_out(f"{step.place}, loop.{name}", "It cannot be combined with forEach.")
+        self._nodes.read_limits(step, config)
+        source, used = self._read_items(step, fields.pop("forEach"), dependencies, config)
+        gated = first_tested(step, dependencies)
+        first = source or (dependencies[gated].port if gated is not None else None)
+        start = self._nodes.add_condition(step, dependencies, first) or source
+        iterator = self._draft.add("iterator", step.id, step.id, config)
+        if start is not None:
+            self._draft.connect(start, f"{iterator}.items")
+        body_start = BodyStart(f"{iterator}.item", _ITEM_PROMPT, {"item": "{{input}}", "index": "{{index}}"})
+        others = {name: output for name, output in dependencies.items() if name not in used}
+        body = self._build_body(step, fields, others, body_start)
+        mode = "join" if as_text(fields.pop("outputMode")) == "cumulative" else "collect"
+        settings = {"iterator": iterator, "mode": mode}
+        end = self._draft.add("aggregator", f"{step.id}_results", f"{step.id} results", settings)
+        for output in body.final:
+            self._draft.connect(output.port, f"{end}.input")
+        place = f"{step.place}, loop.outputMode"
+        if mode == "join":
+            self._report.carried_over(place, "All results in one text.")
+        else:
+            self._report.changed(place, "The output is a list of all results, in the order of the items.")
+        self._report.carried_over(f"{step.place}, loop", f'The iterator "{iterator}" with its aggregator "{end}".')
+        return StepOutput(f"{end}.output", iterator, is_json=mode == "collect")
+
+    def _read_concurrency(self, step: Step, fields: FieldReader, config: dict[str, Any]) -> None:
+        given = fields.pop("maxConcurrency")
+        count = as_integer(given)
+        place = f"{step.place}, loop.maxConcurrency"
+        if count is not None and count >= 0:
+            config["max_concurrency"] = min(count, _MAX_CONCURRENCY)
+            self._report.carried_over(place, f"max_concurrency: {config['max_concurrency']}.")
+        elif given is not None:
+            self._report.left_out(place, f"{shown(given, 40)} is not a number of items.")
+
+    def _read_items(
+        self, step: Step, given: object, dependencies: Mapping[str, StepOutput], config: dict[str, Any]
+    ) -> tuple[str | None, list[str]]:
+        """Convert the items of an iterator.
+
+        Returns:
+            The port that provides them, if any, and the steps that their expression uses.
+        """
+        place = f"{step.place}, loop.forEach"
+        items, text = as_list(given), as_text(given)
+        if items or not text:
+            config |= {"source": "list", "items": items}
+            add_entry = self._report.carried_over if items else self._report.left_out
+            add_entry(place, f"The list of {len(items)} items." if items else "It has no items. Write the list.")
+            return None, []
+        config["source"] = "expression"
+        try:
+            used = steps_in(text, dependencies)
+            if len(used) == 1:
+                output = dependencies[used[0]]
+                config["expression"] = translate_expression(
+                    text, dependencies, lambda _, member: translate_member("items", output.is_json, member)
+                )
+                self._report.carried_over(place, f"expression: {config['expression']}")
+                return output.port, used
+            expression = translate_expression(
+                text, dependencies, lambda name, member: translate_port_member(name, member, dependencies)
+            )
+        except UntranslatableError as error:
+            config |= {"source": "list", "items": []}
+            self._report.left_out(place, f"{error}. Write the list of items.")
+            return None, []
+        if not used:
+            config["expression"] = expression
+            self._report.carried_over(place, f"expression: {expression}")
+            return None, []
+        settings = {"mode": "expression", "expression": expression}
+        node = self._draft.add("transform", f"{step.id}_items", "Items", settings)
+        for name in used:
+            self._draft.connect(dependencies[name].port, f"{node}.{dependencies[name].name}")
+        config["source"] = "port"
+        self._report.changed(place, f'The node "{node}" builds the list.')
+        return f"{node}.output", used
+
+    def _build_body(self, step: Step, fields: FieldReader, others: Mapping[str, StepOutput], start: BodyStart) -> _Body:
+        """Build the nodes in a loop; `others` are outputs from outside that its first nodes get."""
+        entries = as_list(fields.pop("steps"))
+        if not entries:
+            single = Step(step.id, step.agent, step.instructions, (), None, FieldReader({}), step.prefix)
+            return _Body({}, [self._nodes.build(single, others, start, wanted_id=f"{step.id}_step")])
+        self._report.carried_over(f"{step.place}, loop.steps", f"{len(entries)} steps in its body.")
+        for name, given in (("agent", step.agent), ("instructions", step.instructions)):
+            if given:
+                self._report.left_out(f"{step.place}, {name}", "The steps in its loop are used instead.")
+        inner = read_steps(entries, self._report, f"{step.id}.")
+        ordered = in_dependency_order(inner, self._report)
+        outputs: dict[str, StepOutput] = {}
+        for part, names in ordered:
+            if part.loop is not None:
+                message = "This format has no nested loops, so the step runs once."
+                self._report.left_out(f"{part.place}, loop", message)
+            dependencies = {**({} if names else others), **{name: outputs[name] for name in names}}
+            outputs[part.id] = self._nodes.build(part, dependencies, start if not names else None)
+        return _Body(outputs, [outputs[name] for name in final_steps(ordered)])

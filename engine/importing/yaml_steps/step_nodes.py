@@ -1,0 +1,343 @@
+"""Build the node of a single step: its prompt, its incoming edges, and a router if the step has a condition.
+
+Also translates expressions. Both sides use CEL, with different names: a step's output is `steps.ID.content` as text and
+`steps.ID.result` as JSON, ids may contain hyphens, and a loop condition uses `content`, `result`, `status` and
+`iteration`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.document.wording import shown
+from engine.importing.fields import as_integer, as_object, as_seconds, as_text
+from engine.importing.report import ImportReport
+from engine.importing.workflow_draft import WorkflowDraft
+from engine.importing.yaml_steps.steps import Agent, Step, escape_placeholders
+
+_QUOTED: Final = r"""[rR]?'(?:\\.|[^'\\])*'|[rR]?"(?:\\.|[^"\\])*\""""
+_MEMBER: Final = r"\s*\.\s*(?P<member>[A-Za-z_]\w*)"
+_LOOP_NAME: Final = r"(?<![\w.])(?P<loop_name>content|result|status|iteration)\b(?!\s*\()"
+_STATUS_TEST: Final = re.compile(r"""\s*[!=]=\s*(?:'(\w*)'|"(\w*)")""")
+_STATUSES: Final = frozenset({"completed", "skipped"})
+"""The statuses of a step that a later step can see here, where a failed step ends the run."""
+
+REWRITE: Final = "Rewrite the expression; until then the workflow does not run."
+"""What to do about an expression that was kept unchanged, so that its node has a problem."""
+
+Resolve = Callable[[str | None, str], str]
+"""Translates a member of a step, given by its foreign id, or None for the names of a loop condition. May raise
+`UntranslatableError`."""
+
+
+class UntranslatableError(Exception):
+    """An expression uses a name that has no counterpart; the text says which."""
+
+
+def translate_expression(expression: str, ids: Iterable[str], resolve: Resolve) -> str:
+    """Translate a foreign expression. Quoted text is left unchanged.
+
+    Args:
+        expression: The foreign expression.
+        ids: The ids of the steps that it may use.
+        resolve: Translates a member of a step.
+
+    Raises:
+        UntranslatableError: It uses a name that has no counterpart.
+    """
+    known = "|".join(re.escape(step) for step in sorted(ids, key=len, reverse=True)) or r"(?!)"
+    dotted = rf"(?<![\w.])steps\s*\.\s*(?P<step>{known})(?![\w-]){_MEMBER}"
+    indexed = rf"(?<![\w.])steps\s*\[\s*['\"](?P<key>{known})['\"]\s*\]\s*\.\s*(?P<key_member>[A-Za-z_]\w*)"
+    unknown = r"(?<![\w.])(?P<unknown>steps\b[\w.\-\s\[\]'\"]{0,80})"
+    names = re.compile(f"(?P<quoted>{_QUOTED})|{dotted}|{indexed}|{unknown}|{_LOOP_NAME}")
+
+    def translate(found: re.Match[str]) -> str:
+        if found["quoted"] is not None:
+            return found[0]
+        if found["unknown"] is not None:
+            name = shown(found["unknown"].strip(), 60)
+            raise UntranslatableError(f'"{name}" is not a step whose output is available there')
+        step = found["step"] if found["step"] is not None else found["key"]
+        member = found["loop_name"] or found["member"] or found["key_member"]
+        if member == "status":
+            _check_status_test(expression[found.end() :])
+        return resolve(step, member)
+
+    return names.sub(translate, expression)
+
+
+def _check_status_test(rest: str) -> None:
+    test = _STATUS_TEST.match(rest)
+    if test is None or (test[1] or test[2]) not in _STATUSES:
+        raise UntranslatableError("a step's status is `completed` or `skipped` here: a failed step ends the run")
+
+
+def steps_in(expression: str, ids: Iterable[str]) -> list[str]:
+    """The ids of the steps that an expression uses, in the order of their use.
+
+    Raises:
+        UntranslatableError: It uses a step that is not among them.
+    """
+    found: list[str] = []
+
+    def collect(step: str | None, _member: str) -> str:
+        if step is not None:
+            found.append(step)
+        return ""
+
+    translate_expression(expression, ids, collect)
+    return list(dict.fromkeys(found))
+
+
+_RESERVED_NAMES: Final = frozenset({"loop", "state", "item", "index", "nodes", "input"})
+_VARIABLE: Final = re.compile(r"\\\{\{\s*(iteration|index|item)\s*\}\}")
+_MAX_RETRIES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """The output of a converted step.
+
+    Attributes:
+        port: The output port: `draft.output`.
+        name: The name of the value in prompts of other nodes.
+        is_json: Whether the value is JSON.
+    """
+
+    port: str
+    name: str
+    is_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BodyStart:
+    """The start of a loop body, or of the nodes for one item.
+
+    Attributes:
+        port: The port at which the first nodes start: `loop.body`.
+        prompt: The part of the first nodes' prompts that contains the iteration's input.
+        variables: Placeholders here for `{{iteration}}`, `{{index}}` and `{{item}}` in instructions.
+    """
+
+    port: str
+    prompt: str
+    variables: Mapping[str, str]
+
+
+class StepNodeBuilder:
+    """Builds the nodes of steps.
+
+    Attributes:
+        draft: The workflow under construction.
+        report: The import report.
+        agents: The agents by name.
+        default_config: Settings of every node.
+        used_agents: The names of the agents that steps have used.
+    """
+
+    def __init__(self, draft: WorkflowDraft, report: ImportReport, agents: Mapping[str, Agent]) -> None:
+        self.draft = draft
+        self.report = report
+        self.agents = agents
+        self.default_config: dict[str, Any] = {}
+        self.used_agents: set[str] = set()
+
+    def use_agent(self, name: str, place: str) -> Agent:
+        """Return the agent with that name, or one without settings if there is none."""
+        if name and name not in self.agents:
+            message = "This agent does not exist, so the node has no system prompt."
+            self.report.left_out(f"{place}, agent {shown(name, 60)}", message)
+        self.used_agents.add(name)
+        return self.agents.get(name, Agent())
+
+    def build(
+        self,
+        step: Step,
+        dependencies: Mapping[str, StepOutput],
+        body: BodyStart | None = None,
+        *,
+        wanted_id: str = "",
+    ) -> StepOutput:
+        """Build the node of a step.
+
+        Args:
+            step: The step.
+            dependencies: The outputs of the steps that it depends on, by foreign id.
+            body: The body that it starts; None if it starts none.
+            wanted_id: The node's id; by default that of the step.
+        """
+        agent = self.use_agent(step.agent, step.place)
+        inputs = dict(dependencies)
+        gated = None if body is not None else first_tested(step, dependencies)
+        first = body.port if body is not None else dependencies[gated].port if gated is not None else None
+        gate = self.add_condition(step, dependencies, first)
+        parts = [self._instructions(step, body)]
+        if body is not None:
+            parts.append(body.prompt)
+        if gate is not None and gated is not None:
+            del inputs[gated]
+            parts.append(f"Output of {escape_placeholders(gated)}:\n{{{{input}}}}")
+        parts.extend(
+            f"Output of {escape_placeholders(name)}:\n{{{{{output.name}}}}}" for name, output in inputs.items()
+        )
+        config = {**self.default_config, **agent.config, "prompt": "\n\n".join(part for part in parts if part)}
+        if agent.schema is not None:
+            config["reply_schema"] = agent.schema
+        self.read_limits(step, config)
+        node = self.draft.add(agent.node_type, wanted_id or step.id, step.id, config)
+        for output in inputs.values():
+            self.draft.connect(output.port, f"{node}.{output.name}")
+        start = gate or (body.port if body is not None else None)
+        if start is not None:
+            self.draft.connect(start, f"{node}.input")
+        add_entry = self.report.carried_over if node == (wanted_id or step.id) else self.report.changed
+        add_entry(step.place, f'The node "{node}" ({agent.node_type}).')
+        self._report_members(step, dependencies)
+        self.report.report_rest(step.place, step.fields)
+        name = node if node not in _RESERVED_NAMES else f"{node}_step"
+        return StepOutput(f"{node}.output", name, agent.schema is not None)
+
+    def _report_members(self, step: Step, dependencies: Mapping[str, StepOutput]) -> None:
+        members = {
+            "agent": ("Its system prompt and model.", step.agent in self.agents),
+            "instructions": ("The prompt.", step.instructions.strip()),
+            "dependsOn": ("Edges from these steps.", step.depends_on and dependencies),
+        }
+        for name, (message, is_present) in members.items():
+            if is_present:
+                self.report.carried_over(f"{step.place}, {name}", message)
+
+    def _instructions(self, step: Step, body: BodyStart | None) -> str:
+        text = escape_placeholders(step.instructions.strip())
+        variables: Mapping[str, str] = body.variables if body is not None else {}
+        for name in dict.fromkeys(found[1] for found in _VARIABLE.finditer(text)):
+            if name not in variables:
+                self.report.changed(f"{step.place}, {{{{{name}}}}}", "It has no value here, so it is plain text.")
+        return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+
+    def read_limits(self, step: Step, config: dict[str, Any]) -> None:
+        """Convert the step's timeout and retries."""
+        timeout = step.fields.pop("timeout")
+        seconds = as_seconds(timeout)
+        if seconds is not None and seconds > 0:
+            config["timeout_s"] = seconds
+            self.report.carried_over(f"{step.place}, timeout", f"timeout_s: {seconds:g}.")
+        elif timeout is not None:
+            self.report.left_out(f"{step.place}, timeout", f"{shown(timeout, 40)} is not a duration.")
+        given = step.fields.pop("retries", "retry")
+        retries = as_integer(as_object(given).get("max", as_object(given).get("maxAttempts"))) if given else None
+        retries = as_integer(given) if retries is None else retries
+        if retries is not None and retries >= 0:
+            config["retries"] = min(retries, _MAX_RETRIES)
+            self.report.carried_over(f"{step.place}, retries", f"retries: {config['retries']}.")
+        elif given is not None:
+            self.report.left_out(f"{step.place}, retries", f"{shown(given, 40)} is not a number of retries.")
+
+    def add_condition(self, step: Step, dependencies: Mapping[str, StepOutput], first: str | None) -> str | None:
+        """Add a router that skips a step unless its condition holds.
+
+        Args:
+            step: The step.
+            dependencies: The outputs of the steps that it depends on.
+            first: The port whose value passes the router.
+
+        Returns:
+            The port behind which the step runs; None if it has no condition.
+        """
+        condition = as_text(step.fields.pop("condition", "if")).strip()
+        if not condition:
+            return None
+        place = f"{step.place}, condition"
+        if first is None:
+            self.report.left_out(place, f"The step has no input to test. {REWRITE}")
+            return self._keep_condition(step, condition, first)
+        try:
+            tested = steps_in(condition, dependencies)
+            tests_input = all(dependencies[name].port == first for name in tested)
+
+            def resolve(name: str | None, member: str) -> str:
+                if name is not None and tests_input:
+                    return translate_member("input", dependencies[name].is_json, member)
+                return translate_port_member(name, member, dependencies)
+
+            rule = translate_expression(condition, dependencies, resolve)
+        except UntranslatableError as error:
+            self.report.left_out(place, f"{error}. {REWRITE}")
+            return self._keep_condition(step, condition, first)
+        router = self._add_router(step, rule if tests_input else "input.run")
+        self.report.changed(place, f'The router "{router}" decides; if false, the step is skipped.')
+        if tests_input:
+            self.draft.connect(first, f"{router}.input")
+            return f"{router}.run"
+        return self._combine_inputs(step, router, rule, first, [dependencies[name] for name in tested])
+
+    def _keep_condition(self, step: Step, condition: str, first: str | None) -> str:
+        """Add a router with the foreign condition, which is a problem until the user rewrites it."""
+        router = self._add_router(step, condition)
+        if first is not None:
+            self.draft.connect(first, f"{router}.input")
+        return f"{router}.run"
+
+    def _add_router(self, step: Step, rule: str) -> str:
+        rules = {"run": rule, "skip": "else"}
+        branches = [{"name": name, "description": "", "when": when} for name, when in rules.items()]
+        return self.draft.add("router", f"{step.id}_if", f"Run {step.id}?", {"mode": "rules", "branches": branches})
+
+    def _combine_inputs(self, step: Step, router: str, rule: str, first: str, tested: Sequence[StepOutput]) -> str:
+        """Evaluate a rule on several steps before the router, which has one input.
+
+        Returns:
+            The port behind the router that gives the value of `first`.
+        """
+        expression = f'{{"run": {rule}, "value": input}}'
+        test = self.draft.add(
+            "transform", f"{step.id}_test", f"Test for {step.id}", {"mode": "expression", "expression": expression}
+        )
+        self.draft.connect(first, f"{test}.input")
+        for output in tested:
+            self.draft.connect(output.port, f"{test}.{output.name}")
+        self.draft.connect(f"{test}.output", f"{router}.input")
+        value = self.draft.add(
+            "transform", f"{step.id}_go", f"Go to {step.id}", {"mode": "expression", "expression": "input.value"}
+        )
+        self.draft.connect(f"{router}.run", f"{value}.input")
+        return f"{value}.output"
+
+
+def first_tested(step: Step, dependencies: Mapping[str, StepOutput]) -> str | None:
+    """The dependency that a step's condition uses first, else its first dependency, else None."""
+    condition = as_text(step.fields.peek("condition", "if"))
+    try:
+        tested = steps_in(condition, dependencies)
+    except UntranslatableError:
+        tested = []
+    return next(iter([*tested, *dependencies]), None)
+
+
+def translate_port_member(step: str | None, member: str, outputs: Mapping[str, StepOutput]) -> str:
+    """Translate a member of a step, in a node that has an input port for each of these outputs.
+
+    Raises:
+        UntranslatableError: It has no counterpart.
+    """
+    if step is None:
+        raise UntranslatableError(f"`{member}` has a value only in a loop")
+    return translate_member(outputs[step].name, outputs[step].is_json, member)
+
+
+def translate_member(name: str, is_json: bool, member: str) -> str:
+    """Translate a member of a step whose output is called `name`.
+
+    Raises:
+        UntranslatableError: It is not the content, the result or the status.
+    """
+    if member == "result":
+        return name
+    if member == "content":
+        return f"string({name})" if is_json else name
+    if member == "status":
+        return f'({name} == null ? "skipped" : "completed")'
+    raise UntranslatableError(f"a step has no `{shown(member, 40)}` here")

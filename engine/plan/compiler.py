@@ -1,0 +1,308 @@
+"""From a document without errors to its plan.
+
+Each loop's body is lifted out into a synthetic graph of its own: `__loop_input__` stands for the loop,
+`__loop_output__` for its exit, and what comes from outside the body is a constant. It is built once a run, not once
+an iteration. With an iterator and its aggregator it is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.document.ids import make_id
+from engine.document.model import Workflow
+from engine.document.problems import DocumentError, has_errors
+from engine.expr import compile_expression
+from engine.nodes.input import InputConfig
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped
+from engine.nodes.iterator import IteratorConfig
+from engine.nodes.judge import JUDGE, JUDGE_SPEC
+from engine.nodes.loop import range_problem
+from engine.nodes.loop_config import LoopConfig
+from engine.nodes.output import OutputConfig
+from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
+from engine.nodes.registry import Registry
+from engine.nodes.spec import ModelChoice, PortType
+from engine.plan.check import check_structure
+from engine.plan.edges import Link
+from engine.plan.graph import (
+    LOOP_INPUT,
+    LOOP_OUTPUT,
+    GraphPlan,
+    InputPlan,
+    IteratorPlan,
+    LoopPlan,
+    NodePlan,
+    PartPlan,
+    Plan,
+)
+from engine.plan.graphs import Graph, make_graph
+from engine.plan.resolve import Resolved
+from engine.plan.structure import Structure, analyse
+from engine.plan.switched_off import planned_nodes
+
+
+def compile_workflow(
+    workflow: Workflow, registry: Registry | None = None, *, max_iterations_cap: int = MAX_ITERATIONS_CAP
+) -> Plan:
+    """Compile a document into the plan that its runs follow.
+
+    Args:
+        workflow: The document.
+        registry: The node types; None for the built-in ones.
+        max_iterations_cap: The most iterations of any loop.
+
+    Raises:
+        DocumentError: The document has errors; its `problems` list all of them, warnings included.
+    """
+    return compile_structure(analyse(workflow, registry), max_iterations_cap=max_iterations_cap)
+
+
+def compile_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> Plan:
+    """Compile a document that was analysed before; see `compile_workflow`."""
+    problems = check_structure(structure, max_iterations_cap=max_iterations_cap)
+    if has_errors(problems):
+        errors = [problem for problem in problems if problem.severity == "error"]
+        count = "one problem" if len(errors) == 1 else f"{len(errors)} problems"
+        raise DocumentError(
+            f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
+        )
+    planned = _Planned(structure, planned_nodes(structure, problems, structure.registry), max_iterations_cap)
+    return Plan(
+        graph=_Level(planned).build(),
+        models=tuple(dict.fromkeys(_models(structure))),
+        parameters=_parameters(structure),
+        structure=structure,
+        max_iterations_cap=max_iterations_cap,
+    )
+
+
+def compiled(document: Workflow | Plan, registry: Registry | None, max_iterations_cap: int) -> Plan:
+    """The plan of a document, or a plan for this cap; a plan keeps the registry that it was compiled with."""
+    if isinstance(document, Workflow):
+        return compile_workflow(document, registry, max_iterations_cap=max_iterations_cap)
+    if document.max_iterations_cap == max_iterations_cap:
+        return document
+    return compile_structure(document.structure, max_iterations_cap=max_iterations_cap)
+
+
+def _models(structure: Structure) -> Iterator[ModelChoice]:
+    for node in structure.resolution.nodes.values():
+        if node.id in structure.off:
+            continue
+        choice = node.spec.model(node.config)
+        if choice is not None:
+            yield from choice.chain
+        if node.id in structure.parts:
+            yield from _models(structure.parts[node.id])
+
+
+def _parameters(structure: Structure) -> dict[str, InputConfig]:
+    nodes = (node for node in structure.resolution.nodes.values() if node.id not in structure.off)
+    return {node.config.name or node.id: node.config for node in nodes if isinstance(node.config, InputConfig)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A document without errors, and its nodes as they are planned."""
+
+    structure: Structure
+    nodes: dict[str, Resolved]
+    cap: int
+
+    def part(self, node: str) -> _Planned | None:
+        """The workflow in a subflow; None where the node is none, or runs none."""
+        inner = self.structure.parts.get(node)
+        if inner is None or node in self.structure.off:
+            return None
+        problems = check_structure(inner, max_iterations_cap=self.cap) if inner.off else ()
+        return _Planned(inner, planned_nodes(inner, problems, inner.registry), self.cap)
+
+
+class _Level:
+    """One level being built: the whole workflow (`loop` is None) or the body of a loop or an iterator."""
+
+    def __init__(self, planned: _Planned, loop: str | None = None, around: _Level | None = None) -> None:
+        self.planned = planned
+        self.structure = structure = planned.structure
+        self.loop = loop
+        self.around = around
+        self.body = structure.bodies[loop] if loop is not None else None
+        self.graph = self._synthetic_graph()
+        self.order = [node for node in structure.order if node in self.graph]
+        self.position = {node: index for index, node in enumerate(self.order)}
+        self.slots: dict[tuple[str, str], int] = {}
+        self.constants: list[tuple[int, int]] = []
+        self.body_slots = (
+            [] if self.body is None else [self._slot(self.body.loop, p) for p in self.body.kind.body_ports]
+        )
+        self.outputs: dict[str, dict[str, int]] = {
+            node: {
+                link.source_port: self._slot(node, link.source_port)
+                for link in structure.links_from.get(node, ())
+                if not is_body_port(structure.workflow.node(node).type, link.source_port)
+            }
+            for node in self.order
+        }
+
+    def _synthetic_graph(self) -> Graph:
+        """The level as a graph: nested bodies are folded into their loops, this loop's ends are the synthetic ones."""
+        graph = make_graph(self.structure.members.get(self.loop, ()), ())
+        if self.body is not None:
+            graph.add_nodes_from((LOOP_INPUT, LOOP_OUTPUT))
+        for link in self._links():
+            source = LOOP_INPUT if self.body and link.source == self.body.loop else self._here(link.source)
+            if self.body is not None and link.target == self.body.exit:
+                target = LOOP_OUTPUT
+            else:
+                # What leads to a nested loop's exit is collected by that loop, and so it is the loop that waits for it.
+                target = self._here(self.structure.loop_of.get(link.target, link.target))
+            if source in graph and target in graph and source != target:
+                graph.add_edge(source, target)
+        for body in self.structure.bodies.values():
+            if body.loop in graph:
+                graph.add_edge(body.loop, body.exit)
+        return graph
+
+    def _links(self) -> Iterable[Link]:
+        """The edges that may lie on this level: of a body, those that start in it."""
+        if self.body is None:
+            return self.structure.links
+        sources = (self.body.loop, *self.body.nodes)
+        return (link for node in sources for link in self.structure.links_from.get(node, ()))
+
+    def _here(self, node: str) -> str:
+        """The node of this level that a node lies in: itself, or the nested loop around it; "" where there is none."""
+        while node and self.structure.parent.get(node) != self.loop:
+            node = self.structure.parent.get(node, "")
+        return node
+
+    def _slot(self, node: str, port: str) -> int:
+        """Where a value lies on this level; one from outside becomes a constant of the body."""
+        key = (node, port)
+        if key not in self.slots:
+            outside = None
+            if node not in self.position and node != self.loop and self.around is not None:
+                outside = self.around._slot(node, port)  # noqa: SLF001 - the same class, one level up
+            self.slots[key] = len(self.slots)
+            if outside is not None:
+                self.constants.append((outside, self.slots[key]))
+        return self.slots[key]
+
+    def build(self) -> GraphPlan:
+        nodes = tuple(self._node(self.planned.nodes[node]) for node in self.order)
+        waits = tuple(sum(1 for before in self.graph.pred[node] if before != LOOP_INPUT) for node in self.order)
+        first = tuple(position for position, count in enumerate(waits) if count == 0)
+        result = feedback = None
+        if self.body is not None:
+            exit_node = self.planned.nodes[self.body.exit]
+            ends = {plan.name: plan for plan in self._inputs(exit_node)}
+            result, feedback = ends.get("input"), ends.get("feedback")
+        constants, slots = tuple(self.constants), (*self.body_slots, None, None)
+        return GraphPlan(nodes, waits, first, len(self.slots), slots[0], constants, result, feedback, slots[1])
+
+    def _node(self, resolved: Resolved) -> NodePlan:
+        body = self.structure.bodies.get(resolved.id)
+        loop_of_exit = self.structure.loop_of.get(resolved.id)
+        inputs = () if loop_of_exit is not None else self._inputs(resolved)
+        spec, config = resolved.spec, resolved.config
+        return NodePlan(
+            position=self.position[resolved.id],
+            id=resolved.id,
+            title=resolved.title,
+            spec=spec,
+            config=config,
+            prepared=spec.prepare(config),
+            enabled=resolved.node.enabled,
+            inputs=inputs,
+            converts=any(port.convert is not None for port in inputs),
+            blank=dict.fromkeys(resolved.inputs) if spec.texts(config) else None,
+            outputs=tuple(self.outputs[resolved.id].items()),
+            followers=tuple(
+                sorted(self.position[node] for node in self.graph.succ[resolved.id] if node != LOOP_OUTPUT)
+            ),
+            loop=self._loop(resolved) if body is not None and body.kind is LOOP else None,
+            iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,
+            exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
+            tells_iteration=self._tells_iteration(resolved),
+            result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
+            part=self._part(resolved.id),
+        )
+
+    def _inputs(self, resolved: Resolved) -> tuple[InputPlan, ...]:
+        sources: dict[str, list[int]] = {}
+        for link in self.structure.links_to.get(resolved.id, ()):
+            sources.setdefault(link.target_port, []).append(self._slot(link.source, link.source_port))
+        return tuple(
+            InputPlan(
+                port.name,
+                tuple(sources.get(port.name, ())),
+                port.required or port.gate,
+                None if port.type is PortType.ANY else port.type,
+            )
+            for port in resolved.inputs.values()
+            if port.name in sources or port.required  # an open one that is required makes a loop be skipped
+        )
+
+    def _loop(self, resolved: Resolved) -> LoopPlan:
+        config, loop = resolved.config, resolved.id
+        inner = _Level(self.planned, loop, self)
+        body = inner.build()
+        out_of_range = range_problem(config.max_iterations, self.planned.cap)
+        evaluator = self.structure.evaluators.get(loop)
+        return LoopPlan(
+            config=config,
+            body=body,
+            max_iterations=clamped(config.max_iterations, self.planned.cap),
+            notes=() if out_of_range is None else (out_of_range.message,),
+            evaluator=None if evaluator is None else inner.position[evaluator],
+            feedback_ends=tuple(inner.position[end] for end in self.structure.feedback_ends.get(loop, ())),
+            exit=self.position[self.structure.bodies[loop].exit],
+            judge=_judge(config, inner.order) if config.has_judge else None,
+        )
+
+    def _iterator(self, resolved: Resolved) -> IteratorPlan:
+        config: IteratorConfig = resolved.config
+        return IteratorPlan(
+            config=config,
+            body=_Level(self.planned, resolved.id, self).build(),
+            aggregator=self.position[self.structure.bodies[resolved.id].exit],
+            expression=compile_expression(config.expression) if config.source == "expression" else None,
+            condition=compile_expression(config.condition) if config.condition.strip() else None,
+        )
+
+    def _part(self, node: str) -> PartPlan | None:
+        inner = self.planned.part(node)
+        return None if inner is None else PartPlan(_Level(inner).build(), _parameters(inner.structure))
+
+    def _tells_iteration(self, resolved: Resolved) -> bool:
+        """Whether this is the first model node of a body whose loop tells it about the iteration."""
+        around = None if self.loop is None else self.planned.nodes[self.loop].config
+        if not isinstance(around, LoopConfig) or not around.inject_feedback:
+            return False
+        nodes = self.planned.nodes
+        told = (node for node in self.order if nodes[node].type in {"llm", "agent"} and nodes[node].node.enabled)
+        first = next(told, None)
+        return first == resolved.id
+
+
+def _judge(config: LoopConfig, body: Sequence[str]) -> NodePlan:
+    """The judge of a loop as a node that stands in no graph; its name is none of the body's."""
+    judge = config.judge
+    assert judge is not None, "asked for only where there is one"
+    name = make_id(JUDGE, body)
+    return NodePlan(
+        position=-1,
+        id=name,
+        title=JUDGE_SPEC.title,
+        spec=JUDGE_SPEC,
+        config=judge,
+        prepared=JUDGE_SPEC.prepare(judge),
+        enabled=True,
+        inputs=(),
+        converts=False,
+        blank={},
+        outputs=(),
+        followers=(),
+    )

@@ -1,0 +1,45 @@
+"""Files as large as they may be are read at once: what is asked of each thing does not grow with all the others."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+from engine.importing.fields import FieldReader
+from engine.importing.reactflow.edges import BodyEnds
+from engine.importing.report import ImportReport
+
+
+def test_where_loops_end_is_found_at_once_on_a_canvas_of_many() -> None:
+    count = 400
+    kinds = {f"c{number}": "loop" if number % 2 else "llm" for number in range(count)}
+    edges = [(f"c{number}", f"c{number + step}") for number in range(count - 5) for step in range(1, 6)]
+    began = time.perf_counter()
+    assert BodyEnds(kinds, edges).of_start == {}
+    assert time.perf_counter() - began < 1.0
+
+
+def test_loops_in_loops_end_at_their_own_exits() -> None:
+    depth = 60
+    starts, ends = [f"start{number}" for number in range(depth)], [f"end{number}" for number in range(depth)]
+    way = [*starts, "work", *reversed(ends)]
+    kinds = {**dict.fromkeys(starts, "loop"), "work": "llm", **dict.fromkeys(ends, "exit")}
+    paths = BodyEnds(kinds, list(pairwise(way)))
+    assert paths.of_start == dict(zip(starts, ends, strict=True))
+
+
+def test_a_report_of_many_things_is_settled_at_once() -> None:
+    report = ImportReport()
+    began = time.perf_counter()
+    for number in range(3_000):
+        fields = FieldReader({"model": "x", "colour": "red", "size": 3})
+        fields.pop("model")
+        fields.pop("size")
+        report.carried_over(f"node {number}, model", "x.")
+        report.report_rest(f"node {number}", fields)
+    assert time.perf_counter() - began < 1.0
+    assert [str(entry) for entry in report.entries[-3:]] == [
+        "carried over: node 2999, model: x.",
+        "left out: node 2999, size: It has no effect here.",
+        "left out: node 2999, colour: It has no counterpart here.",
+    ]

@@ -1,0 +1,128 @@
+"""Compile once, run often: a plan takes the place of the document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import engine
+from engine import DocumentError, Workflow, run, run_batch, run_blocking, start
+from engine.batch.batch import BatchOptions
+from engine.nodes.registry import builtin_registry
+from engine.plan import compiler
+from engine.plan.structure import analyse
+from tests.engine.semantics.documents import around, each, entry, flow, gather, llm, part, result
+from tests.engine.semantics.kit import options
+from tests.engine.semantics.models import FakeModels, FunctionModel, numbered
+
+LOOP = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=4)
+INPUTS = {"text": "seed"}
+
+
+@pytest.fixture
+def analysed() -> Iterator[list[Workflow]]:
+    """The documents that are analysed while the test runs."""
+    found: list[Workflow] = []
+
+    def noted(workflow: Workflow, *args: Any) -> Any:
+        found.append(workflow)
+        return analyse(workflow, *args)
+
+    with patch.object(compiler, "analyse", noted):
+        yield found
+
+
+def given() -> Any:
+    return options(FunctionModel(numbered))
+
+
+async def test_a_plan_runs_as_its_document_does(analysed: list[Workflow]) -> None:
+    plan = engine.compile(LOOP)
+
+    results = [await run(plan, INPUTS, given()), await start(plan, INPUTS, given()).result()]
+
+    assert [outcome.outputs for outcome in results] == [{"out": "draft 3"}] * 2
+    assert analysed == [LOOP]
+    assert start(plan, INPUTS, given()).workflow is LOOP
+
+
+def test_a_plan_runs_blocking_too() -> None:
+    assert run_blocking(engine.compile(LOOP), INPUTS, given()).outputs == {"out": "draft 3"}
+
+
+def test_a_document_with_errors_is_not_compiled() -> None:
+    with pytest.raises(DocumentError) as caught:
+        engine.compile(Workflow())
+
+    assert [problem.code for problem in caught.value.problems] == ["no-nodes"]
+
+
+@pytest.mark.parametrize(("compiled", "asked", "iterations"), [(2, 50, 4), (50, 2, 2), (2, 2, 2)])
+async def test_the_cap_of_the_run_holds_whatever_the_plan_was_compiled_with(
+    compiled: int, asked: int, iterations: int, analysed: list[Workflow]
+) -> None:
+    plan = engine.compile(LOOP, max_iterations_cap=compiled)
+
+    outcome = await run(plan, INPUTS, replace(given(), max_iterations_cap=asked))
+
+    assert outcome.loops["loop"].iterations_run == iterations
+    assert analysed == [LOOP]
+
+
+async def test_a_plan_keeps_the_registry_that_it_was_compiled_with() -> None:
+    transform = builtin_registry().find("transform")
+    assert transform is not None
+    spec = replace(transform, type="shout")
+    workflow = flow(entry(), part("say", "shout", template="{{input}}!"), result(), edges="text -> say -> out")
+    plan = engine.compile(workflow, registry=builtin_registry().with_types([spec]))
+
+    assert (await run(plan, INPUTS, given())).outputs == {"out": "seed!"}
+
+
+async def test_runs_of_one_plan_at_the_same_time_do_not_disturb_each_other() -> None:
+    plan = engine.compile(around(llm("draft"), edges="loop -> draft -> exit", max_iterations=4, memory="accumulate"))
+    started = [start(plan, {"text": str(number)}, given()) for number in range(3)]
+
+    results = [await one.result() for one in started]
+
+    assert [outcome.outputs for outcome in results] == [{"out": "draft 3"}] * 3
+
+
+async def test_a_batch_compiles_its_document_once(analysed: list[Workflow]) -> None:
+    rows = [{"text": str(number)} for number in range(5)]
+    batch = BatchOptions(run=given(), models=lambda: FakeModels(FunctionModel(numbered)))
+
+    outcome = await run_batch(LOOP, rows, batch)
+
+    assert [row.status for row in outcome.rows] == ["completed"] * 5
+    assert analysed == [LOOP]
+
+
+async def test_iterators_and_subflows_are_compiled_with_their_document(analysed: list[Workflow]) -> None:
+    inner = flow(entry("given"), llm("draft"), result("made"), edges="given -> draft -> made").to_json()
+    workflow = flow(
+        each(source="list", items=["a", "b", "c"]),
+        part("sub", "subflow", file="part.loop.json", workflow=inner),
+        gather(),
+        result(),
+        edges="each -> sub.given\nsub.made -> gather -> out",
+    )
+    plan = engine.compile(workflow)
+    before = len(analysed)
+
+    outcome = await run(plan, {}, given())
+
+    assert isinstance(outcome.outputs["out"], list)
+    assert len(outcome.outputs["out"]) == 3
+    assert len(analysed) == before == 1
+
+
+def test_a_document_that_was_analysed_before_is_not_analysed_again(analysed: list[Workflow]) -> None:
+    plan = compiler.compile_structure(analyse(LOOP))
+
+    assert run_blocking(plan, INPUTS, given()).outputs == {"out": "draft 3"}
+    assert analysed == []
