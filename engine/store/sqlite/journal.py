@@ -14,12 +14,12 @@ from engine.events import AnyEvent
 from engine.store.base import StoreError
 from engine.store.codec import KIND_CODES, encode_fields
 from engine.store.fold import RunFold
-from engine.store.sqlite.blob_writer import BlobWriter
-from engine.store.sqlite.faults import was_taken
+from engine.store.sqlite.blobs import BlobWriter
+from engine.store.sqlite.error_mapping import was_taken
 from engine.store.sqlite.rows import FOLD_COLUMNS, fold_row, search_text
 from engine.store.sqlite.schema import SEQ_BITS
-from engine.store.sqlite.skeletons import SkeletonWriter, to_json
-from engine.store.sqlite.writer import Task, Writer
+from engine.store.sqlite.value_encoding import SkeletonWriter, to_json
+from engine.store.sqlite.writer_thread import Task, Writer
 
 _LOG: Final = logging.getLogger("loopwright")
 _CLOSE: Final = object()

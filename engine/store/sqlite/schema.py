@@ -8,15 +8,57 @@ which others, `uses` which run names which blobs.
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from engine.store.base import StoreError
-from engine.store.sqlite.faults import as_store_error, is_busy, is_damaged, is_newer, is_no_history
-from engine.store.sqlite.held import is_held
+from engine.store.sqlite.error_mapping import as_store_error, is_busy, is_damaged, is_newer, is_no_history
+
+_File = tuple[int, int]
+"""Device and number of a file, whatever name it is opened by."""
+
+opening: Final = threading.Lock()
+"""Held from the look at a file to `hold`: one that another thread opens meanwhile would lose its locks by that look."""
+
+_lock: Final = threading.Lock()
+_held: Final[Counter[_File]] = Counter()
+
+
+def hold(path: Path) -> _File:
+    """Note that a store of this process has the file open.
+
+    Returns:
+        What `release` takes: by then the name may be another file's.
+    """
+    file = _file(path)
+    with _lock:
+        _held[file] += 1
+    return file
+
+
+def release(file: _File) -> None:
+    """Note that a store has let go of it."""
+    with _lock:
+        _held[file] -= 1
+
+
+def is_held(path: Path) -> bool:
+    """Whether a store of this process has the file open."""
+    if not path.exists():
+        return False
+    with _lock:
+        return _held[_file(path)] > 0
+
+
+def _file(path: Path) -> _File:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
 
 APPLICATION_ID: Final = 0x4C4F4F50
 SEQ_BITS: Final = 40

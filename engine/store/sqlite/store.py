@@ -8,7 +8,8 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -20,18 +21,81 @@ from engine.runner.journal import LeftAnswer, RunHead
 from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
 from engine.store.codec import decode_reply
 from engine.store.fold import OPEN, UNDER_WAY
-from engine.store.sqlite import changes, left_answers, queries
-from engine.store.sqlite.blob_reader import BlobReader
-from engine.store.sqlite.deletion import bytes_in_use, delete_run, give_space_back, rewrite
-from engine.store.sqlite.faults import as_store_error
-from engine.store.sqlite.held import hold, opening, release
+from engine.store.sqlite import queries, run_mutations
+from engine.store.sqlite.blobs import BlobReader
+from engine.store.sqlite.error_mapping import as_store_error, is_damaged
 from engine.store.sqlite.journal import SqliteJournal
-from engine.store.sqlite.owners import Owner
-from engine.store.sqlite.readers import Readers
-from engine.store.sqlite.schema import BUSY_S, connect, prepare
-from engine.store.sqlite.skeletons import SkeletonReader
-from engine.store.sqlite.writer import Task, Writer
-from engine.store.words import chosen, still_under_way
+from engine.store.sqlite.leases import Owner
+from engine.store.sqlite.run_mutations import bytes_in_use, delete_run, give_space_back, rewrite
+from engine.store.sqlite.schema import BUSY_S, connect, hold, opening, prepare, release
+from engine.store.sqlite.value_encoding import SkeletonReader
+from engine.store.sqlite.writer_thread import Task, Writer
+from engine.store.words import chosen, closed, still_under_way
+
+_MOST_IDLE: Final = 4
+
+
+class Readers:
+    """The connections of one store.
+
+    Args:
+        path: The history's file.
+        busy_s: Seconds that another process may hold it before that is told.
+    """
+
+    def __init__(self, path: Path, busy_s: float) -> None:
+        self._path = path
+        self._busy_s = busy_s
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._is_closed = False
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection, None, None]:
+        """A connection that nobody else uses meanwhile.
+
+        Raises:
+            StoreError: The store was closed, or what is done inside cannot be done.
+        """
+        connection = self._take()
+        try:
+            yield connection
+        except (sqlite3.Error, OSError) as error:
+            raise as_store_error(error, self._path) from error
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            # Whatever was written can be read; what cannot was changed since.
+            raise is_damaged(self._path) from error
+        finally:
+            self._give_back(connection)
+
+    def close(self) -> None:
+        """Close those that nobody uses; the others when they come back."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._is_closed:
+                raise closed()
+            if self._idle:
+                return self._idle.pop()
+        try:
+            connection = connect(self._path, busy_s=self._busy_s)
+            connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            raise as_store_error(error, self._path) from error
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._is_closed and len(self._idle) < _MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
 
 _MOST_NAMED: Final = 11
 _IMPORTED_AT_ONCE: Final = 1_000
@@ -64,12 +128,12 @@ class SqliteStore:
     def begin(self, head: RunHead) -> SqliteJournal:
         """Begin to keep a run. Waits for the disk."""
         now = time.time()
-        begun = self._writer.do(lambda connection: changes.begin(connection, self._owner, head, now))
+        begun = self._writer.do(lambda connection: run_mutations.begin(connection, self._owner, head, now))
         return SqliteJournal(self._writer, begun.writer(self._writer, self._owner.token))
 
     def reopen(self, run_id: str) -> SqliteJournal:
         """Go on keeping a run. Waits for the disk."""
-        begun = self._writer.do(lambda connection: changes.reopen(connection, self._owner, run_id))
+        begun = self._writer.do(lambda connection: run_mutations.reopen(connection, self._owner, run_id))
         return SqliteJournal(self._writer, begun.writer(self._writer, self._owner.token))
 
     def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
@@ -136,7 +200,7 @@ class SqliteStore:
 
     def import_run(self, head: RunHead, events: Iterable[AnyEvent]) -> str:
         """Take in a run that was exported, as it was: all of it, or nothing."""
-        self._writer.do(changes.delete_remains)
+        self._writer.do(run_mutations.delete_remains)
         imported = f"{queries.IMPORTING}{secrets.token_hex(6)}"
         journal = self.begin(dataclasses.replace(head, run_id=imported))
         progress = _Progress()
@@ -147,7 +211,9 @@ class SqliteStore:
                 for event in batch:
                     journal.write(event)
                 progress.wait_for(batch[-1].seq)
-            run_id = self._writer.do(lambda connection: changes.import_is_whole(connection, imported, head.run_id))
+            run_id = self._writer.do(
+                lambda connection: run_mutations.import_is_whole(connection, imported, head.run_id)
+            )
         except BaseException:
             journal.close()
             self._writer.do(lambda connection: delete_run(connection, queries.number_of(connection, imported)))
@@ -159,19 +225,19 @@ class SqliteStore:
     def left_answers(self, run_id: str) -> list[LeftAnswer]:
         """The answers that other processes have left for a run."""
         with self._readers.reading() as connection:
-            return left_answers.read(connection, run_id)
+            return run_mutations.read(connection, run_id)
 
     def leave_answer(self, run_id: str, left: LeftAnswer) -> None:
         """Leave an answer for the process that is at work on a run. Waits for the disk."""
-        self._writer.do(lambda connection: left_answers.leave(connection, run_id, left))
+        self._writer.do(lambda connection: run_mutations.leave(connection, run_id, left))
 
     def take_answer_back(self, run_id: str, question: int) -> None:
         """Take away what was left for a question."""
-        self._writer.do(lambda connection: left_answers.take_back(connection, run_id, question))
+        self._writer.do(lambda connection: run_mutations.take_back(connection, run_id, question))
 
     def pin(self, run_id: str, *, pinned: bool) -> None:
         """Keep a run from retention, or no longer."""
-        self._writer.do(lambda connection: changes.pin(connection, run_id, pinned=pinned))
+        self._writer.do(lambda connection: run_mutations.pin(connection, run_id, pinned=pinned))
 
     def delete(self, run_ids: Collection[str]) -> None:
         """Delete runs and give the space that only they took back to the disk."""
@@ -185,8 +251,8 @@ class SqliteStore:
     def _delete(self, run_ids: Iterable[str]) -> None:
         # A transaction a run: runs under way are not held up for long.
         for run_id in dict.fromkeys(run_ids):
-            self._writer.do(lambda connection, run_id=run_id: changes.delete(connection, run_id))
-        self._writer.do(changes.delete_remains)
+            self._writer.do(lambda connection, run_id=run_id: run_mutations.delete(connection, run_id))
+        self._writer.do(run_mutations.delete_remains)
         self._writer.do(give_space_back, in_transaction=False)
 
     def retain(self, *, most_runs: int | None, most_bytes: int | None) -> int:
@@ -214,7 +280,7 @@ class SqliteStore:
     def vacuum(self) -> int:
         """Give all free space back to the disk; bytes won."""
         before = self.size()
-        self._writer.do(changes.delete_remains)
+        self._writer.do(run_mutations.delete_remains)
         self._writer.do(rewrite, in_transaction=False)
         return max(before - self.size(), 0)
 
@@ -231,7 +297,7 @@ class SqliteStore:
 
     def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
         """Keep a reply for other runs, as long as its run is kept. Returns at once."""
-        self._writer.put(Task(lambda connection: changes.keep_reply(connection, key, run_id, reply)), None)
+        self._writer.put(Task(lambda connection: run_mutations.keep_reply(connection, key, run_id, reply)), None)
 
     def close(self) -> None:
         """Write what is still to be written, and let go of the file."""

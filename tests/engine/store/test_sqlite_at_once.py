@@ -14,9 +14,8 @@ import pytest
 from engine.store.base import StoreError
 from engine.store.opening import open_store
 from engine.store.sqlite import schema
-from engine.store.sqlite.deletion import give_space_back
-from engine.store.sqlite.held import hold, opening, release
-from engine.store.sqlite.schema import connect, prepare
+from engine.store.sqlite.run_mutations import give_space_back
+from engine.store.sqlite.schema import connect, hold, opening, prepare, release
 from tests.engine.store.kept import head, keep, node, whole
 
 

@@ -14,7 +14,7 @@ import pytest
 from engine.errors import EngineError
 from engine.store.base import RunStatus, StoreError
 from engine.store.sqlite import SqliteStore
-from engine.store.sqlite.faults import as_store_error
+from engine.store.sqlite.error_mapping import as_store_error
 from tests.engine.store.kept import Watcher, completed, end, head, keep, node, started, whole, write_all
 
 

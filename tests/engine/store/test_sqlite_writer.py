@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from engine.store.opening import open_store
-from engine.store.sqlite.owners import Owner
+from engine.store.sqlite.leases import Owner
 from engine.store.sqlite.schema import connect, prepare
-from engine.store.sqlite.writer import Writer
+from engine.store.sqlite.writer_thread import Writer
 from tests.engine.store.kept import head, keep, node, whole
 
 _MORE_THAN_A_FEW = 40
@@ -77,7 +77,7 @@ def test_a_long_list_is_written_in_steps_between_which_the_window_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, iterations: int, pauses: int
 ):
     paused: list[float] = []
-    monkeypatch.setattr("engine.store.sqlite.skeletons.time", SimpleNamespace(sleep=paused.append))
+    monkeypatch.setattr("engine.store.sqlite.value_encoding.time", SimpleNamespace(sleep=paused.append))
     records = [{"index": number, "result": f"draft {number}"} for number in range(iterations)]
     with closing(open_store(tmp_path / "history.sqlite3")) as store:
         keep(store, head("a"), [*whole("a"), node("a", 9, "loop", records)])

@@ -6,24 +6,86 @@ import json
 import secrets
 import sqlite3
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from engine.models.base import Reply
-from engine.runner.journal import RunHead
+from engine.nodes.context import Answer
+from engine.runner.journal import LeftAnswer, RunHead
 from engine.runner.questions import TELLING, open_questions
 from engine.store.base import RunStatus
 from engine.store.codec import encode_reply
 from engine.store.fold import OPEN, RunFold
-from engine.store.sqlite.blob_writer import BlobWriter
-from engine.store.sqlite.deletion import delete_run
+from engine.store.sqlite.blobs import BlobWriter
 from engine.store.sqlite.journal import RunWriter
-from engine.store.sqlite.owners import Owner, live_owners
+from engine.store.sqlite.leases import Owner, live_owners
 from engine.store.sqlite.queries import IMPORTING, number_of, read_events
 from engine.store.sqlite.rows import FOLD_COLUMNS, plain, read_fold, search_text, to_bytes, to_text
 from engine.store.sqlite.schema import SEQ_BITS
-from engine.store.sqlite.skeletons import SkeletonWriter, to_json
-from engine.store.sqlite.writer import Writer
-from engine.store.words import begun_before, held_elsewhere, no_such_run, still_under_way
+from engine.store.sqlite.value_encoding import SkeletonWriter, to_json
+from engine.store.sqlite.writer_thread import Writer
+from engine.store.words import answered_before, begun_before, held_elsewhere, no_such_run, still_under_way
+
+
+def delete_run(connection: sqlite3.Connection, run: int) -> None:
+    """Delete a run and the blobs that nobody else needs. Inside a transaction."""
+    blobs = [blob for (blob,) in connection.execute("SELECT blob FROM uses WHERE run = ?", (run,))]
+    connection.execute("DELETE FROM answers WHERE run = ?", (run,))
+    connection.execute("DELETE FROM replies WHERE run = ?", (run,))
+    connection.execute("DELETE FROM uses WHERE run = ?", (run,))
+    connection.execute("DELETE FROM events WHERE id >= ? AND id < ?", (run << SEQ_BITS, run + 1 << SEQ_BITS))
+    connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+    _delete_unneeded(connection, blobs)
+
+
+def _delete_unneeded(connection: sqlite3.Connection, blobs: list[int]) -> None:
+    """Delete those of the blobs that neither a run nor another blob needs, and then those that these were told by.
+
+    A blob has a greater number than those that it is told by. So the greatest first: whoever may still need one has had
+    its turn before.
+    """
+    waiting = [-blob for blob in blobs]
+    heapify(waiting)
+    previous = 0
+    while waiting:
+        blob = -heappop(waiting)
+        if blob == previous:
+            continue
+        previous = blob
+        is_needed = connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM uses WHERE blob = :blob) OR EXISTS (SELECT 1 FROM links WHERE base = :blob)",
+            {"blob": blob},
+        ).fetchone()[0]
+        if is_needed:
+            continue
+        bases = connection.execute("SELECT base FROM links WHERE blob = ?", (blob,)).fetchall()
+        connection.execute("DELETE FROM links WHERE blob = ?", (blob,))
+        connection.execute("DELETE FROM blobs WHERE id = ?", (blob,))
+        for (base,) in bases:
+            heappush(waiting, -base)
+
+
+def give_space_back(connection: sqlite3.Connection) -> None:
+    """Give free pages back to the disk, and empty the log beside the file. Outside transactions."""
+    # One step frees one page and gives a row without columns, after which `execute` would stop.
+    connection.executescript("PRAGMA incremental_vacuum")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def rewrite(connection: sqlite3.Connection) -> None:
+    """Write the file anew without any gaps. Outside transactions."""
+    connection.execute("DELETE FROM paths WHERE id NOT IN (SELECT path FROM events)")
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def bytes_in_use(connection: sqlite3.Connection) -> int:
+    """Bytes that the file needs, without those that are free."""
+    pages, free, page_size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * page_size
+
 
 _INSERT: Final = """
     INSERT INTO runs
@@ -174,3 +236,32 @@ def _written(connection: sqlite3.Connection, blobs: BlobWriter, document: str) -
     values = SkeletonWriter(blobs)
     values.begin(connection, "")
     return values.put(document, ("document",))
+
+
+def leave(connection: sqlite3.Connection, run_id: str, left: LeftAnswer) -> None:
+    """Leave an answer. Inside a transaction.
+
+    Raises:
+        StoreError: There is no such run, or an answer to that question lies there already.
+    """
+    body = to_json([left.answer.choice, left.answer.value, left.answer.comment])
+    done = connection.execute(
+        "INSERT OR IGNORE INTO answers (run, question, path, body) VALUES (?, ?, ?, ?)",
+        (number_of(connection, run_id), left.question, left.path, body),
+    )
+    if done.rowcount == 0:
+        raise answered_before(left.path)
+
+
+def take_back(connection: sqlite3.Connection, run_id: str, question: int) -> None:
+    """Take away what was left for a question. Inside a transaction."""
+    run = number_of(connection, run_id)
+    connection.execute("DELETE FROM answers WHERE run = ? AND question = ?", (run, question))
+
+
+def read(connection: sqlite3.Connection, run_id: str) -> list[LeftAnswer]:
+    """What lies there for a run."""
+    rows = connection.execute(
+        "SELECT path, question, body FROM answers WHERE run = (SELECT id FROM runs WHERE run_id = ?)", (run_id,)
+    )
+    return [LeftAnswer(path, question, Answer(*json.loads(body))) for path, question, body in rows]

@@ -20,8 +20,7 @@ from collections.abc import Hashable
 from typing import Any, Final, cast
 
 from engine.store.preview import cut_text, is_container, json_start
-from engine.store.sqlite.blob_reader import BlobReader
-from engine.store.sqlite.blob_writer import BlobWriter
+from engine.store.sqlite.blobs import BlobReader, BlobWriter
 
 _MARK: Final = "$"
 _LONGEST_TEXT: Final = 64

@@ -18,8 +18,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol, TypeVar
 
 from engine.errors import EngineError
-from engine.store.sqlite.faults import as_store_error, is_busy
-from engine.store.sqlite.owners import BEAT_S, Owner
+from engine.store.sqlite.error_mapping import as_store_error, is_busy
+from engine.store.sqlite.leases import BEAT_S, Owner
 from engine.store.words import closed
 
 _AT_ONCE: Final = 1_000

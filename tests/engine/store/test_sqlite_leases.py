@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.sqlite import SqliteStore, owners, writer
-from engine.store.sqlite.owners import BEAT_S, STALE_S, Owner, live_owners
+from engine.store.sqlite import SqliteStore, leases, writer_thread
+from engine.store.sqlite.leases import BEAT_S, STALE_S, Owner, live_owners
 from engine.store.sqlite.schema import connect, prepare
 from tests.engine.store.kept import end, head, keep, started
 
@@ -27,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(owners.time, "time", lambda: clock.now)
+    monkeypatch.setattr(leases.time, "time", lambda: clock.now)
     return clock
 
 
@@ -98,7 +98,7 @@ def test_the_heart_beats_while_a_run_says_nothing(tmp_path: Path, monkeypatch: p
         beaten.release()
 
     monkeypatch.setattr(Owner, "beat", counted)
-    monkeypatch.setattr(writer, "BEAT_S", 0.01)
+    monkeypatch.setattr(writer_thread, "BEAT_S", 0.01)
     with closing(SqliteStore(tmp_path / "h.sqlite3")) as store:
         journal = keep(store, head("a"), [started("a")], close=False)
         while beaten.acquire(blocking=False):
