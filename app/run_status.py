@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from app.runs.executions import NodeState, node_of
+from engine.formatting import format_duration, format_money, format_spending, format_tokens
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
-from engine.runner.words import money, seconds, tokens
 
 if TYPE_CHECKING:
     from app.runs.picture import RunPicture
@@ -32,9 +32,7 @@ class Budget:
     @property
     def text(self) -> str:
         """In words: `$0.017 of $0.05`."""
-        if self.unit == "tokens":
-            return f"{self.spent:,.0f} of {self.limit:,.0f} tokens"
-        return f"{money(self.spent)} of {money(self.limit)}"
+        return format_spending(self.spent, self.limit, self.unit)
 
 
 def budget_limit(workflow: Workflow, name: str, usual: float | None) -> float | None:
@@ -89,8 +87,8 @@ def state_line(picture: RunPicture, workflow: Workflow, now: float) -> str:
         duration = max(now - picture.started, 0.0) if picture.started else 0.0
     parts = [_state(picture, workflow)]
     if picture.usage.total_tokens:
-        parts += [tokens(picture.usage), money(picture.cost_usd)]
-    return " · ".join([*parts, *([seconds(duration)] if duration is not None else [])])
+        parts += [format_tokens(picture.usage), format_money(picture.cost_usd)]
+    return " · ".join([*parts, *([format_duration(duration)] if duration is not None else [])])
 
 
 def _state(picture: RunPicture, workflow: Workflow) -> str:

@@ -122,13 +122,6 @@ def map_texts(value: Value, change: Callable[[str], str]) -> Value:
     return value
 
 
-def short_number(number: float) -> str:
-    """A number for people: two places after the point at the most, small ones by their first two digits."""
-    if number and abs(number) < 0.01:
-        return f"{number:.2g}"
-    return f"{number:.2f}".rstrip("0").rstrip(".")
-
-
 def _too_deep() -> TooDeepError:
     return TooDeepError(
         f"A value holds more than {MAX_NESTING} lists or objects inside each other, too many to be written.",

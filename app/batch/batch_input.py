@@ -10,7 +10,6 @@ from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QPushButton, QWidget
 
-from app.batch.batch_results import counted
 from app.dialogs import FileDialogs
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel
@@ -19,6 +18,7 @@ from engine.batch.rows import matching_column
 from engine.batch.table import Table
 from engine.batch.text_encoding import ENCODINGS, EncodingError
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.runner.declared import Declared
 
 FILTER: Final = f"Tables ({' '.join(f'*{suffix}' for suffix in TABLE_SUFFIXES)});;All files (*)"
@@ -77,7 +77,7 @@ class TableField(QWidget):
     def show_table(self, table: Table) -> None:
         """Show what was read, and the choices that there were."""
         how = f" · {table.encoding}" if table.encoding else ""
-        self.label.set_full_text(f"{table.name} · {counted(len(table.rows))}{how}")
+        self.label.set_full_text(f"{table.name} · {format_count(len(table.rows), 'row')}{how}")
         self.sheet.blockSignals(True)
         self.sheet.clear()
         self.sheet.addItems(list(dict.fromkeys((*table.sheets, table.sheet))))

@@ -14,8 +14,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
 from engine.batch.result import BatchSummary, RowResult
 from engine.document.wording import one_line
-from engine.models.base import Usage
-from engine.runner.words import counted_warnings, exit_reason_words, money, seconds, tokens
+from engine.formatting import format_count, format_duration, format_exit_reason, format_money, format_score
 from engine.values import Value, to_text
 
 COLUMNS: Final = (
@@ -142,9 +141,9 @@ class ResultsModel(QAbstractTableModel):
             self._result_texts[row],
             "" if result.score is None else f"{result.score:.4g}",
             str(result.iterations or ""),
-            exit_reason_words(result.exit_reason),
-            money(result.cost_usd),
-            seconds(result.duration_s),
+            format_exit_reason(result.exit_reason),
+            format_money(result.cost_usd),
+            format_duration(result.duration_s),
             str(len(result.warnings) or ""),
         )[column - 3]
 
@@ -199,23 +198,19 @@ class ResultsView(QTableView):
 
 def summary_words(summary: BatchSummary) -> str:
     """What a batch came to, in two lines: the counts, and quality against iterations against cost."""
-    counts = [f"{summary.completed} of {counted(summary.rows)} completed"]
+    counts = [f"{summary.completed} of {format_count(summary.rows, 'row')} completed"]
     counts += [f"{summary.reused} of them before"] if summary.reused else []
     counts += [f"{summary.failed} failed"] if summary.failed else []
     spent = " (budget spent)" if summary.is_budget_spent else ""
     counts += [f"{summary.not_run} not run{spent}"] if summary.not_run else []
-    counts += [counted_warnings(summary.warnings)] if summary.warnings else []
-    counts += [tokens(Usage(summary.tokens, 0)), money(None if summary.is_price_unknown else summary.cost_usd)]
+    counts += [format_count(summary.warnings, "warning")] if summary.warnings else []
+    counts += [format_count(summary.tokens, "token")]
+    counts += [format_money(None if summary.is_price_unknown else summary.cost_usd)]
     groups = [
-        f"{group.iterations} iteration{'' if group.iterations == 1 else 's'}: {counted(group.rows)}"
-        + ("" if group.mean_score is None else f", mean score {group.mean_score:.2f}")
-        + f", {money(group.mean_cost_usd)} each"
+        f"{format_count(group.iterations, 'iteration')}: {format_count(group.rows, 'row')}"
+        + ("" if group.mean_score is None else f", mean score {format_score(group.mean_score)}")
+        + f", {format_money(group.mean_cost_usd)} each"
         for group in summary.by_iterations
         if group.iterations
     ]
     return "\n".join((" · ".join(counts), *groups))
-
-
-def counted(rows: int) -> str:
-    """A number of rows."""
-    return "1 row" if rows == 1 else f"{rows:,} rows"

@@ -14,12 +14,12 @@ from app.runs.picture import RunPicture
 from app.runs.stopping import best_so_far
 from engine.document.model import Node
 from engine.events import NodeWaiting
+from engine.formatting import format_count, format_duration, format_money, format_score
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
 from engine.nodes.spec import AnySpec
 from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure
 from engine.runner.iterator_run import FAILED
-from engine.runner.words import counted_warnings
 from engine.values import Value
 
 PREVIEW: Final = 160
@@ -45,7 +45,7 @@ class RunMarks:
             state = None
         elif state is NodeState.RUNNING and node.type == SUBFLOW and self._asked(node.id) is not None:
             state = NodeState.ASKING
-        note = short_seconds(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
+        note = _duration(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
         bar = self._bar(node.id) if node.type in PAIR_BY_START else None
         if bar is not None:
             note = self._standing(node, bar) if state is NodeState.RUNNING else note
@@ -53,7 +53,7 @@ class RunMarks:
         elif execution.retries and state is NodeState.RUNNING:
             note = f"try {execution.retries + 1}"
         if execution.warnings and state in _FINISHED:
-            note = " · ".join([*([note] if note else []), counted_warnings(len(execution.warnings))])
+            note = " · ".join([*([note] if note else []), format_count(len(execution.warnings), "warning")])
         return CardState(state, note, self._line(node, spec, execution), bar)
 
     def _standing(self, node: Node, bar: Bar) -> str:
@@ -96,7 +96,7 @@ class RunMarks:
             loop.current,
             shown,
             loop.returned,
-            dollars(loop.cost_usd),
+            format_money(loop.cost_usd) if loop.cost_usd else "",
             is_live=not loop.exit_reason and not self._picture.is_over,
             unit=unit,
             ended_ahead=frozenset(loop.out_of_turn),
@@ -193,26 +193,20 @@ def preview(value: Value) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
-        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+        return format_count(len(value), "entry", "entries")
     if isinstance(value, dict):
         if isinstance(value.get("selected_branch"), str):
             return f"→ {value['selected_branch']}"
         return f"{{{', '.join(list(value)[:8])}}}"[:PREVIEW]
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else format_score(value)
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
-def dollars(cost: float | None) -> str:
-    """An amount of money in few characters; empty for nothing and for what nobody knows."""
-    if not cost:
-        return ""
-    return f"${cost:.2f}" if cost >= 1 else f"${cost:.3f}" if cost >= 0.001 else "< $0.001"
-
-
-def short_seconds(duration: float | None) -> str:
-    """A duration in few characters, for a pill over a title: `3.2 s`, `1:59 min`, `2:05 h`; empty for next to none."""
-    if duration is None or duration < 0.05:
-        return ""
-    if duration < 59.95:
-        return f"{duration:.1f} s"
-    minutes, rest = divmod(int(duration), 60)
-    return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"
+def _duration(duration_s: float | None) -> str:
+    """A node's duration; empty where it rounds to nothing."""
+    return format_duration(duration_s) if duration_s is not None and duration_s >= 0.05 else ""

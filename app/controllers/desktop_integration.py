@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 from app.run_status import progress, question_line
 from app.session import Session
 from app.settings.preferences import Preferences
-from engine.runner.words import money, seconds
+from engine.formatting import format_duration, format_money
 
 
 class RunNotifier(QObject):
@@ -56,7 +56,7 @@ class RunNotifier(QObject):
         how = "is done" if picture.status == "completed" else f"failed: {picture.error}"
         text = f"“{session.name}” {how}"
         if picture.duration_s is not None and picture.status == "completed":
-            text += f" after {seconds(picture.duration_s)}, {money(picture.cost_usd)}."
+            text += f" after {format_duration(picture.duration_s)}, {format_money(picture.cost_usd)}."
         self._tell(text)
 
     def _tell(self, text: str) -> None:

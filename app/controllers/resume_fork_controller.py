@@ -30,10 +30,10 @@ from app.window.document_page import DocumentPage
 from app.window.permissions_form import PermissionDialog, PermissionFields, Permissions, ToolNeeds, needs_of
 from engine.document.files import loads
 from engine.document.model import Workflow
+from engine.formatting import format_count, format_money
 from engine.plan.compiler import compile_workflow
 from engine.runner.options import RunOptions
 from engine.runner.run import Run
-from engine.runner.words import money
 from engine.store.base import RunStatus, RunSummary, Store
 from engine.store.consent import approve, is_fully_trusted
 from engine.store.resume import ForkPlan, fork, resume, resume_with
@@ -109,7 +109,9 @@ class ResumeForkController(QObject):
             return
         told = ["What a run may touch is not kept with it. Allow it for what is still to do."] if needs else []
         if budget:
-            told.append(f"The run has used {run.tokens:,} tokens so far and spent {money(run.cost_usd)}.")
+            told.append(
+                f"The run has used {format_count(run.tokens, 'token')} so far and spent {format_money(run.cost_usd)}."
+            )
         PermissionDialog("\n".join(told), self._boxes(run, needs, budget), then, self._window).open()
 
     def _boxes(self, run: RunSummary, needs: ToolNeeds, budget: Budget) -> PermissionFields:

@@ -19,6 +19,7 @@ from app.inspector.text_widgets import from_utf16_units, to_utf16_units
 from app.theme.style import style
 from engine.compare.alignment import Check
 from engine.compare.words import Kind, Span, differences
+from engine.formatting import format_count
 
 Range = tuple[int, int]
 """From a place, to a place behind the last."""
@@ -103,8 +104,9 @@ def summary(comparison: Comparison) -> str:
     count = len(comparison.changes)
     if not count:
         return "The texts are the same." if comparison.left or comparison.right else "Both are empty."
-    places = "1 place differs" if count == 1 else f"{count:,} places differ"
-    return f"{places}: {_counted(comparison.words_left)} gone, {_counted(comparison.words_right)} new."
+    places = format_count(count, "place differs", "places differ")
+    removed, added = format_count(comparison.words_left, "word"), format_count(comparison.words_right, "word")
+    return f"{places}: {removed} removed, {added} added."
 
 
 def _broken(text: str, ranges: list[Range]) -> tuple[str, list[Range]]:
@@ -122,10 +124,6 @@ def _broken(text: str, ranges: list[Range]) -> tuple[str, list[Range]]:
     pieces = (units[begin:end] for begin, end in zip([0, *breaks], [*breaks, len(units)], strict=True))
     moved = [(start + bisect_right(breaks, start), end + bisect_left(breaks, end)) for start, end in ranges]
     return from_utf16_units("\n".join(pieces)), [(start, max(start, end)) for start, end in moved]
-
-
-def _counted(words: int) -> str:
-    return f"{words:,} word{'' if words == 1 else 's'}"
 
 
 def _words(text: str) -> int:

@@ -19,6 +19,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.worker import Worker
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.store.base import Store
 
 
@@ -229,7 +230,9 @@ class CompareWindow(QDialog):
         change = changes[self._change]
         for pane, place in zip(self.panes, (change.left, change.right), strict=True):
             pane.go_to(place)
-        self._say(f"Change {self._change + 1:,} of {len(changes):,}. {summary(self.comparison)}")
+        self._say(
+            f"Change {format_count(self._change + 1)} of {format_count(len(changes))}. {summary(self.comparison)}"
+        )
 
     def _step_button(self, name: str, sign: str, keys: str, distance: int) -> QPushButton:
         button = QPushButton(name)

@@ -17,9 +17,9 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import MessageBar, PlainLabel, ignore_wheel_in_fields
 from app.worker import Worker
 from engine.errors import EngineError
+from engine.formatting import format_count, format_money
 from engine.nodes.iteration_cap import shown_cap
 from engine.nodes.spec import primary_output
-from engine.runner.words import money
 from engine.store.base import Store
 from engine.store.resume import ForkPlan, plan_fork
 from engine.store.words import level_of
@@ -214,9 +214,9 @@ def _listed(lines: Sequence[str]) -> str:
 
 def _price(plan: ForkPlan) -> str:
     count = plan.iterations_anew
-    most = "" if not count else f"Up to {count} iteration{'' if count == 1 else 's'} anew. "
+    most = "" if not count else f"Up to {format_count(count, 'iteration')} anew. "
     if plan.estimate_usd is None:
         return f"{most}What it will cost cannot be told."
     if plan.estimate_usd == 0:
         return f"{most}It costs nothing: the model is free."
-    return f"{most}About {money(plan.estimate_usd)}, by what the iterations before cost."
+    return f"{most}About {format_money(plan.estimate_usd)}, by what the iterations before cost."

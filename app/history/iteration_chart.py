@@ -29,7 +29,7 @@ from app.history.series import SERIES, Figures, Kind, Series, scale, ticks
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import plain_tool_tip
-from engine.store.stopping import percent
+from engine.formatting import format_percent
 
 
 class Legend(QWidget):
@@ -256,7 +256,7 @@ class Plot:
         painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
         place = QRectF(area.left(), y - self._line - 1, area.width(), self._line)
         painter.setPen(colour)
-        painter.drawText(place, Qt.AlignmentFlag.AlignLeft, f"stable at {percent(threshold)}")
+        painter.drawText(place, Qt.AlignmentFlag.AlignLeft, f"stable at {format_percent(threshold)}")
 
 
 def lines(values: Sequence[float | None], at: _Place, width: float) -> Iterator[QPolygonF]:

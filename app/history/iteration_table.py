@@ -36,9 +36,7 @@ from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
 from engine.events import LoopIterationCompleted
-from engine.runner.words import seconds
-from engine.store.stopping import percent
-from engine.values import short_number
+from engine.formatting import format_duration, format_percent, format_score
 
 _ROOT: Final = QModelIndex()
 _LONG: Final = 1000
@@ -102,11 +100,11 @@ class IterationModel(QAbstractTableModel):
             Column.NUMBER: lambda iteration: str(iteration.index + 1),
             Column.RESULT: lambda iteration: beginning(iteration.result),
             Column.VERDICT: verdict,
-            Column.SCORE: lambda iteration: short_number(iteration.score) if iteration.score is not None else "",
+            Column.SCORE: lambda iteration: format_score(iteration.score) if iteration.score is not None else "",
             Column.SIMILAR: self._similar,
             Column.TOKENS: lambda iteration: token_count(iteration.usage),
             Column.COST: cost,
-            Column.TIME: lambda iteration: seconds(iteration.duration_s),
+            Column.TIME: lambda iteration: format_duration(iteration.duration_s),
             Column.WARNINGS: lambda iteration: str(len(iteration.warnings) or ""),
         }
         similarities.found.connect(self._note_similarities)
@@ -210,7 +208,7 @@ class IterationModel(QAbstractTableModel):
         if iteration.index == 0 or self.unit == "item":
             return "–"
         share = self._similarities.of(self.loop, iteration.index)
-        return percent(share) if share is not None else "…" if self._similarities.is_busy else "?"
+        return format_percent(share) if share is not None else "…" if self._similarities.is_busy else "?"
 
     def _tip(self, iteration: LoopIterationCompleted, column: Column) -> str | None:
         if column is Column.RESULT:
@@ -232,7 +230,7 @@ class IterationModel(QAbstractTableModel):
             (Column.SCORE, (self._texts[Column.SCORE](it) for it in new if it.score is not None)),
             (Column.TOKENS, map(token_count, {usage.exact: usage for usage in by_size}.values())),
             (Column.COST, map(cost, {(it.cost_usd, it.usage.total_tokens > 0): it for it in new}.values())),
-            (Column.TIME, (seconds(max(it.duration_s for it in new)),)),
+            (Column.TIME, (format_duration(max(it.duration_s for it in new)),)),
             (Column.WARNINGS, (str(max(len(it.warnings) for it in new) or ""),)),
         ):
             self.longest[column] = max(self.longest.get(column, 0), *map(len, texts), 0)

@@ -11,6 +11,7 @@ from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel
 from engine.document.model import Node, Workflow
+from engine.formatting import format_count
 from engine.nodes.registry import Registry, builtin_registry
 
 
@@ -62,7 +63,7 @@ class PastBar(QFrame):
     def show_differences(self, lines: list[str]) -> None:
         """Say how the document has changed since; nothing where it has not, as far as is known."""
         count = len(lines)
-        words = f"{count} difference{'' if count == 1 else 's'} from today's document: {' '.join(lines)}"
+        words = f"{format_count(count, 'difference')} from today's document: {' '.join(lines)}"
         self._differences = words if lines else ""
         self._show_more()
 

@@ -21,11 +21,10 @@ from app.history.runs_words import (
     fork_words,
     moment,
     name_of,
-    reason_words,
 )
 from app.run_status import model_label
 from app.theme.style import icon, style
-from engine.runner.words import money, seconds
+from engine.formatting import format_count, format_duration, format_exit_reason, format_money
 from engine.store.base import RunSummary
 
 COLUMNS: Final = ("Started", "Workflow", "State", "Iterations", "Why it stopped", "Cost", "Tokens", "Time", "Model")
@@ -215,11 +214,11 @@ _CELLS: Final[tuple[Callable[[RunSummary], str], ...]] = (
     lambda run: capital(moment(run.started)),
     lambda run: " · ".join(part for part in (name_of(run), fork_words(run)) if part),
     lambda run: STATUS_WORDS[run.status],
-    lambda run: f"{run.iterations:,}" if run.iterations else "–",
-    lambda run: run.error or capital(reason_words(run.exit_reason)) or "–",
-    lambda run: money(run.cost_usd),
-    lambda run: f"{run.tokens:,}",
-    lambda run: seconds(run.duration_s) if run.duration_s is not None else "–",
+    lambda run: format_count(run.iterations) if run.iterations else "–",
+    lambda run: run.error or capital(format_exit_reason(run.exit_reason)) or "–",
+    lambda run: format_money(run.cost_usd),
+    lambda run: format_count(run.tokens),
+    lambda run: format_duration(run.duration_s) if run.duration_s is not None else "–",
     lambda run: ", ".join(model_label(name) for name in run.models),
 )
 

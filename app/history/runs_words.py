@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from time import time as clock_time
 from typing import Final
 
+from engine.formatting import format_count, format_money
 from engine.store.base import RunStatus, RunSummary, Totals
 
 STATUS_WORDS: Final = {
@@ -31,23 +32,6 @@ STATUS_ICONS: Final = {
 
 # One that is paused is held by the program that has paused it, and goes on there.
 _MAY_GO_ON: Final = frozenset({RunStatus.INTERRUPTED, RunStatus.WAITING, RunStatus.FAILED, RunStatus.CANCELLED})
-_REASONS: Final = {
-    "max_iterations": "count reached",
-    "evaluator_done": "evaluator chose done",
-    "stable_output": "result no longer changed",
-    "until": "its “until” became true",
-    "judge_done": "judge was content",
-    "plateau": "score no longer rose",
-    "oscillation": "result came back to an earlier one",
-    "all_items": "all items done",
-    "exit_loop": "a node ended it",
-    "condition": "condition not met",
-    "disabled": "loop is disabled",
-    "error": "an error",
-    "cancelled": "stopped",
-    "budget": "budget spent",
-    "timeout": "time was up",
-}
 
 SHORT_ID: Final = 6
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -132,17 +116,11 @@ def branch_words(summary: RunSummary) -> str:
 
 def total_words(totals: Totals) -> str:
     """What runs come to, in a line."""
-    count = "No runs" if not totals.count else f"{totals.count:,} run{'' if totals.count == 1 else 's'}"
+    count = "No runs" if not totals.count else format_count(totals.count, "run")
     if not totals.count:
         return count
-    known = f"${totals.cost_usd:,.2f}" if totals.cost_usd >= 0.01 or not totals.cost_usd else f"${totals.cost_usd:.4f}"
     more = " and what has no known price" if totals.price_unknown else ""
-    return f"{count} · {totals.tokens:,} tokens · {known}{more}"
-
-
-def reason_words(exit_reason: str) -> str:
-    """Why a loop stopped, in a few words; empty where it has not."""
-    return " and ".join(_REASONS.get(reason, reason) for reason in exit_reason.split("+"))
+    return f"{count} · {format_count(totals.tokens, 'token')} · {format_money(totals.cost_usd)}{more}"
 
 
 def may_resume(summary: RunSummary) -> bool:

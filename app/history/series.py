@@ -12,10 +12,8 @@ from app.history.similarity_worker import Similarities
 from app.runs.executions import NO_LOOP, LoopPicture
 from app.theme.tokens import Theme
 from engine.events import LoopIterationCompleted
+from engine.formatting import format_count, format_duration, format_money, format_percent, format_score
 from engine.nodes.spec import Category
-from engine.runner.words import money, seconds
-from engine.store.stopping import percent
-from engine.values import short_number
 
 
 class Kind(StrEnum):
@@ -48,17 +46,19 @@ class Series:
 
 
 SERIES: Final = {
-    Kind.SIMILARITY: Series("Similarity", lambda theme: theme.accent, 0, percent, lambda it: it.similarity),
-    Kind.SCORE: Series("Score", lambda theme: theme.good, 3, short_number, lambda it: it.score),
-    Kind.COST: Series("Cost", lambda theme: theme.warning, 4, money, lambda it: it.cost_usd),
+    Kind.SIMILARITY: Series("Similarity", lambda theme: theme.accent, 0, format_percent, lambda it: it.similarity),
+    Kind.SCORE: Series("Score", lambda theme: theme.good, 3, format_score, lambda it: it.score),
+    Kind.COST: Series("Cost", lambda theme: theme.warning, 4, format_money, lambda it: it.cost_usd),
     Kind.TOKENS: Series(
         "Tokens",
         lambda theme: theme.category[Category.IO],
         5,
-        lambda value: f"{value:,.0f}",
+        format_count,
         lambda it: float(it.usage.total_tokens),
     ),
-    Kind.TIME: Series("Time", lambda theme: theme.category[Category.TOOLS], 6, seconds, lambda it: it.duration_s),
+    Kind.TIME: Series(
+        "Time", lambda theme: theme.category[Category.TOOLS], 6, format_duration, lambda it: it.duration_s
+    ),
 }
 
 

@@ -7,10 +7,9 @@ from typing import Final
 
 from app.inspector.text_widgets import from_utf16_units
 from engine.events import LoopIterationCompleted
+from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
 from engine.models.base import Usage
-from engine.runner.words import counted_warnings, money, seconds
-from engine.store.stopping import percent
-from engine.values import Value, short_number
+from engine.values import Value
 
 MOST: Final = 200
 """The most characters of a value that a cell is made of."""
@@ -62,15 +61,13 @@ def _json(value: Value, most: int) -> str:
 
 def token_count(usage: Usage) -> str:
     """Tokens in and out together, `~` before an estimate; empty where no model was called."""
-    if not usage.total_tokens:
-        return ""
-    return f"{usage.total_tokens:,}" if usage.exact else f"~{usage.total_tokens:,}"
+    return format_count(usage.total_tokens, exact=usage.exact) if usage.total_tokens else ""
 
 
 def cost(iteration: LoopIterationCompleted) -> str:
     """What it cost; empty where no model was called."""
     is_free = not iteration.usage.total_tokens and not iteration.cost_usd
-    return "" if is_free else money(iteration.cost_usd).replace("under ", "< ")
+    return "" if is_free else format_money(iteration.cost_usd)
 
 
 def verdict(iteration: LoopIterationCompleted) -> str:
@@ -85,15 +82,14 @@ def facts(iteration: LoopIterationCompleted, similarity: float | None) -> str:
     if iteration.branch:
         parts.append(iteration.branch)
     if iteration.score is not None:
-        parts.append(f"score {short_number(iteration.score)}")
+        parts.append(f"score {format_score(iteration.score)}")
     if similarity is not None:
-        parts.append(f"{percent(similarity)} similar")
+        parts.append(f"{format_percent(similarity)} similar")
     if iteration.usage.total_tokens:
-        count = token_count(iteration.usage)
-        parts.append(f"{count} token{'' if iteration.usage.total_tokens == 1 else 's'}")
+        parts.append(format_tokens(iteration.usage))
     if cost(iteration):
         parts.append(cost(iteration))
-    parts.append(seconds(iteration.duration_s))
+    parts.append(format_duration(iteration.duration_s))
     if iteration.warnings:
-        parts.append(counted_warnings(len(iteration.warnings)))
+        parts.append(format_count(len(iteration.warnings), "warning"))
     return " · ".join(parts)

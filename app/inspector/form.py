@@ -20,6 +20,7 @@ from app.inspector.field_spec import field_specs
 from app.inspector.form_fields import FormField, FormFields
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
+from engine.formatting import format_count
 from engine.values import Value
 
 
@@ -134,7 +135,7 @@ class Form(QWidget):
         ]
         count = sum(map(len, behind))
         is_open = self.fold.isChecked()
-        told = f" · {count} problem{'' if count == 1 else 's'}" if count else self._set_behind()
+        told = f" · {format_count(count, 'problem')}" if count else self._set_behind()
         told = "" if is_open else told
         self.fold.setText(f"More{told}")
         describe_widget(self.fold, f"More settings{told}", "Show the settings that are seldom needed.")

@@ -23,7 +23,6 @@ from app.inspector.result_section import ResultSectionView
 from app.inspector.result_text import (
     STATE_ICONS,
     ResultSection,
-    cost_label,
     execution_metrics,
     iteration_summary,
     result_sections,
@@ -40,7 +39,7 @@ from app.theme.style import icon, style
 from app.theme.tokens import UNIT, Theme
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
-from engine.runner.words import seconds
+from engine.formatting import format_count, format_duration, format_money
 
 SENT = "Sent. The next call of its model gets it."
 
@@ -261,9 +260,9 @@ class ResultPage(QWidget):
         return [ResultSection(f"judge:{index}", f"Judge, iteration {index + 1}", text)] if text else []
 
     def _show_run(self, picture: RunPicture) -> None:
-        told = [token_label(picture.usage), cost_label(picture.cost_usd)] if picture.usage.total_tokens else []
+        told = [token_label(picture.usage), format_money(picture.cost_usd)] if picture.usage.total_tokens else []
         if picture.duration_s is not None:
-            told.append(seconds(picture.duration_s))
+            told.append(format_duration(picture.duration_s))
         words = _RUN_WORDS.get(picture.status, picture.status.capitalize())
         problems = [Problem("run", picture.error, picture.remedy)] if picture.error else []
         problems += _warnings(picture.warnings.all)
@@ -363,6 +362,6 @@ def _warnings(texts: Sequence[str]) -> list[Problem]:
     """Warnings as problems; of very many the first."""
     found = [Problem("run", text, severity=Severity.WARNING) for text in texts[:_MOST_WARNINGS]]
     if len(texts) > _MOST_WARNINGS:
-        more = f"There are {len(texts) - _MOST_WARNINGS:,} more warnings."
+        more = f"{format_count(len(texts) - _MOST_WARNINGS, 'more warning')}."
         found.append(Problem("run", more, severity=Severity.WARNING))
     return found

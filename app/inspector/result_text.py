@@ -10,10 +10,10 @@ from typing import Any, Final
 from app.runs.executions import NodePicture, NodeState
 from engine.document.wording import one_line
 from engine.events import LoopIterationCompleted
+from engine.formatting import format_count, format_duration, format_json, format_money, format_percent, format_score
 from engine.models.base import ToolCall, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner.words import counted_warnings, money, seconds
-from engine.values import Value, compact_json, short_number
+from engine.values import Value, compact_json
 
 _INDENTED: Final = 20_000
 
@@ -49,13 +49,13 @@ def state_label(execution: NodePicture) -> str:
 
 
 def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    return "once" if count == 1 else format_count(count, "time")
 
 
 def token_label(usage: Usage) -> str:
-    """Tokens in and out, `about` where a number is an estimate."""
-    count = f"{usage.input_tokens:,} in · {usage.output_tokens:,} out"
-    return count if usage.exact else f"about {count}"
+    """Tokens in and out, `~` before an estimate."""
+    sent, received = usage.input_tokens, usage.output_tokens
+    return f"{format_count(sent, exact=usage.exact)} in · {format_count(received, exact=usage.exact)} out"
 
 
 def usage_label(value: Value) -> str:
@@ -64,15 +64,10 @@ def usage_label(value: Value) -> str:
         return ""
     match value:
         case {"input_tokens": int(given), "output_tokens": int(made), "exact": bool(exact), "cost_usd": cost}:
-            price = cost_label(cost if isinstance(cost, int | float) else None)
+            price = format_money(cost if isinstance(cost, int | float) else None)
             return f"{token_label(Usage(given, made, exact=exact))} · {price}"
         case _:
             return ""
-
-
-def cost_label(cost_usd: float | None) -> str:
-    """What it cost; a local model's calls are free."""
-    return "free, local" if cost_usd == 0 else money(cost_usd)
 
 
 def execution_metrics(execution: NodePicture) -> str:
@@ -81,9 +76,9 @@ def execution_metrics(execution: NodePicture) -> str:
     if execution.usage is not None:
         parts.append(token_label(execution.usage))
     if execution.calls or execution.usage is not None:
-        parts.append(cost_label(execution.cost_usd))
+        parts.append(format_money(execution.cost_usd))
     if execution.duration_s is not None:
-        parts.append(seconds(execution.duration_s))
+        parts.append(format_duration(execution.duration_s))
     if execution.output_key:
         parts.append(f"state.{execution.output_key}")
     return " · ".join(parts)
@@ -95,7 +90,7 @@ def value_text(value: Value) -> str:
         return value
     text = json.dumps(value, ensure_ascii=False)
     # Indenting takes Python's slow way of writing JSON, and a text of this length is not read line by line.
-    return text if len(text) > _INDENTED else json.dumps(value, ensure_ascii=False, indent=2)
+    return text if len(text) > _INDENTED else format_json(value)
 
 
 MAX_STEP_CHARACTERS: Final = 4000
@@ -205,7 +200,7 @@ def _call_parts(call: ModelCall, number: int, count: int) -> list[ResultSection]
             ResultSection(f"call:{number}:{index}", f"{_ROLES.get(message.role, message.role)} as sent{which}", text)
         )
     told = [call.reply.model or call.model, token_label(call.reply.usage)]
-    told += [cost_label(call.cost_usd), seconds(call.duration_s)]
+    told += [format_money(call.cost_usd), format_duration(call.duration_s)]
     if call.reply.finish != "stop":
         told.append(f"ended by {call.reply.finish.value.replace('_', ' ')}")
     told += _parameters(call)
@@ -232,7 +227,7 @@ def _parameters(call: ModelCall) -> list[str]:
     if request.temperature is not None:
         told.append(f"temperature {request.temperature:g}")
     if request.max_tokens is not None:
-        told.append(f"at most {request.max_tokens:,} tokens")
+        told.append(f"max tokens {format_count(request.max_tokens)}")
     if request.seed is not None:
         told.append(f"seed {request.seed}")
     if request.top_p is not None:
@@ -256,14 +251,14 @@ def iteration_summary(iteration: LoopIterationCompleted, *, is_returned: bool) -
     if iteration.branch:
         parts.append(iteration.branch)
     if iteration.score is not None:
-        parts.append(f"score {short_number(iteration.score)}")
+        parts.append(f"score {format_score(iteration.score)}")
     if iteration.similarity is not None:
-        parts.append(f"{iteration.similarity:.0%} similar")
+        parts.append(f"{format_percent(iteration.similarity)} similar")
     if iteration.usage.total_tokens:
-        parts.append("free" if iteration.cost_usd == 0 else money(iteration.cost_usd))
-    parts.append(seconds(iteration.duration_s))
+        parts.append(format_money(iteration.cost_usd))
+    parts.append(format_duration(iteration.duration_s))
     if iteration.warnings:
-        parts.append(counted_warnings(len(iteration.warnings)))
+        parts.append(format_count(len(iteration.warnings), "warning"))
     return " · ".join(parts)
 
 

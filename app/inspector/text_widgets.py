@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QToolButton, QVBoxLay
 
 from app.inspector.editors.editor import describe_widget
 from app.theme.tokens import UNIT
+from engine.formatting import format_count
 
 
 def to_utf16_units(text: str) -> str:
@@ -245,7 +246,7 @@ class LongTextView(QWidget):
 
     def _offer_more(self) -> None:
         self.more.setVisible(not self.is_complete and not self._wants_all)
-        words = f"Show all {len(self.text):,} characters"
+        words = f"Show all {format_count(len(self.text), 'character')}"
         self.more.setText(words)
         describe_widget(self.more, words)
 

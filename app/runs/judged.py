@@ -5,9 +5,10 @@ from __future__ import annotations
 from app.runs.executions import NOTHING, Executions, NodePicture
 from engine.document.ids import make_id
 from engine.document.model import Workflow
+from engine.formatting import format_score
 from engine.nodes.judge import JUDGE
 from engine.store.stopping import loop_config
-from engine.values import Value, short_number
+from engine.values import Value
 
 
 def judge_in(executions: Executions, loop_id: str, place: str) -> NodePicture:
@@ -45,4 +46,4 @@ def verdict_text(workflow: Workflow, loop_id: str, judge: NodePicture) -> str:
 
 
 def _number(value: Value) -> str:
-    return short_number(value) if isinstance(value, int | float) else "–"
+    return format_score(value) if isinstance(value, int | float) else "–"

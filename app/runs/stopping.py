@@ -11,12 +11,13 @@ from app.runs.executions import LoopPicture
 from app.runs.picture import RunPicture
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
+from engine.formatting import format_count, format_score
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.registry import Registry
 from engine.plan.parts import node_at
 from engine.store.stopping import loop_config, why_stopped
-from engine.values import Value, short_number
+from engine.values import Value
 
 
 def unit_of(workflow: Workflow, path: str) -> str:
@@ -97,9 +98,9 @@ def _standing(loop: LoopPicture, unit: str) -> str:
         return f"No {unit} has begun yet."
     if unit == "item":
         ended = len(loop.iterations) + len(loop.out_of_turn)
-        return f"{ended} of {loop.total} item{'' if loop.total == 1 else 's'} done."
+        return f"{ended} of {format_count(loop.total, 'item')} done."
     best = best_so_far(loop)
-    so_far = f" Best so far: iteration {best.index + 1}, score {short_number(best.score)}." if best is not None else ""
+    so_far = f" Best so far: iteration {best.index + 1}, score {format_score(best.score)}." if best is not None else ""
     return f"At iteration {loop.current + 1} of at most {loop.total}.{so_far}"
 
 

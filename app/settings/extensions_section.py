@@ -26,6 +26,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.errors import EngineError
 from engine.extensions import Extensions
+from engine.formatting import format_count
 from engine.tools.mcp.settings import McpServer, names_in
 
 
@@ -168,7 +169,7 @@ def _variables(text: str) -> dict[str, str]:
 
 def server_words(name: str, server: McpServer, tools: int | None) -> str:
     """A server in a list."""
-    offered = "not asked yet" if tools is None else "1 tool" if tools == 1 else f"{tools} tools"
+    offered = "not asked yet" if tools is None else format_count(tools, "tool")
     return f"{name}   ·   {offered}   ·   {server.summary}"
 
 

@@ -18,6 +18,7 @@ from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
+from engine.formatting import format_duration
 from engine.models.base import Message, Request
 from engine.models.catalogue import Models
 
@@ -36,7 +37,7 @@ class Trial:
     @property
     def sentence(self) -> str:
         """What to tell a person."""
-        return f"Answered in {self.duration_s:.1f} s: {self.text or '(no text)'}"
+        return f"Answered in {format_duration(self.duration_s)}: {self.text or '(no text)'}"
 
 
 async def try_model(models: Models, name: str, address: str | None = None) -> Trial:

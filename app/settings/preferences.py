@@ -18,6 +18,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.settings.preferences_schema import RECENT, Choices
 from app.theme.style import style
 from engine.errors import EngineError
+from engine.formatting import format_json
 from engine.nodes.iteration_cap import set_shown_cap
 from engine.ordinary_file import read_text_file, replace_file
 
@@ -135,7 +136,7 @@ class Preferences(QObject):
     def save(self) -> None:
         """Write the file at once: all of it, or the old one stays."""
         self._timer.stop()
-        text = json.dumps({"version": VERSION} | self.choices.model_dump(mode="json"), indent=2) + "\n"
+        text = format_json({"version": VERSION} | self.choices.model_dump(mode="json"), ascii_only=True) + "\n"
         try:
             _write(self.path, text)
         except (OSError, ValueError) as error:

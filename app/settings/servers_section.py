@@ -19,6 +19,7 @@ from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.models.catalogue import Models
 from engine.models.keys import Keys, KeyStoreError
 from engine.models.providers import origin_of, provider_named
@@ -228,7 +229,7 @@ class ServersSection(QWidget):
     def _show_found(self, servers: list[LocalServer]) -> None:
         self.look.setEnabled(True)
         models = tuple(model for server in servers for model in server.models)
-        head = f"Found {len(models)} {'model' if len(models) == 1 else 'models'}." if models else "Found no model."
+        head = f"Found {format_count(len(models), 'model')}." if models else "Found no model."
         absent = ", ".join(server.title for server in servers if not server.is_running)
         problems = [server.problem for server in servers if server.problem and server.is_running]
         self.found.say(" ".join([head, *problems, *([f"Not running: {absent}."] if absent else [])]))

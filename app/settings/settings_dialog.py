@@ -33,6 +33,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import MessageBar, PlainLabel, ignore_wheel_in_fields
 from app.worker import Worker
 from engine.errors import EngineError
+from engine.formatting import format_bytes, format_count
 from engine.models.catalogue import default_model_name
 from engine.models.model_names import EMBEDDED_MODEL
 from engine.store.base import EVERY_RUN, Store
@@ -122,9 +123,6 @@ class DefaultModel(QWidget):
         self.note.say(f"{EMBEDDED_LINE}." if name == EMBEDDED_MODEL else "")
 
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-
-
 class HistorySpace(QWidget):
     """A line that says how large the history is, and a button.
 
@@ -182,26 +180,18 @@ class HistorySpace(QWidget):
             if gone:
                 self._access.changed.emit()
             self.free.setEnabled(True)
-            runs = "" if not gone else f" {gone:,} run{'' if gone == 1 else 's'} went."
-            self.line.setText(f"{size_words(max(won, 0))} were freed.{runs}")
+            runs = "" if not gone else f" {format_count(gone, 'run')} went."
+            self.line.setText(f"{format_bytes(max(won, 0))} were freed.{runs}")
 
         self._access.ask(work, done, self._fail, worker=self._worker)
 
     def _say(self, found: tuple[int, int]) -> None:
         size, count = found
-        self.line.setText(f"{count:,} run{'' if count == 1 else 's'} take {size_words(size)}.")
+        self.line.setText(f"{format_count(count, 'run')} take {format_bytes(size)}.")
 
     def _fail(self, error: EngineError) -> None:
         self.free.setEnabled(True)
         self.line.setText(str(error))
-
-
-def size_words(size: float) -> str:
-    """So many bytes, for people: `312 bytes`, `1.4 MB`."""
-    unit = 0
-    while size >= 1000 and unit < len(_UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:,.0f} {_UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:.1f} {_UNITS[unit]}"
 
 
 SIZE: Final = QSize(840, 720)

@@ -36,8 +36,16 @@ from engine.events import (
     RunResumed,
     RunStarted,
 )
+from engine.formatting import (
+    format_duration,
+    format_money,
+    format_percent,
+    format_retry,
+    format_score,
+    format_spending,
+    format_tokens,
+)
 from engine.nodes.pairs import ITERATOR
-from engine.runner.words import money, retry_words, seconds, tokens
 from engine.store.stopping import loop_config
 from engine.values import to_text
 
@@ -108,7 +116,7 @@ class LogWriter:
             case NodeToolCalled():
                 yield from _tool_called(event)
             case NodeRetrying():
-                yield "warning", retry_words(event)
+                yield "warning", format_retry(event.error, event.attempt, event.delay_s, event.fallback)
             case LoopIterationCompleted():
                 unit = unit_of(self._workflow, event.path)
                 yield "info", iteration_line(event, self._loops.loops[event.path].total, unit)
@@ -119,7 +127,7 @@ class LogWriter:
                 yield "info", sentence(loop, loop_config(self._workflow, event.path), unit=unit)
                 yield from (("warning", warning) for warning in event.warnings)
             case BudgetWarning():
-                yield "warning", f"most of the budget is spent: {spent(event.spent, event.limit, event.unit)}"
+                yield "warning", f"most of the budget is used: {format_spending(event.spent, event.limit, event.unit)}"
             case _:
                 yield from _about_run(event, self._titles)
 
@@ -155,9 +163,9 @@ def _tool_called(event: NodeToolCalled) -> Iterator[tuple[str, str]]:
 
 
 def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:
-    figures = [seconds(event.duration_s)]
+    figures = [format_duration(event.duration_s)]
     if event.usage is not None:
-        figures += [tokens(event.usage), money(event.cost_usd)]
+        figures += [format_tokens(event.usage), format_money(event.cost_usd)]
     yield "info", f"{'taken from before' if event.cached else 'done'} ({', '.join(figures)})"
     yield from (("warning", warning) for warning in (event.error, *event.warnings) if warning)
 
@@ -169,10 +177,11 @@ def _about_run(event: AnyEvent, titles: Mapping[str, str]) -> Iterator[tuple[str
         case RunResumed():
             yield "info", "Going on."
         case RunCompleted():
-            yield "info", f"Done in {seconds(event.duration_s)}, {tokens(event.usage)}, {money(event.cost_usd)}."
+            figures = (format_duration(event.duration_s), format_tokens(event.usage), format_money(event.cost_usd))
+            yield "info", f"Done in {', '.join(figures)}."
             yield from (("warning", warning) for warning in event.warnings)
         case RunCancelled():
-            yield "warning", f"Stopped after {seconds(event.duration_s)}, {money(event.cost_usd)}."
+            yield "warning", f"Stopped after {format_duration(event.duration_s)}, {format_money(event.cost_usd)}."
         case RunFailed():
             where = f"“{place(event.node, titles)}”: " if event.node else ""
             yield "error", f"The run failed. {where}{event.error} {event.remedy}"
@@ -213,14 +222,7 @@ def iteration_facts(event: LoopIterationCompleted) -> list[str]:
     if event.branch is not None:
         facts.append(event.branch)
     if event.score is not None:
-        facts.append(f"score {event.score:g}")
+        facts.append(f"score {format_score(event.score)}")
     if event.similarity is not None:
-        facts.append(f"similarity {event.similarity:.0%}")
-    return [*facts, money(event.cost_usd), seconds(event.duration_s)]
-
-
-def spent(amount: float, limit: float, unit: str) -> str:
-    """How much of a budget is spent, in its unit."""
-    if unit == "tokens":
-        return f"{amount:,.0f} of {limit:,.0f} tokens"
-    return f"{money(amount)} of {money(limit)}"
+        facts.append(f"similarity {format_percent(event.similarity)}")
+    return [*facts, format_money(event.cost_usd), format_duration(event.duration_s)]

@@ -31,9 +31,9 @@ from app.window.log_lines import iterators_of, place, titles_of
 from engine.document.wording import harmless, visible
 from engine.errors import EngineError
 from engine.events import NodeWaiting
+from engine.formatting import format_members
 from engine.nodes.context import Answer
 from engine.runner.questions import check_answer, value_of_text
-from engine.runner.words import laid_out
 from engine.values import Value, to_text
 
 MOST_EDITED: Final = 20_000
@@ -80,7 +80,7 @@ class QuestionCard(QFrame):
         self._is_edited = self._is_approval and _can_be_edited(text) and not hides
         self.value = self._text_field("Value", text if self._is_edited else "")
         self.reading = LongTextView("Value" if self._is_approval else "What it is about", self, fills=True)
-        laid = text if event.value_schema is None else visible(laid_out(event.value))
+        laid = text if event.value_schema is None else visible(format_members(event.value))
         # Arguments are JSON in their field, where a command of several lines cannot be read.
         self._is_read = event.value is not None and (not self._is_edited or (laid != text and "\n" in laid))
         self.reading.set_text(laid if self._is_read else "")

@@ -14,6 +14,7 @@ from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel
 from app.window.signal_connections import SignalConnections
+from engine.formatting import format_count
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -110,11 +111,7 @@ class StatusBar(QWidget):
 
     def count(self, errors: int, warnings: int) -> None:
         """Say how many problems there are."""
-        parts = [
-            f"{number} {word}{'' if number == 1 else 's'}"
-            for number, word in ((errors, "error"), (warnings, "warning"))
-            if number
-        ]
+        parts = [format_count(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
         text = ", ".join(parts) or "No problems"
         self.problems.setText(text)
         self.problems.setAccessibleName(f"{text}; show them")

@@ -24,6 +24,7 @@ from engine.batch.table import TableError
 from engine.batch.workbook import MAX_ROWS, WORKBOOK_SUFFIXES, write_workbook
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.ordinary_file import replace_file
 from engine.store.export_csv import BYTE_ORDER_MARK, RESULT_MARKS, csv_line
 from engine.values import Value, to_text
@@ -168,7 +169,7 @@ class ResultsFile:
         self._replace(self._path, content)
         if not cut:
             return ()
-        texts = "1 text was" if cut == 1 else f"{cut} texts were"
+        texts = format_count(cut, "text was", "texts were")
         note = f"{shown(self._path.name)}: {texts} too long for a cell of Excel and cut."
         return (f"{note} The history has all of it, as have results in CSV or .jsonl.",)
 

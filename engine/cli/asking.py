@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from engine.cli.output import err
 from engine.document.wording import one_line, visible
 from engine.errors import EngineError
+from engine.formatting import format_count, format_members, format_value
 from engine.nodes.context import Answer
 from engine.runner.questions import check_answer, value_of_text
-from engine.runner.words import laid_out, written
 from engine.values import Value
 
 if TYPE_CHECKING:
@@ -31,11 +31,15 @@ def question_lines(asked: NodeWaiting) -> Iterator[str]:
     """What is asked, for people."""
     yield f"{asked.path} asks: {asked.message}"
     if asked.kind == "approval" and asked.value is not None:  # whole: nobody approves what they have not seen
-        text = laid_out(asked.value)
+        text = format_members(asked.value)
         yield text if asked.value_schema is None else visible(text)
     elif asked.value is not None:
-        text = written(asked.value)
-        yield text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} … ({len(text):,} characters in all)"
+        text = format_value(asked.value)
+        yield (
+            text
+            if len(text) <= _LONGEST_SHOWN
+            else f"{text[:_LONGEST_SHOWN]} … ({format_count(len(text), 'character')} in all)"
+        )
 
 
 class Lines:

@@ -10,8 +10,7 @@ from engine.batch.local import RESUME_ROW
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_json
 from engine.document.wording import harmless
-from engine.models.base import Usage
-from engine.runner.words import counted_warnings, money, seconds, tokens
+from engine.formatting import format_count, format_duration, format_money, format_score
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -107,23 +106,23 @@ class BatchView:
     def _draw(self) -> None:
         if self._bar is not None and self._task is not None:
             failed = f", {self._failed} failed" if self._failed else ""
-            words = harmless(f"{self._under_way} under way{failed}, {money(self._cost)}")
+            words = harmless(f"{self._under_way} under way{failed}, {format_money(self._cost)}")
             self._bar.update(self._task, completed=self._ended, words=words)
 
 
 def _rows(count: int) -> str:
-    return "1 row was" if count == 1 else f"{count} rows were"
+    return format_count(count, "row was", "rows were")
 
 
 def _row_line(result: RowResult) -> str:
     parts = [f"row {result.row}: {result.status}"]
     if result.score is not None:
-        parts.append(f"score {result.score:g}")
+        parts.append(f"score {format_score(result.score)}")
     if result.iterations:
-        parts.append(f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}")
-    parts += [seconds(result.duration_s), money(result.cost_usd)]
+        parts.append(format_count(result.iterations, "iteration"))
+    parts += [format_duration(result.duration_s), format_money(result.cost_usd)]
     if result.warnings:
-        parts.append(counted_warnings(len(result.warnings)))
+        parts.append(format_count(len(result.warnings), "warning"))
     return ", ".join(parts)
 
 
@@ -137,13 +136,15 @@ def write_summary(screen: Screen, summary: BatchSummary) -> None:
     if summary.not_run:
         counts.append(f"{summary.not_run} not run" + (" (budget spent)" if summary.is_budget_spent else ""))
     screen.line(f"{', '.join(counts)}.", style="bold")
-    price = money(summary.cost_usd) + (" and rows of unknown price" if summary.is_price_unknown else "")
-    used = tokens(Usage(summary.tokens, 0))
-    score = f", mean score {summary.mean_score:.2f}" if summary.mean_score is not None else ""
-    screen.line(f"{used}, {price}, {seconds(summary.duration_s)} at work{score}.")
+    price = format_money(summary.cost_usd) + (" and rows of unknown price" if summary.is_price_unknown else "")
+    used = format_count(summary.tokens, "token")
+    score = f", mean score {format_score(summary.mean_score)}" if summary.mean_score is not None else ""
+    screen.line(f"{used}, {price}, {format_duration(summary.duration_s)} at work{score}.")
     if summary.warnings:
-        rows = "1 row" if summary.rows_with_warnings == 1 else f"{summary.rows_with_warnings} rows"
-        screen.line(f"{counted_warnings(summary.warnings)} in {rows}.", style="yellow")
+        screen.line(
+            f"{format_count(summary.warnings, 'warning')} in {format_count(summary.rows_with_warnings, 'row')}.",
+            style="yellow",
+        )
     if any(group.iterations for group in summary.by_iterations):
         heads = ("iterations", "rows", "mean score", "mean cost", "stopped by")
         screen.table(heads, [_group_cells(summary, place) for place in range(len(summary.by_iterations))])
@@ -151,6 +152,6 @@ def write_summary(screen: Screen, summary: BatchSummary) -> None:
 
 def _group_cells(summary: BatchSummary, place: int) -> tuple[str, ...]:
     group = summary.by_iterations[place]
-    score = "" if group.mean_score is None else f"{group.mean_score:.2f}"
+    score = "" if group.mean_score is None else format_score(group.mean_score)
     reasons = ", ".join(f"{reason} {count}" for reason, count in group.exit_reasons.items())
-    return (str(group.iterations), str(group.rows), score, money(group.mean_cost_usd), reasons)
+    return (str(group.iterations), str(group.rows), score, format_money(group.mean_cost_usd), reasons)

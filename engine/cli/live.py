@@ -11,8 +11,8 @@ from engine.cli.output import Screen
 from engine.cli.progress import LoopProgress, Progress
 from engine.cli.views import NoteOf, event_line, model_line
 from engine.document.wording import harmless
+from engine.formatting import format_duration, format_money, format_tokens
 from engine.runner.at_work import NodeAtWork
-from engine.runner.words import money, seconds, tokens
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -99,8 +99,8 @@ def picture(progress: Progress, note_of: NoteOf, now: float, width: int) -> Rend
     rows += [_node_row(path, node, width) for path, node in shown]
     if len(progress.at_work) > len(shown):
         rows.append(_row(f"and {len(progress.at_work) - len(shown)} more at work"))
-    elapsed = seconds(max(0.0, now - progress.started)) if progress.started else seconds(0)
-    rows.append(_row(f"{elapsed}   {tokens(progress.usage)}   {money(progress.cost_usd)}", style="bold"))
+    elapsed = format_duration(max(0.0, now - progress.started)) if progress.started else format_duration(0)
+    rows.append(_row(f"{elapsed}   {format_tokens(progress.usage)}   {format_money(progress.cost_usd)}", style="bold"))
     if progress.models:
         rows.append(_row(model_line(progress.models, note_of), style="dim"))
     return Group(*rows)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from engine.cli.output import Screen
 from engine.document.problems import Problem, Severity
+from engine.formatting import format_count
 
 
 def write_problems(screen: Screen, problems: Sequence[Problem], source: str = "") -> None:
@@ -19,9 +20,5 @@ def counted(problems: Sequence[Problem]) -> str:
     """How many there are, in words: `2 errors, 1 warning`."""
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     warnings = len(problems) - errors
-    parts = [
-        f"{count} {noun}{'' if count == 1 else 's'}"
-        for count, noun in ((errors, "error"), (warnings, "warning"))
-        if count
-    ]
+    parts = [format_count(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
     return ", ".join(parts) or "no problems"

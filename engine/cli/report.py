@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.cli.output import Screen
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
-from engine.runner.words import money, seconds, tokens, written
+from engine.formatting import format_duration, format_money, format_tokens, format_value
 
 if TYPE_CHECKING:
     from engine import RunResult
@@ -19,9 +19,9 @@ def write_report(screen: Screen, result: RunResult) -> None:
     for name, value in result.outputs.items():
         screen.line()
         screen.line(f"{name}:", style="bold")
-        screen.line(written(value))
+        screen.line(format_value(value))
     screen.line()
-    figures = [seconds(result.duration_s), tokens(result.usage), money(result.cost_usd)]
+    figures = [format_duration(result.duration_s), format_tokens(result.usage), format_money(result.cost_usd)]
     screen.line(f"{_ENDINGS[result.status]} {', '.join(figures)}.", style="bold")
 
 

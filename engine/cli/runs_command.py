@@ -15,6 +15,7 @@ from engine.cli.runs_exchange import runs_export, runs_import
 from engine.cli.runs_go_on import runs_fork, runs_resume
 from engine.cli.runs_keep import runs_delete, runs_pin, runs_vacuum
 from engine.cli.runs_show import runs_show
+from engine.formatting import format_count, format_exit_reason, format_money
 
 if TYPE_CHECKING:
     from engine.store.base import RunStatus, RunSummary
@@ -66,7 +67,6 @@ def runs_command(
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
     from engine.cli.output import err, out, write_json
-    from engine.runner.words import money
     from engine.store.base import RunFilter
 
     with history(context, store) as kept:
@@ -89,10 +89,9 @@ def runs_command(
     rows = _tree(runs) if tree else [("", run) for run in runs]
     heads = ("Run", "Workflow", "Status", "Begun", "Iterations", "Tokens", "Cost", "How it ended")
     out().table(heads, [_row(before, run) for before, run in rows])
-    known = f"{money(totals.cost_usd)}{' and unknown prices' if totals.price_unknown else ''}"
+    known = f"{format_money(totals.cost_usd)}{' and unknown prices' if totals.price_unknown else ''}"
     more = f", {len(runs)} of them shown" if len(runs) < totals.count else ""
-    noun = "run" if totals.count == 1 else "runs"
-    err().line(f"{totals.count:,} {noun}{more}: {totals.tokens:,} tokens, {known}.")
+    err().line(f"{format_count(totals.count, 'run')}{more}: {format_count(totals.tokens, 'token')}, {known}.")
     return ExitCode.DONE
 
 
@@ -111,17 +110,16 @@ def _status(text: str) -> RunStatus:
 
 def _row(before: str, run: RunSummary) -> Sequence[str]:
     from engine.document.wording import one_line
-    from engine.runner.words import exit_reason_words, money
 
-    ended = run.error or (exit_reason_words(run.exit_reason) if run.exit_reason else "")
+    ended = run.error or (format_exit_reason(run.exit_reason) if run.exit_reason else "")
     return (
         f"{before}{run.run_id}",
         one_line(run.workflow, 40) or "-",
         f"{run.status}{', pinned' if run.pinned else ''}",
         when(run.started),
         str(run.iterations),
-        f"{run.tokens:,}",
-        money(run.cost_usd),
+        format_count(run.tokens),
+        format_money(run.cost_usd),
         one_line(ended, 80) if ended else "",
     )
 

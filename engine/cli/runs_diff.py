@@ -9,6 +9,7 @@ import typer
 
 from engine.cli.exit_codes import ExitCode
 from engine.cli.history import StorePath, history
+from engine.formatting import format_count
 
 if TYPE_CHECKING:
     from engine.compare.words import Span
@@ -97,7 +98,7 @@ def _lines_near_changes(spans: Sequence[Span]) -> Iterator[_Line]:
 
 
 def _gap(count: int) -> str:
-    return f"... {count:,} equal {'line' if count == 1 else 'lines'} ..."
+    return f"... {format_count(count, 'equal line')} ..."
 
 
 def _lines(spans: Sequence[Span]) -> Iterator[tuple[_Line, bool]]:

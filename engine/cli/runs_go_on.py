@@ -23,6 +23,7 @@ from engine.cli.common_options import (
 from engine.cli.consent import Allow
 from engine.cli.history import RunName, StorePath, can_ask, history, models_with
 from engine.errors import EngineError
+from engine.formatting import format_money
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 if TYPE_CHECKING:
@@ -245,7 +246,6 @@ def ran(store: Store, run_id: str) -> Workflow:
 def _announce(plan: ForkPlan) -> None:
     """Say what a fork would be, before it is one."""
     from engine.cli.output import err
-    from engine.runner.words import money
 
     parent, screen = plan.parent, err()
     screen.line(
@@ -253,7 +253,7 @@ def _announce(plan: ForkPlan) -> None:
     )
     screen.line(f"Stays as it was: {', '.join(plan.reused) or 'nothing'}.")
     screen.line(f"Is run anew: {', '.join(plan.anew) or 'nothing'}.")
-    estimate = "unknown" if plan.estimate_usd is None else f"about {money(plan.estimate_usd)}"
+    estimate = "unknown" if plan.estimate_usd is None else f"about {format_money(plan.estimate_usd)}"
     screen.line(f"Estimated price: {estimate}.")
     for warning in plan.warnings:
         screen.line(f"Warning: {warning}", style="yellow")

@@ -9,6 +9,7 @@ import typer
 from engine.cli.exit_codes import ExitCode
 from engine.cli.history import RunName, StorePath, can_ask, history
 from engine.errors import EngineError
+from engine.formatting import format_bytes, format_count
 
 _MEGABYTE = 1_000_000
 
@@ -80,6 +81,6 @@ def runs_vacuum(
             most_bytes = None if keep_mb is None else round(keep_mb * _MEGABYTE)
             deleted = kept.retain(most_runs=keep, most_bytes=most_bytes)
         won, size = kept.vacuum(), kept.size()
-    runs = f"{deleted:,} {'run was' if deleted == 1 else 'runs were'} deleted. " if deleted else ""
-    out().line(f"{runs}{won / _MEGABYTE:.1f} MB came free; the history has {size / _MEGABYTE:.1f} MB.")
+    runs = f"{format_count(deleted, 'run was', 'runs were')} deleted. " if deleted else ""
+    out().line(f"{runs}{format_bytes(won)} freed; the history takes {format_bytes(size)}.")
     return ExitCode.DONE

@@ -10,7 +10,15 @@ import typer
 
 from engine.cli.exit_codes import ExitCode
 from engine.cli.history import RunName, StorePath, history, summary_json, when
-from engine.values import short_number
+from engine.formatting import (
+    format_count,
+    format_duration,
+    format_money,
+    format_percent,
+    format_score,
+    format_tokens,
+    format_value,
+)
 
 if TYPE_CHECKING:
     from engine.cli.output import Screen
@@ -121,15 +129,14 @@ class _Shown:
 
 def _write_run(screen: Screen, shown: _Shown) -> None:
     from engine.document.wording import one_line
-    from engine.runner.words import money, seconds, written
     from engine.values import to_text
 
     run, outline, workflow = shown.run, shown.outline(""), shown.workflow()
     screen.line(
         f"{run.workflow or 'Workflow'}: {run.run_id}, {run.status}{', pinned' if run.pinned else ''}", style="bold"
     )
-    took = f", took {seconds(run.duration_s)}" if run.duration_s is not None else ""
-    screen.line(f"Begun {when(run.started)}{took}; {run.tokens:,} tokens, {money(run.cost_usd)}.")
+    took = f", took {format_duration(run.duration_s)}" if run.duration_s is not None else ""
+    screen.line(f"Begun {when(run.started)}{took}; {format_count(run.tokens, 'token')}, {format_money(run.cost_usd)}.")
     if run.models:
         screen.line(f"Models: {', '.join(run.models)}.")
     if run.source:
@@ -145,7 +152,7 @@ def _write_run(screen: Screen, shown: _Shown) -> None:
     for name, value in outline.result.outputs.items():
         screen.line()
         screen.line(f"{name}:", style="bold")
-        screen.line(written(value))
+        screen.line(format_value(value))
     if outline.result.warnings:
         screen.line()
     for warning in outline.result.warnings:
@@ -169,19 +176,17 @@ def _write_loop(screen: Screen, shown: _Shown, outline: RunOutline, path: str, w
 
 def _row(path: str, iteration: LoopIterationCompleted, loop: LoopResult) -> tuple[str, ...]:
     from engine.document.wording import one_line
-    from engine.runner.words import money, seconds
-    from engine.store.stopping import percent
     from engine.values import to_text
 
     returned = " (returned)" if loop.returned == iteration.index and iteration is not loop.iterations[-1] else ""
     return (
         f"{path}[{iteration.index}]{returned}",
         iteration.branch or "",
-        "" if iteration.score is None else short_number(iteration.score),
-        "" if iteration.similarity is None else percent(iteration.similarity),
-        f"{iteration.usage.total_tokens:,}",
-        money(iteration.cost_usd),
-        seconds(iteration.duration_s),
+        "" if iteration.score is None else format_score(iteration.score),
+        "" if iteration.similarity is None else format_percent(iteration.similarity),
+        format_count(iteration.usage.total_tokens, exact=iteration.usage.exact),
+        format_money(iteration.cost_usd),
+        format_duration(iteration.duration_s),
         str(len(iteration.warnings) or ""),
         one_line(to_text(iteration.result), _PREVIEW),
     )
@@ -231,22 +236,20 @@ def _write_iteration(screen: Screen, shown: _Shown, place: Place, *, in_full: bo
 
 
 def _write_text(screen: Screen, name: str, value: Value) -> None:
-    from engine.runner.words import written
 
     screen.line()
     screen.line(f"{name}:", style="bold")
-    screen.line(written(value))
+    screen.line(format_value(value))
 
 
 def _write_node(screen: Screen, node: NodeOutline, *, is_alone: bool, in_full: bool) -> None:
     """Write what a node did; alone with its inputs and what its model was asked. `in_full`: with all its reasoning."""
     from engine.nodes.pairs import PAIR_BY_START
-    from engine.runner.words import money, seconds, tokens
     from engine.store.parts import asked, given_by
 
     figures = [node.node_type, f"{node.state}, from an earlier output" if node.cached else node.state]
-    figures += [seconds(node.duration_s)] if node.duration_s is not None else []
-    figures += [tokens(node.usage), money(node.cost_usd)] if node.usage is not None else []
+    figures += [format_duration(node.duration_s)] if node.duration_s is not None else []
+    figures += [format_tokens(node.usage), format_money(node.cost_usd)] if node.usage is not None else []
     figures += [f"state.{node.output_key}"] if node.output_key else []
     screen.line()
     screen.line(f"{node.path} ({', '.join(figures)})", style="bold")
@@ -289,7 +292,9 @@ def _write_reasoning(screen: Screen, node: NodeOutline, *, in_full: bool) -> Non
             continue
         left = 0 if in_full else len(text) - _REASONING
         _write_text(
-            screen, "Reasoning", f"{text[:_REASONING]}\n… {left:,} more characters: --full" if left > 0 else text
+            screen,
+            "Reasoning",
+            f"{text[:_REASONING]}\n… {format_count(left, 'more character')}: --full" if left > 0 else text,
         )
 
 

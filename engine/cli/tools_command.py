@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.exit_codes import ExitCode
+from engine.formatting import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +60,7 @@ def _refresh(names: Iterable[str]) -> None:
             raise EngineError(f'There is no MCP server "{name[:60]}" in {path}.', f"There are: {there_are}.")
         listing = run_and_wait(refresh_server(name, servers[name], listings_path(path)))
         count = len(listing.tools)
-        err().line(f"{name} offers {count} {'tool' if count == 1 else 'tools'}.")
+        err().line(f"{name} offers {format_count(count, 'tool')}.")
         for sentence in listing.left_out:
             err().line(sentence)
 

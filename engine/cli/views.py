@@ -24,8 +24,17 @@ from engine.events import (
     RunNotKept,
     RunStarted,
 )
+from engine.formatting import (
+    format_duration,
+    format_exit,
+    format_money,
+    format_percent,
+    format_retry,
+    format_score,
+    format_tokens,
+)
 from engine.nodes.pairs import PAIR_BY_START
-from engine.runner.words import budget_warning, money, not_kept, retry_words, seconds, stop_sentence, tokens
+from engine.runner.warning_log import budget_warning, not_kept
 from engine.store.stopping import loop_config, why_stopped
 
 PREVIEW_CHARACTERS = 100
@@ -126,7 +135,7 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
         case NodeFailed() if event.node_type not in PAIR_BY_START:  # a loop fails because a node in it has
             lines = _told(event.path, (f"failed: {event.error}", *event.warnings))
         case NodeRetrying():
-            lines = _told(event.path, (retry_words(event),))
+            lines = _told(event.path, (format_retry(event.error, event.attempt, event.delay_s, event.fallback),))
         case NodeWaiting():
             lines = _told(event.path, (f"waits for an answer: {one_line(event.message, PREVIEW_CHARACTERS)}",))
         case RunNotKept():
@@ -142,7 +151,7 @@ def event_line(event: AnyEvent, progress: Progress, note_of: NoteOf) -> str:
 def _why_stopped(event: LoopCompleted, progress: Progress) -> str:
     total = progress.totals.get(event.path)
     if progress.document is None:
-        return stop_sentence(event.exit_reason, event.iterations_run, total)
+        return format_exit(event.exit_reason, event.iterations_run, total)
     config = loop_config(progress.document, event.path, total)
     return why_stopped(config, progress.iterations.get(event.path, ()), event.exit_reason, total)
 
@@ -162,21 +171,21 @@ def _start_line(event: RunStarted, note_of: NoteOf) -> str:
 
 
 def _node_line(event: NodeCompleted) -> str:
-    figures = [seconds(event.duration_s)]
+    figures = [format_duration(event.duration_s)]
     if event.usage is not None:
-        figures += [tokens(event.usage), money(event.cost_usd)]
+        figures += [format_tokens(event.usage), format_money(event.cost_usd)]
     return f"{event.path}: done ({', '.join(figures)})"
 
 
 def _iteration_line(event: LoopIterationCompleted, progress: Progress) -> str:
-    figures = [seconds(event.duration_s)]
+    figures = [format_duration(event.duration_s)]
     is_item = event.path in progress.iterators
     if event.branch is not None:
         figures.append(event.branch.replace("_", " ") if is_item else f"branch {event.branch}")
     if event.similarity is not None:
-        figures.append(f"similarity {event.similarity:.3f}")
+        figures.append(f"similarity {format_percent(event.similarity)}")
     if event.score is not None:
-        figures.append(f"score {event.score:g}")
+        figures.append(f"score {format_score(event.score)}")
     where = f"{event.path} {event.index + 1}/{progress.totals.get(event.path, '?')}"
     loop = progress.loops[without_indices(event.path)]
     said = event.reason if is_item and event.reason else what_is_new(loop.before, loop.result)

@@ -57,11 +57,6 @@ def visible(text: str) -> str:
     )
 
 
-def indented(text: str, margin: str = "    ") -> str:
-    """A text as it stands under a heading: on the heading's line, or below it where it has several lines."""
-    return text if "\n" not in text else "".join(f"\n{margin}{line}" for line in text.split("\n"))
-
-
 def one_line(text: str, width: int) -> str:
     """The text harmless and on one line, its end left out where it is longer than `width` characters (at least 4)."""
     # Only the beginning is looked at: the text may have a megabyte.

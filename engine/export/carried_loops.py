@@ -208,9 +208,9 @@ def end_loop(
     """What comes out of a loop; `at_end` says what comes out of one that was cut off."""
     chosen = len(history) - 1
     if at_end == "fail":
-        raise RuntimeError(f"{names[0]} did not stop by itself within {len(history)} iterations ({reason}).")
+        raise RuntimeError(f"{names[0]} did not converge within {len(history)} iterations ({reason}).")
     if at_end == "return_with_flag":
-        warnings.warn(f"{names[0]} did not stop by itself within {len(history)} iterations.", stacklevel=2)
+        warnings.warn(f"{names[0]} did not converge within {len(history)} iterations.", stacklevel=2)
     if at_end == "return_best":
         scores = [-1e308 if record["score"] is None else record["score"] for record in history]
         chosen = scores.index(max(scores))

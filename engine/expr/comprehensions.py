@@ -13,6 +13,7 @@ from engine.expr.errors import ExpressionError, LimitError
 from engine.expr.limits import MAX_WALK, Frame
 from engine.expr.operators import as_bool
 from engine.expr.scope import describe
+from engine.formatting import format_count
 from engine.values import Value
 
 Step: TypeAlias = "Callable[[Frame], Value]"
@@ -91,7 +92,7 @@ def _elements(frame: Frame, target: Value, body: Body) -> Iterator[Value]:
         )
     if len(target) > MAX_WALK:
         raise LimitError(
-            f"`{body.name}` would walk over {len(target):,} elements; at most {MAX_WALK:,} are allowed.",
+            f"`{body.name}` would walk over {format_count(len(target), 'element')}; at most {MAX_WALK:,} are allowed.",
             "Let an iterator node do it.",
             body.position,
         )

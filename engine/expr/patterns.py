@@ -8,6 +8,7 @@ from typing import Protocol, cast
 
 from engine.expr.errors import ExpressionError
 from engine.expr.limits import Frame
+from engine.formatting import format_count
 
 _MAX_PATTERN_LENGTH = 1_000
 _MEMORY = 1 << 20
@@ -50,7 +51,9 @@ def found(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
     """
     if len(pattern) > _MAX_PATTERN_LENGTH:
         raise ExpressionError(
-            f"The pattern has {len(pattern):,} characters; at most {_MAX_PATTERN_LENGTH:,} are allowed.", "", position
+            f"The pattern has {format_count(len(pattern), 'character')}; at most {_MAX_PATTERN_LENGTH:,} are allowed.",
+            "",
+            position,
         )
     if pattern not in frame.patterns:
         frame.charge(len(pattern) * _STEPS_PER_PATTERN_CHARACTER, position)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 from engine.expr.errors import ExpressionError
 from engine.expr.limits import MAX_EXPRESSION_LENGTH
 from engine.expr.literals import Scanned, scan
+from engine.formatting import format_count
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -58,7 +59,7 @@ def parse(text: str) -> tuple[Node, Scanned]:
     """
     if len(text) > MAX_EXPRESSION_LENGTH:
         raise ExpressionError(
-            f"The expression has {len(text):,} characters; at most {MAX_EXPRESSION_LENGTH:,} are allowed.",
+            f"The expression has {format_count(len(text), 'character')}; the maximum is {MAX_EXPRESSION_LENGTH:,}.",
             "Divide the work between several nodes.",
         )
     if not text.strip():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.formatting import format_json
 from engine.ordinary_file import read_text_file, replace_file
 from engine.tools.mcp.settings import NAME_PATTERN, McpServer
 
@@ -86,7 +86,7 @@ def write_extensions(path: Path, extensions: Extensions) -> None:
     content = extensions.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, (json.dumps({"version": 1} | content, indent=2) + "\n").encode())
+        replace_file(path, (format_json({"version": 1} | content, ascii_only=True) + "\n").encode())
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ExtensionsError(f"{path} cannot be written: {reason}.", "Look at the folder.") from error

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.importing.spec import ImporterSpec
 from engine.models.base import Model
 from engine.nodes.added_conditions import AddedCondition
@@ -62,13 +63,11 @@ class Plugin:
     def summary(self) -> str:
         """What it adds, in figures: `2 node types, 1 tool`."""
         groups = (
-            (self.node_types, "node type"),
-            (self.tools, "tool"),
-            (self.exit_conditions, "exit condition"),
-            (self.models, "family of models"),
-            (self.turn_strategies, "turn strategy"),
-            (self.importers, "importer"),
+            (self.node_types, "node type", ""),
+            (self.tools, "tool", ""),
+            (self.exit_conditions, "exit condition", ""),
+            (self.models, "family of models", "families of models"),
+            (self.turn_strategies, "turn strategy", "turn strategies"),
+            (self.importers, "importer", ""),
         )
-        plural = {"family of models": "families of models", "turn strategy": "turn strategies"}
-        named = ((len(group), noun if len(group) == 1 else plural.get(noun, f"{noun}s")) for group, noun in groups)
-        return ", ".join(f"{count} {noun}" for count, noun in named if count) or "nothing"
+        return ", ".join(format_count(len(group), noun, plural) for group, noun, plural in groups if group) or "nothing"

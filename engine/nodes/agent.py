@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engine.formatting import format_count
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import FINISH, tool_definition
 from engine.nodes.context import NodeContext
@@ -95,7 +96,7 @@ def _given(end: AgentEnd) -> Outputs:
 
 def _summary(config: AgentConfig) -> str:
     count = len(config.tools)
-    tools = "no tools" if not count else "1 tool" if count == 1 else f"{count} tools"
+    tools = format_count(count, "tool") if count else "no tools"
     return f"{tools} · {config.model_summary}"
 
 

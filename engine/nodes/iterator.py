@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
+from engine.formatting import format_count
 from engine.nodes.spec import (
     Category,
     FieldProblem,
@@ -108,8 +109,7 @@ def _check(config: IteratorConfig) -> Iterator[FieldProblem]:
 
 
 def _summary(config: IteratorConfig) -> str:
-    counted = f"{len(config.items)} item{'' if len(config.items) == 1 else 's'}"
-    each = f"each of {counted}" if config.source == "list" else "each item"
+    each = f"each of {format_count(len(config.items), 'item')}" if config.source == "list" else "each item"
     at_once = "one at a time" if config.max_concurrency == 1 else f"{config.max_concurrency} at a time"
     return f"{each} · {at_once}" if config.max_concurrency else each
 

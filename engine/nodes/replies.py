@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.document.wording import one_line
+from engine.formatting import format_count
 from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Reply, Request
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def cut_off_error(reply: Reply, request: Request) -> ModelError:
 
 def cut_off_warning(request: Request, continued: int = 0) -> str:
     """What is said of a reply that was cut off and is used as far as it goes."""
-    times = f", and still is after {continued} continuation{'' if continued == 1 else 's'}" if continued else ""
+    times = f", and still is after {format_count(continued, 'continuation')}" if continued else ""
     return f"The reply was cut off{_limit(request)}{times}. {_RAISE_LIMIT}"
 
 
@@ -124,7 +125,11 @@ def _is_repeated(end: str, start: str, length: int) -> bool:
 
 
 def _limit(request: Request) -> str:
-    return f" at {request.max_tokens:,} tokens" if request.max_tokens is not None else " at the model's limit"
+    return (
+        f" at {format_count(request.max_tokens, 'token')}"
+        if request.max_tokens is not None
+        else " at the model's limit"
+    )
 
 
 def _what_is_there(reply: Reply) -> str:

@@ -14,6 +14,7 @@ from engine.document.ids import make_id
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError, has_errors
 from engine.expr import compile_expression
+from engine.formatting import format_count
 from engine.nodes.input import InputConfig
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped
 from engine.nodes.iterator import IteratorConfig
@@ -64,7 +65,7 @@ def compile_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITE
     problems = check_structure(structure, max_iterations_cap=max_iterations_cap)
     if has_errors(problems):
         errors = [problem for problem in problems if problem.severity == "error"]
-        count = "one problem" if len(errors) == 1 else f"{len(errors)} problems"
+        count = format_count(len(errors), "problem")
         raise DocumentError(
             f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Final, cast
 
 from engine.errors import EngineError
+from engine.formatting import format_count, format_money, format_spending
 from engine.models.base import Price, Request, Usage
 from engine.models.structured import with_instruction
 from engine.values import Value, compact_json
@@ -265,12 +266,12 @@ class Account:
         """The error that says that a call does not fit here."""
         whose = f'of the loop "{self.path}"' if self.path else f"of the {self.name or 'run'}"
         if self.limit_usd is not None and self.spent_usd + needed.cost_usd > self.limit_usd + _ROUNDING:
-            left = f"${max(self.limit_usd - self.spent_usd, 0):.4f} of ${self.limit_usd:g}"
-            need = f"up to ${needed.cost_usd:.4f}"
+            left = format_spending(max(self.limit_usd - self.spent_usd, 0), self.limit_usd, "usd")
+            need = f"up to {format_money(needed.cost_usd)}"
         else:
             limit = self.limit_tokens or 0
-            left = f"{max(limit - self.tokens, 0)} of {limit} tokens"
-            need = f"up to {needed.tokens} tokens"
+            left = format_spending(max(limit - self.tokens, 0), limit, "tokens")
+            need = f"up to {format_count(needed.tokens, 'token')}"
         return BudgetError(
             f"The budget {whose} is spent: {left} are left, and the next call may take {need}.",
             "Raise the budget, shorten what is sent, or lower 'Most tokens in the reply'.",

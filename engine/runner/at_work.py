@@ -20,6 +20,7 @@ from engine.events import (
     RunFailed,
     RunResumed,
 )
+from engine.formatting import format_retry
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.subflow import SUBFLOW
 from engine.runner.questions import closes
@@ -66,7 +67,7 @@ class AtWork:
             case NodeStreaming():
                 self._say(event.path, event.text, joined=True)
             case NodeRetrying():
-                self._say(event.path, f"again in {event.delay_s:.1f} s: {event.error}", joined=False)
+                self._say(event.path, format_retry(event.error, event.attempt, event.delay_s), joined=False)
                 self._stop_inside(event.path)
             case NodeCompleted() | NodeFailed():
                 self.nodes.pop(event.path, None)

@@ -16,6 +16,7 @@ from engine.errors import EngineError
 from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
 from engine.exits.spending import BUDGET, TIMEOUT
 from engine.exits.verdict import evaluate, is_true
+from engine.formatting import format_count
 from engine.models.base import Usage
 from engine.nodes.iterator import MAX_ITEMS, IteratorConfig
 from engine.nodes.spec import NodeError, Outputs
@@ -121,7 +122,9 @@ class IteratorRun:
                 "Give it a list, or find one with an expression under 'Items from'.",
             )
         if len(items) > MAX_ITEMS:
-            raise NodeError(f"There are {len(items):,} items.", f"At most {MAX_ITEMS:,} can be worked on at a time.")
+            raise NodeError(
+                f"There are {format_count(len(items), 'item')}.", f"At most {MAX_ITEMS:,} can be worked on at a time."
+            )
         if not items and self._config.on_empty == "fail":
             raise NodeError("There are no items.", "Give it some, or let it pass under 'If there are no items'.")
         return items
@@ -244,9 +247,9 @@ def passed_through(items: Iterable[Value]) -> Outputs:
 def _warnings(outputs: Outputs) -> tuple[str, ...]:
     """What is said of items that failed and were passed over."""
     failures, count = outputs["failures"], outputs["count"]
-    if not isinstance(failures, list) or not failures:
+    if not isinstance(failures, list) or not failures or not isinstance(count, int):
         return ()
-    return (f"{len(failures)} of {count} item{'' if count == 1 else 's'} failed.",)
+    return (f"{len(failures)} of {format_count(count, 'item')} failed.",)
 
 
 def _record(event: LoopIterationCompleted) -> IterationRecord:

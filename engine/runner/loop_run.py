@@ -15,6 +15,7 @@ from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.exits.spending import BUDGET, TIMEOUT
 from engine.exits.verdict import is_true
 from engine.expr import compile_expression
+from engine.formatting import format_count
 from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.graph import NodePlan
@@ -26,7 +27,6 @@ from engine.runner.loop_iteration import run_iteration
 from engine.runner.loop_state import Ended, LoopState
 from engine.runner.records import history_entry, loop_output, record_json
 from engine.runner.scheduler import GraphRun
-from engine.runner.words import count_came_first
 from engine.values import Value
 
 _NOT_CONVERGED = frozenset({MAX_ITERATIONS, BUDGET, TIMEOUT})
@@ -143,9 +143,9 @@ class LoopRun:
         if action == "return_best":
             return self._returned(reason, self._best())
         if action == "fail" and asks_for_more_than_the_count(self.config):
-            raise _CountCameFirstError(count_came_first(count), "Raise 'At most', or ease the condition.")
+            raise _CountCameFirstError(_not_converged(count), "Raise 'At most', or ease the condition.")
         if action == "return_with_flag" and asks_for_more_than_the_count(self.config):
-            self.warnings.append(count_came_first(count))
+            self.warnings.append(_not_converged(count))
         return self._returned(reason, last)
 
     def _cut_off(self, reason: str, action: str) -> Outputs:
@@ -186,3 +186,7 @@ class LoopRun:
 def has_converged(reason: str) -> bool:
     """Whether something else than count, money or time ended a loop; several reasons are joined with `+`."""
     return not _NOT_CONVERGED.issuperset(reason.split("+"))
+
+
+def _not_converged(iterations: int) -> str:
+    return f"It did not converge within {format_count(iterations, 'iteration')}."

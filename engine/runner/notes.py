@@ -7,6 +7,7 @@ from typing import Final
 
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.models.base import Message
 from engine.plan.graph import GraphPlan, NodePlan
 from engine.runner.places import PlaceError, parse_place
@@ -53,7 +54,9 @@ def check_note(graph: GraphPlan, note: Note) -> None:
     if not note.text.strip():
         raise NoteError("The note is empty.", "Write what the node is to know.")
     if len(note.text) > LONGEST_NOTE:
-        raise NoteError(f"The note has {len(note.text):,} characters.", f"At most {LONGEST_NOTE:,} can be sent.")
+        raise NoteError(
+            f"The note has {format_count(len(note.text), 'character')}.", f"At most {LONGEST_NOTE:,} can be sent."
+        )
     try:
         steps = parse_place(note.to).steps
     except PlaceError as error:

@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from engine.document.model import Workflow
 from engine.document.settings import Settings
-from engine.document.wording import indented, visible
+from engine.document.wording import visible
+from engine.formatting import format_money, indent_lines
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.registry import Registry
@@ -80,7 +81,7 @@ class Reach:
             ("Node type of a plugin", self.plugins),
             ("For your budget, the file says", self.prices),
         )
-        return [f"{kind}: {indented(thing)}" for kind, things in kinds for thing in things]
+        return [f"{kind}: {indent_lines(thing)}" for kind, things in kinds for thing in things]
 
 
 def reach_of(workflow: Workflow, registry: Registry | None = None) -> Reach:
@@ -139,7 +140,9 @@ def _prices(workflow: Workflow) -> Iterator[tuple[str, str]]:
     except ValidationError:  # then it does not run
         return
     for model, price in settings.prices.items():
-        per_million = f"${price.input_usd_per_million:g} input and ${price.output_usd_per_million:g} output"
+        per_million = (
+            f"{format_money(price.input_usd_per_million)} input and {format_money(price.output_usd_per_million)} output"
+        )
         yield "prices", f"{model} costs {per_million} per million tokens"
     if settings.allow_unknown_price:
         yield "prices", "models of unknown price may be used, and count as free"

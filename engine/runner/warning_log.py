@@ -21,7 +21,7 @@ from engine.events import (
     RunFailed,
     RunNotKept,
 )
-from engine.runner.words import budget_warning, not_kept
+from engine.formatting import format_spending
 
 _ITERATION_END: Final = re.compile(r"\]")
 
@@ -77,6 +77,16 @@ class WarningLog:
         inside = (f"{path}[", f"{path}.")
         for other in [other for other in self._by_path if other.startswith(inside)]:
             self.drop(other)
+
+
+def budget_warning(spent: float, limit: float, unit: str) -> str:
+    """Warn that most of a budget is used; `unit`: `usd` or `tokens`."""
+    return f"Most of the budget is used ({format_spending(spent, limit, unit)})."
+
+
+def not_kept(error: str) -> str:
+    """Warn that the history no longer stores a run."""
+    return f"The run is no longer stored in the history: {error}"
 
 
 def _node_ended(log: WarningLog, event: NodeCompleted | NodeFailed) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.document.model import Workflow
+from engine.formatting import format_json
 from engine.ordinary_file import read_text_file, replace_file
 from engine.runner.reach import fingerprint
 
@@ -61,7 +62,7 @@ def approve(workflow: Workflow, path: Path | None = None, *, fully: bool = False
         known[name] = [*(one for one in known[name] if one != mark), mark][-_MOST:]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(file, (json.dumps({"version": 1, **known}, indent=2) + "\n").encode())
+        replace_file(file, (format_json({"version": 1, **known}, ascii_only=True) + "\n").encode())
     except (OSError, ValueError):
         return False
     return True

@@ -13,13 +13,13 @@ from typing import Final
 
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
+from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
 from engine.plan.parts import node_at
-from engine.runner.words import money, seconds, tokens
 from engine.store.base import RunSummary
 from engine.store.outline import NodeOutline, RunOutline
 from engine.store.parts import readable, workflow_of
-from engine.store.stopping import loop_config, percent, what_was_tested, why_stopped
-from engine.values import Value, short_number
+from engine.store.stopping import loop_config, what_was_tested, why_stopped
+from engine.values import Value
 
 _MARKS: Final = re.compile(r"([\\`*_\[\]<>&#|~$]|(?<=:)//|(?<=www)\.)")
 _FENCES: Final = re.compile("`+")
@@ -60,9 +60,9 @@ def run_to_markdown(summary: RunSummary, document: str, outline: RunOutline) -> 
 def _facts(summary: RunSummary) -> Iterator[str]:
     yield f"Run {summary.run_id}, {summary.status}"
     begun = datetime.fromtimestamp(summary.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    took = f", took {seconds(summary.duration_s)}" if summary.duration_s is not None else ""
+    took = f", took {format_duration(summary.duration_s)}" if summary.duration_s is not None else ""
     yield f"Begun {begun}{took}"
-    yield f"{summary.tokens:,} tokens, {_inline(money(summary.cost_usd))}"
+    yield f"{format_count(summary.tokens, 'token')}, {_inline(format_money(summary.cost_usd))}"
     if summary.models:
         yield f"Models: {_inline(', '.join(summary.models))}"
     if summary.parent:
@@ -108,11 +108,11 @@ def _reasoning(node: NodeOutline) -> Iterator[str]:
 
 
 def _figures(iteration: LoopIterationCompleted) -> str:
-    parts = [tokens(iteration.usage), money(iteration.cost_usd), seconds(iteration.duration_s)]
+    parts = [format_tokens(iteration.usage), format_money(iteration.cost_usd), format_duration(iteration.duration_s)]
     if iteration.score is not None:
-        parts.insert(0, f"score {short_number(iteration.score)}")
+        parts.insert(0, f"score {format_score(iteration.score)}")
     if iteration.similarity is not None:
-        parts.insert(0, f"{percent(iteration.similarity)} the same as the one before")
+        parts.insert(0, f"{format_percent(iteration.similarity)} the same as the one before")
     return ", ".join(parts)
 
 

@@ -25,6 +25,7 @@ from engine.events import (
     RunFailed,
     RunResumed,
 )
+from engine.formatting import format_value
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import ModelCall
 from engine.runner.places import Place, parse_place
@@ -61,7 +62,7 @@ def readable(value: Value) -> str:
     """A value for people: a text as it is, nothing as nothing, anything else as indented JSON."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return format_value(value)
 
 
 def asked(calls: Collection[ModelCall]) -> str:

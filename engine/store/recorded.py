@@ -21,6 +21,7 @@ from engine.events import (
     NodeCompleted,
     NodeFailed,
 )
+from engine.formatting import format_count
 from engine.models.base import Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request
 from engine.models.model_names import RECORDED_PREFIX
 from engine.nodes.spec import ModelCall
@@ -85,7 +86,7 @@ class RecordedModel:
 
     def _none(self, path: str, count: int) -> ModelError:
         place = f"at {path}" if path else "for a call outside of a run"
-        had = f"no reply {place}" if not count else f"only {count} {'reply' if count == 1 else 'replies'} {place}"
+        had = f"no reply {place}" if not count else f"only {format_count(count, 'reply', 'replies')} {place}"
         return ModelError(
             ModelErrorKind.NOT_FOUND,
             f"The recorded run {shown(self._name.removeprefix(RECORDED_PREFIX))!r} has {had}.",

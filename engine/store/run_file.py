@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from engine.document.wording import shown
 from engine.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
+from engine.formatting import format_json
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.ordinary_file import read_text_file
 from engine.plan.secrets import text_without_secrets
@@ -84,7 +85,7 @@ def shareable(document: str) -> str:
     except ValueError:
         return document
     without = text_without_secrets(whole)
-    return document if without == whole else json.dumps(without, ensure_ascii=False, indent=2) + "\n"
+    return document if without == whole else format_json(without) + "\n"
 
 
 def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:

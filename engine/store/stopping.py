@@ -6,7 +6,6 @@ Everything is read off the loop's settings and the iterations that it told; noth
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,12 +15,20 @@ from pydantic import ValidationError
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
 from engine.expr import ExpressionError, compile_expression
+from engine.formatting import (
+    format_count,
+    format_duration,
+    format_exit_reason,
+    format_money,
+    format_percent,
+    format_score,
+    format_spending,
+)
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.loop_exits import ListedCondition
 from engine.nodes.pairs import ITERATOR
 from engine.plan.parts import node_at
-from engine.runner.words import exit_reason_words, money, seconds
-from engine.values import Value, short_number, to_text
+from engine.values import Value, to_text
 
 _SHOWN: Final = 60
 
@@ -60,7 +67,7 @@ def why_stopped(
 ) -> str:
     """Say in one sentence why a loop stopped.
 
-    `Stopped after 4 of 10: this result is 96.2 % the same as the one before (threshold 95 %).`
+    `Stopped after 4 of 10: this result is 96.2% the same as the one before (threshold 95%).`
 
     Args:
         config: The loop's settings.
@@ -73,7 +80,7 @@ def why_stopped(
     """
     tested = _Tested(config, iterations, similarity, given or {})
     if exit_reason == "error" and error:
-        reason = f"an error ended it: {error}"
+        reason = f"{format_exit_reason(exit_reason)}: {error}"
     else:
         reason = " and ".join(tested.reason(part) for part in exit_reason.split("+"))
     end = "" if reason.endswith((".", "!", "?", "…")) else "."
@@ -92,7 +99,7 @@ def what_was_tested(
 ) -> tuple[str, ...]:
     """What was looked at after an iteration, in the order in which it was, and what that said.
 
-    `similarity 91 % < 95 %`, `the evaluator chose 'continue'`, `iteration 2 of at most 5`.
+    `similarity 91% < 95%`, `the evaluator chose 'continue'`, `iteration 2 of at most 5`.
 
     Args:
         config: The loop's settings.
@@ -103,7 +110,7 @@ def what_was_tested(
     """
     tested = _Tested(config, iterations[: index + 1], similarity, given or {})
     score = tested.last.score
-    scored = [f"score {short_number(score)}"] if score is not None else []
+    scored = [f"score {format_score(score)}"] if score is not None else []
     looked_at = [tested.looked_at(condition) for condition in asked_conditions(config)]
     counted = [f"iteration {index + 1} of at most {config.max_iterations}"] if config.max_iterations > 0 else []
     return (*looked_at, *scored, *counted)
@@ -118,12 +125,6 @@ def asked_conditions(config: LoopConfig) -> list[ListedCondition]:
         return asked
     threshold, patience = config.stability_threshold, config.stability_patience
     return [*asked, ListedCondition(condition=config.exit_condition, threshold=threshold, patience=patience)]
-
-
-def percent(share: float) -> str:
-    """A share for people, to a tenth where it is not whole: `96.2 %`. Cut, so that none looks larger than it is."""
-    figure = math.floor(share * 1000 + 1e-9) / 10
-    return f"{figure:g} %" if figure == round(figure) else f"{figure:.1f} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +153,10 @@ class _Tested:
         if exit_reason == "max_iterations" and self.iterations:
             return self._counted()
         if exit_reason == "condition":
-            return f"its condition {_quoted(self.config.condition)} was not met"
+            return f"the condition {_quoted(self.config.condition)} was not met"
         if exit_reason == "timeout" and self.config.timeout_s is not None:
-            return f"its time limit of {self.config.timeout_s:g} s was up"
-        return exit_reason_words(exit_reason)
+            return f"time limit of {format_duration(self.config.timeout_s)} reached"
+        return format_exit_reason(exit_reason)
 
     def looked_at(self, condition: ListedCondition) -> str:
         """What a condition looked at after the last of the iterations."""
@@ -169,7 +170,7 @@ class _Tested:
                 others.append(f"{_quoted(condition.until)} was false{self.values(condition.until)}")
             else:
                 others.append(self.looked_at(condition))
-        return "; ".join(["the count was reached", *others])
+        return "; ".join([format_exit_reason("max_iterations"), *others])
 
     def figure(self, name: str) -> float | None:
         """The number that a condition had tested."""
@@ -215,23 +216,23 @@ def _verdict(tested: _Tested, _condition: ListedCondition) -> str:
 
 
 def _judged(tested: _Tested, _condition: ListedCondition) -> str:
-    score = "" if tested.last.score is None else f" (score {short_number(tested.last.score)})"
+    score = "" if tested.last.score is None else f" (score {format_score(tested.last.score)})"
     found = "done" if tested.last.tested.get("judge") is True else "not done"
     return f"the judge found it {found}{score}{tested.told_reason()}"
 
 
 def _stable(tested: _Tested, condition: ListedCondition) -> str:
     times = f", {condition.patience} times in a row" if condition.patience > 1 else ""
-    threshold = f"(threshold {percent(condition.threshold)}){times}"
+    threshold = f"(threshold {format_percent(condition.threshold)}){times}"
     if tested.similarity is None:
         return f"the result no longer changed {threshold}"
-    return f"this result is {percent(tested.similarity)} the same as the one before {threshold}"
+    return f"this result is {format_percent(tested.similarity)} the same as the one before {threshold}"
 
 
 def _similarity(tested: _Tested, condition: ListedCondition) -> str:
     if tested.similarity is None:
         return "no similarity, there is no result before"
-    text = f"similarity {_against(tested.similarity, condition.threshold, percent)}"
+    text = f"similarity {_against(tested.similarity, condition.threshold, format_percent)}"
     if condition.patience == 1:
         return text
     row = itertools.takewhile(
@@ -241,38 +242,39 @@ def _similarity(tested: _Tested, condition: ListedCondition) -> str:
 
 
 def _plateau(tested: _Tested, condition: ListedCondition) -> str:
-    noun = "iteration" if condition.patience == 1 else "iterations"
     best = tested.figure("plateau")
-    at = "" if best is None else f" ({short_number(best)})"
-    return f"the best score{at} has risen by no more than {condition.epsilon:g} in {condition.patience} {noun}"
+    at = "" if best is None else f" ({format_score(best)})"
+    iterations = format_count(condition.patience, "iteration")
+    return f"the best score{at} has risen by no more than {condition.epsilon:g} in {iterations}"
 
 
 def _best_score(tested: _Tested, _condition: ListedCondition) -> str:
     best = tested.figure("plateau")
-    return "no score" if best is None else f"best score {short_number(best)}"
+    return "no score" if best is None else f"best score {format_score(best)}"
 
 
 def _came_back(tested: _Tested, condition: ListedCondition) -> str:
     closest = tested.figure("oscillation")
     assert closest is not None, "a loop that ends so has compared"
-    return f"this result is {percent(closest)} the same as an earlier one (threshold {percent(condition.threshold)})"
+    threshold = format_percent(condition.threshold)
+    return f"this result is {format_percent(closest)} the same as an earlier one (threshold {threshold})"
 
 
 def _closest(tested: _Tested, condition: ListedCondition) -> str:
     closest = tested.figure("oscillation")
     if closest is None:
         return "no earlier result to come back to"
-    return f"similarity to an earlier one {_against(closest, condition.threshold, percent)}"
+    return f"similarity to an earlier one {_against(closest, condition.threshold, format_percent)}"
 
 
 def _spent(tested: _Tested, condition: ListedCondition) -> str:
     spent = tested.figure("budget")
-    return "spent $?" if spent is None else f"spent {_against(spent, condition.budget_usd, money)}"
+    return "spent $?" if spent is None else f"spent {_against(spent, condition.budget_usd, format_money)}"
 
 
 def _time(tested: _Tested, condition: ListedCondition) -> str:
     passed = tested.figure("time")
-    return "time unknown" if passed is None else f"time {_against(passed, condition.seconds, seconds)}"
+    return "time unknown" if passed is None else f"time {_against(passed, condition.seconds, format_duration)}"
 
 
 def _added(tested: _Tested, name: str) -> str:
@@ -292,8 +294,10 @@ _MET: Final[dict[str, _Words]] = {
     "stable_output": _stable,
     "plateau": _plateau,
     "oscillation": _came_back,
-    "budget": lambda tested, one: f"it had spent {money(tested.figure('budget'))} of {money(one.budget_usd)}",
-    "time": lambda tested, one: f"{seconds(tested.figure('time') or 0.0)} of {seconds(one.seconds)} had passed",
+    "budget": lambda tested, one: f"{format_spending(tested.figure('budget') or 0.0, one.budget_usd, 'usd')} spent",
+    "time": lambda tested, one: (
+        f"{format_duration(tested.figure('time') or 0.0)} of {format_duration(one.seconds)} had passed"
+    ),
 }
 _LOOKED_AT: Final[dict[str, _Words]] = {
     "evaluator": _verdict,
@@ -331,5 +335,5 @@ def _shown(value: Value) -> str:
     text = to_text(value)
     line = " ".join(text[: _SHOWN * 4].split())
     if len(text) > _SHOWN:
-        return f"“{line[:_SHOWN]}…” ({len(text):,} characters)"
+        return f"“{line[:_SHOWN]}…” ({format_count(len(text), 'character')})"
     return f"“{line}”" if isinstance(value, str) else line or "null"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from engine.formatting import EXIT_REASON_LABELS
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.runner.loop_run import has_converged
 from engine.runner.repeated import ALL_ITEMS
-from engine.runner.words import EXIT_REASONS
 from tests.architecture.markdown import read
 from tests.architecture.project import engine_sources
 
@@ -45,11 +45,11 @@ def _in_the_code() -> set[str]:
 
 
 def test_the_page_has_every_reason_once():
-    assert sorted(name for name, _ in _on_the_page()) == sorted(EXIT_REASONS)
+    assert sorted(name for name, _ in _on_the_page()) == sorted(EXIT_REASON_LABELS)
 
 
 def test_the_words_for_reasons_are_those_of_the_code():
-    assert set(EXIT_REASONS) == _in_the_code()
+    assert set(EXIT_REASON_LABELS) == _in_the_code()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from app.inspector.text_widgets import GrowingEdit
 from app.theme.style import fixed_font, style
 from app.theme.widgets import PlainLabel, inset_number
 from engine.document.model import FILE_SUFFIX
+from engine.formatting import format_json
 from engine.nodes.json_text import parse_json
 from engine.values import Value, to_text
 
@@ -226,7 +227,7 @@ class JsonEditor(Editor):
     def _write(self, value: Any) -> str:
         if value is None or isinstance(value, str):
             return value or ""
-        return json.dumps(value, ensure_ascii=False, indent=2)
+        return format_json(value)
 
     def _read(self, text: str) -> Value:
         if not text.strip():
@@ -249,7 +250,7 @@ class ValueEditor(JsonEditor):
     def _write(self, value: Any) -> str:
         if isinstance(value, str) and self._read(value) == value:
             return value
-        return "" if value is None else json.dumps(value, ensure_ascii=False, indent=2)
+        return "" if value is None else format_json(value)
 
     def _say(self, text: str) -> None:
         value = self._read(text)

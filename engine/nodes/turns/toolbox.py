@@ -12,6 +12,7 @@ from typing import Final
 
 from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.models.base import ToolCall, ToolDefinition
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import (
@@ -133,7 +134,7 @@ def told(outcome: ToolOutcome) -> str:
         return f"Error: {outcome.error}"
     text = to_text(outcome.result)
     if len(text) > _LONGEST_RESULT:
-        return f"{text[:_LONGEST_RESULT]}\n[cut: {len(text):,} characters in all]"
+        return f"{text[:_LONGEST_RESULT]}\n[cut: {format_count(len(text), 'character')} in all]"
     return text or "(nothing)"
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.formatting import format_json
 from engine.ordinary_file import read_text_file, replace_file
 from engine.tools.base import AnyTool, Consent, Tool, ToolContext
 from engine.tools.mcp.connection import McpConnection
@@ -118,7 +119,7 @@ def write_listings(path: Path, listings: Mapping[str, Listing]) -> None:
         OSError, ValueError: The file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, (json.dumps(_File(servers=dict(listings)).model_dump(), indent=1) + "\n").encode())
+    replace_file(path, (format_json(_File(servers=dict(listings)).model_dump(), ascii_only=True) + "\n").encode())
 
 
 def served_tools(name: str, server: McpServer, listing: Listing) -> Iterable[AnyTool]:

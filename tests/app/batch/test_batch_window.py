@@ -110,7 +110,7 @@ def test_rows_are_run_and_shown_with_a_summary(open_batch: Any, tmp_path: Path, 
     run(window, qtbot)
     assert states(window) == ["completed"] * 3
     assert cells(window, 1)[:4] == ["2", "rain", "completed", "Fine."]
-    assert cells(window, 1)[5:8] == ["2", "the count was reached", "$0"]
+    assert cells(window, 1)[5:8] == ["2", "max iterations reached", "$0"]
     assert window.summary.text().startswith("3 of 3 rows completed · ")
     assert "2 iterations: 3 rows, $0 each" in window.summary.text()
     assert (window.bar.value(), window.progress.text()) == (3, "3 of 3 rows have ended")

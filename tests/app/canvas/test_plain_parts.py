@@ -14,7 +14,7 @@ from app.canvas.auto_layout import MARGINS, Box, Wire, tidy
 from app.canvas.connection_rules import Fits, reach
 from app.canvas.node_card import PortFacts
 from app.canvas.node_positions import align, distribute, wires_of
-from app.canvas.run_decorations import dollars, preview, short_seconds
+from app.canvas.run_decorations import preview
 from engine.document.model import Workflow
 from engine.nodes.spec import PortType
 from engine.plan.structure import analyse
@@ -234,30 +234,7 @@ def test_a_large_value_is_not_written_out() -> None:
     assert len(preview("x" * 10_000_000)) == 160
 
 
-@pytest.mark.parametrize(
-    ("cost", "words"), [(None, ""), (0.0, ""), (0.0004, "< $0.001"), (0.0171, "$0.017"), (2.5, "$2.50")]
-)
-def test_money(cost: float | None, words: str) -> None:
-    assert dollars(cost) == words
-
-
 def test_places_that_make_no_sense_are_none() -> None:
     places = {"a": {"x": 1, "y": 2}, "b": {"x": "1", "y": 2}, "c": {"x": 1}, "d": 5}
     document = Workflow(layout={"nodes": places})
     assert [place_of(document, key) for key in "abcd"] == [(1, 2), None, None, None]
-
-
-@pytest.mark.parametrize(
-    ("duration", "words"),
-    [
-        (None, ""),
-        (0.01, ""),
-        (3.21, "3.2 s"),
-        (59.0, "59.0 s"),
-        (119.6, "1:59 min"),
-        (600.0, "10:00 min"),
-        (7500.0, "2:05 h"),
-    ],
-)
-def test_a_pill_has_a_short_time(duration: float | None, words: str) -> None:
-    assert short_seconds(duration) == words

@@ -36,7 +36,7 @@ def test_what_only_one_text_has_is_marked_in_it() -> None:
     assert found.changes == (Change((11, 11), (11, 20)),)
     assert found.marks(is_left=True) == []
     assert found.marks(is_left=False) == [(11, 20)]
-    assert summary(found) == "1 place differs: 0 words gone, 2 words new."
+    assert summary(found) == "1 place differs: 0 words removed, 2 words added."
 
 
 def test_equal_texts_and_empty_ones_are_said_to_be_so() -> None:
@@ -153,7 +153,7 @@ def test_two_iterations_of_a_run_are_compared(
         "The sea is wide, draft 3.",
     ]
     assert [marked(pane) for pane in compared.panes] == [["1"], ["3"]]
-    assert compared.line.text() == "1 place differs: 1 word gone, 1 word new."
+    assert compared.line.text() == "1 place differs: 1 word removed, 1 word added."
     choose(compared, qtbot, compared.left.what, "Feedback")
     assert compared.right.what.currentText() == "Feedback"
     assert [pane.toPlainText() for pane in compared.panes] == ["Say more, advice 1.", "Say more, advice 3."]
@@ -293,7 +293,7 @@ def test_another_choice_ends_the_comparison_before_it_and_the_window_goes_on_mea
         compared.show_pair(Wanted(source, "loop[2]"), Wanted(source, "loop[3]"))
     assert outcomes == ["ended", "compared"]
     assert [pane.toPlainText() for pane in compared.panes] == ["the sea", "a sea"]
-    assert compared.line.text() == "1 place differs: 1 word gone, 1 word new."
+    assert compared.line.text() == "1 place differs: 1 word removed, 1 word added."
 
 
 def test_a_pair_of_a_megabyte_each_is_compared_in_seconds() -> None:

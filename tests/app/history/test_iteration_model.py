@@ -125,7 +125,7 @@ def test_similarities_that_were_not_recorded_are_worked_out(
     assert column(model, Column.SIMILAR) == ["–", "…", "…"]
     with qtbot.waitSignals([similarities.found, model.dataChanged]):
         pass
-    assert column(model, Column.SIMILAR) == ["–", "75 %", "100 %"]
+    assert column(model, Column.SIMILAR) == ["–", "75%", "100%"]
     figures.take(loop)
     assert figures.of(Kind.SIMILARITY) == [None, 0.75, 1.0]
     assert not figures.has(Kind.COST)

@@ -74,7 +74,7 @@ def test_facts_have_only_what_there_is() -> None:
     assert facts(iteration(0), None) == "0.5 s"
     usage = Usage(input_tokens=400, output_tokens=96, exact=True)
     full = iteration(1, branch="continue", reason="vague", score=7.0, usage=usage, cost_usd=0.0041, duration_s=1.9)
-    assert facts(full, 0.784) == "continue · score 7 · 78.4 % similar · 496 tokens · $0.0041 · 1.9 s"
+    assert facts(full, 0.784) == "continue · score 7 · 78.4% similar · 496 tokens · $0.0041 · 1.9 s"
     assert verdict(full) == "continue · vague"
     assert token_count(Usage(input_tokens=1000, output_tokens=1, exact=False)) == "~1,001"
     assert (token_count(Usage()), cost(iteration(0))) == ("", "")
@@ -89,9 +89,9 @@ def test_the_sentence_has_the_values_that_were_tested() -> None:
     end(picture, "stable_output")
     loop = picture.loops["loop"]
     assert sentence(loop, config) == (
-        "Stopped after 2 of 10: this result is 96.2 % the same as the one before (threshold 95 %)."
+        "Stopped after 2 of 10: this result is 96.2% the same as the one before (threshold 95%)."
     )
-    assert findings(loop, 1, config).splitlines()[0] == "Similarity 96.2 % ≥ 95 %"
+    assert findings(loop, 1, config).splitlines()[0] == "Similarity 96.2% ≥ 95%"
     assert threshold(config) == 0.95
     assert threshold(LoopConfig()) is None
 

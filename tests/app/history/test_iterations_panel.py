@@ -112,10 +112,10 @@ def ran(open_panel: OpenPanel) -> Bench:
 def test_after_a_run_each_iteration_has_a_row_and_the_last_is_shown(ran: Bench) -> None:
     model = ran.panel.model
     assert [model.index(row, Column.RESULT).data() for row in range(4)] == ["a.", "a..", "a...", "a...."]
-    assert [model.index(row, Column.SIMILAR).data() for row in range(4)] == ["–", "66.6 %", "75 %", "80 %"]
+    assert [model.index(row, Column.SIMILAR).data() for row in range(4)] == ["–", "66.6%", "75%", "80%"]
     assert ran.row == 3
     assert ran.text == "a...."
-    assert ran.panel.why.text() == "Stopped after 4 of 4: the count was reached."
+    assert ran.panel.why.text() == "Stopped after 4 of 4: max iterations reached."
     assert not ran.panel.detail.returned.isHidden()
     assert not ran.panel.latest.isEnabled()
     assert ran.shown_columns == {Column.NUMBER, Column.RESULT, Column.SIMILAR, Column.TIME}
@@ -128,7 +128,7 @@ def test_a_click_on_a_row_moves_the_whole_window(ran: Bench) -> None:
     assert ran.panel.detail.title.text() == "Iteration 2"
     assert ran.panel.detail.returned.isHidden()
     assert ran.panel.slider.value() == 1
-    assert ran.panel.chart.readout(1) == "Iteration 2 · similarity 66.6 %"
+    assert ran.panel.chart.readout(1) == "Iteration 2 · similarity 66.6%"
 
 
 def test_what_is_chosen_elsewhere_is_chosen_here(ran: Bench) -> None:
@@ -183,12 +183,12 @@ def test_the_chart_is_clicked_dragged_and_stepped(ran: Bench) -> None:
 def test_the_mouse_on_the_chart_shows_values(ran: Bench) -> None:
     ran.panel.resize(1400, 420)
     chart = ran.panel.chart
-    ran.qtbot.waitUntil(lambda: ran.panel.readout.full_text == "Iteration 4 · similarity 80 %")
+    ran.qtbot.waitUntil(lambda: ran.panel.readout.full_text == "Iteration 4 · similarity 80%")
     QTest.mouseMove(chart, QPoint(round(chart.place_of(2)), chart.height() // 2))
-    assert ran.panel.readout.full_text == "Iteration 3 · similarity 75 %"
+    assert ran.panel.readout.full_text == "Iteration 3 · similarity 75%"
     assert ran.session.shown.chosen == {}, "only a click chooses"
     QTest.mouseClick(ran.panel.legend.buttons[Kind.TIME], Qt.MouseButton.LeftButton)
-    assert ran.panel.readout.full_text.startswith("Iteration 3 · similarity 75 % · time 0.")
+    assert ran.panel.readout.full_text.startswith("Iteration 3 · similarity 75% · time 0.")
 
 
 def test_the_legend_offers_what_there_is(open_panel: OpenPanel) -> None:
@@ -313,7 +313,7 @@ def test_without_iterations_it_says_why(open_panel: OpenPanel) -> None:
     assert not bench.panel.split.isVisible()
     assert not bench.panel.step(1)
     bench.run()
-    assert bench.panel.empty.text() == "Ran no iteration: its condition “false” was not met."
+    assert bench.panel.empty.text() == "Ran no iteration: the condition “false” was not met."
     other = open_panel(Workflow())
     assert other.panel.empty.text().startswith("This workflow has no loop.")
 
@@ -454,7 +454,7 @@ def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole
     bench = Bench(qtbot, session, panel)
 
     column = [panel.model.index(row, Column.SIMILAR) for row in range(3)]
-    qtbot.waitUntil(lambda: [index.data() for index in column] == ["–", "100 %", "50 %"])
+    qtbot.waitUntil(lambda: [index.data() for index in column] == ["–", "100%", "50%"])
     bench.click_row(0)
     qtbot.waitUntil(lambda: bench.text == same + "a")
     bench.choose_part("Critique")

@@ -382,7 +382,7 @@ def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_show
     assert set(threads) == {THREAD_NAME}
     shown = [line.text for line in document.log.model.lines]
     assert len(shown) == 4
-    assert shown[0].startswith("Loop: Stopped after 3 of 3: the count was reached.")
+    assert shown[0].startswith("Loop: Stopped after 3 of 3: max iterations reached.")
     assert shown[-1].startswith("Done in ")
 
 

@@ -71,7 +71,7 @@ def test_a_run_stands_in_its_row_with_what_it_came_to(store: Store, panel: RunsP
     keep(store, "aaaa", started=NOW - 40 * DAY, iterations=2, cost=0.5)
     shown(panel, qtbot)
     when, *rest = cells(panel, 0)
-    assert rest == ["Refine", "Done", "2", "–", "$0.5000", "10", "9.0 s", "Scripted"]
+    assert rest == ["Refine", "Done", "2", "–", "$0.50", "10", "9.0 s", "Scripted"]
     assert ", " in when
     assert panel.total.text() == "1 run · 10 tokens · $0.50"
 

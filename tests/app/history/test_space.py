@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.settings.settings_dialog import size_words
 from app.window.main_window import MainWindow
 from engine.store import Store
 from tests.app.history.kept import ids, keep
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1400, "1.4 kB"), (123_456_789, "123 MB"), (2_500_000_000, "2.5 GB")],
-)
-def test_sizes_are_said_as_people_say_them(size: int, words: str) -> None:
-    assert size_words(size) == words
 
 
 def test_too_much_goes_when_space_is_freed_and_pinned_runs_stay(window: MainWindow, store: Store, qtbot: QtBot) -> None:

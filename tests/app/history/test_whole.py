@@ -102,7 +102,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     until(qtbot, lambda: texts(compared) == ["The sea is wide, draft 2.", "The sea is wide, draft 3."])
     pick(compared.left.place, "Iteration 1")
     until(qtbot, lambda: texts(compared) == ["The sea is wide, draft 1.", "The sea is wide, draft 3."])
-    assert compared.line.text() == "1 place differs: 1 word gone, 1 word new."
+    assert compared.line.text() == "1 place differs: 1 word removed, 1 word added."
     compared.close()
 
     # Fork from iteration 2 with another prompt.

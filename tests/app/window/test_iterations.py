@@ -25,7 +25,7 @@ def test_after_the_run_the_last_iteration_and_the_reason_are_shown(ran: Document
 
     assert panel.detail.title.text() == "Iteration 3"
     assert not panel.detail.returned.isHidden()
-    assert panel.why.text() == "Stopped after 3 of 3: the count was reached."
+    assert panel.why.text() == "Stopped after 3 of 3: max iterations reached."
     assert panel.detail.text.content.view.text() == "draft 2"
     assert not panel.latest.isEnabled()
 

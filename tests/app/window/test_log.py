@@ -41,7 +41,7 @@ from tests.app.window.conftest import ended
 
 USAGE = Usage(10, 2)
 STABLE = {"exit_condition": "stable_output", "stability_threshold": 0.8}
-WHY = "Stopped after 1 of 3: this result is 81 % the same as the one before (threshold 80 %)."
+WHY = "Stopped after 1 of 3: this result is 81% the same as the one before (threshold 80%)."
 WORKFLOW = Workflow(nodes=(Node(id="loop", type="loop", config=STABLE),))
 
 
@@ -130,12 +130,12 @@ def test_each_event_that_matters_has_its_line() -> None:
         (
             "info",
             "loop",
-            "loop: iteration 1 of 3 · continue · score 3.5 · similarity 81% · $0.0020 · 1.2 s · the words",
+            "loop: iteration 1 of 3 · continue · score 3.5 · similarity 81% · $0.002 · 1.2 s · the words",
         ),
         ("warning", "loop", "loop: odd"),
         ("info", "loop", f"loop: {WHY}"),
         ("warning", "loop", "loop: nearly"),
-        ("warning", "", "most of the budget is spent: $0.8000 of $1.00"),
+        ("warning", "", "most of the budget is used: $0.80 of $1.00"),
         ("warning", "loop", "loop: most of the budget is spent: 80 of 100 tokens"),
         ("info", "", "Paused."),
         ("info", "", "Going on."),

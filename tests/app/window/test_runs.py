@@ -454,12 +454,12 @@ def test_the_budget_is_a_meter_and_the_models_are_named(
     preferences.set(budget_usd=1.0)
     assert window.run_bar.budget.text() == "$0 of $1.00"
     document.session.do(SetSettings(("budget_usd",), 0.5))
-    assert window.run_bar.budget.text() == "$0 of $0.5000"
+    assert window.run_bar.budget.text() == "$0 of $0.50"
 
     QTest.keyClick(window, Qt.Key.Key_F5)
     ended(document, qtbot)
 
-    assert window.run_bar.budget.text() == "$0.4500 of $0.5000"
+    assert window.run_bar.budget.text() == "$0.45 of $0.50"
     assert window.run_bar.meter.property("tone") == "warning"
     assert window.run_bar.meter.value() == 900
 

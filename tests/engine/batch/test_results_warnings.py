@@ -12,7 +12,7 @@ from engine.batch.results_file import ResultsFile
 from engine.batch.rows import BatchRow
 from engine.runner.result import RunResult
 
-WARNINGS = ("loop[0].draft: The reply was cut off.", "loop: It did not stop by itself.")
+WARNINGS = ("loop[0].draft: The reply was cut off.", "loop: It did not converge.")
 ROWS = (
     RowResult(1, "key1", "run1", "completed", warnings=WARNINGS),
     RowResult(2, "key2", "run2", "completed"),

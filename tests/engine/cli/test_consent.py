@@ -97,7 +97,7 @@ def test_hosts_commands_and_what_lies_in_subflows_are_told(program: Program, tmp
     [
         (
             {"prices": {"openai/gpt-4o": {"input_usd_per_million": 0, "output_usd_per_million": 0.5}}},
-            ["openai/gpt-4o costs $0 input and $0.5 output per million tokens"],
+            ["openai/gpt-4o costs $0 input and $0.50 output per million tokens"],
         ),
         ({"allow_unknown_price": True}, ["models of unknown price may be used, and count as free"]),
         (
@@ -107,7 +107,7 @@ def test_hosts_commands_and_what_lies_in_subflows_are_told(program: Program, tmp
                 },
                 "allow_unknown_price": True,
             },
-            ["a costs $1e-09 input", "b\\x1b[2J costs $1e-09 input", "models of unknown price"],
+            ["a costs < $0.0001 input", "b\\x1b[2J costs < $0.0001 input", "models of unknown price"],
         ),
     ],
 )

@@ -74,7 +74,7 @@ def test_ctrl_c_shows_people_what_was_finished(tmp_path: Path):
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert b"loop: Stopped after 1 of 3: it was cancelled." in out
+    assert b"loop: Stopped after 1 of 3: cancelled." in out
     assert b"Cancelled after " in out
     assert err == b"The run was cancelled.\n"
 
@@ -222,7 +222,7 @@ def test_a_terminal_shows_the_bar_the_node_and_the_last_words_and_is_left_in_ord
         rest = read_terminal(terminal, b"The run was cancelled.")
         assert running.wait(30) == 130
     assert b"\x1b[?25h" in rest
-    assert b"it was cancelled" in rest
+    assert b"3: cancelled." in rest
 
 
 def test_a_model_cannot_steer_the_terminal(tmp_path: Path):

@@ -36,7 +36,7 @@ def test_a_run_shows_each_iteration_why_the_loop_stopped_and_the_result(program:
     assert lines[0] == f"Running Sample with {model} (scripted: its replies come from a file)."
     assert [line.partition("): ")[2] for line in lines if line.startswith("loop ")] == ["One.", "Two.", "Three."]
     assert [line[:9] for line in lines if line.startswith("loop ")] == ["loop 1/3 ", "loop 2/3 ", "loop 3/3 "]
-    assert "loop: Stopped after 3 of 3: the count was reached." in lines
+    assert "loop: Stopped after 3 of 3: max iterations reached." in lines
     assert lines[-6:-3] == ["", "answer:", "Three."]
     assert lines[-2].startswith("Done: ")
     assert lines[-2].endswith(", 45 tokens, $0.")
@@ -103,7 +103,7 @@ def test_a_failed_run_shows_what_it_took(program: Program, tmp_path: Path):
     ended = program("run", write(tmp_path, refine()), "--model", f"scripted:{script}")
     assert ended.code == 1
     assert ended.out.splitlines()[-2].startswith("Failed after ")
-    assert "loop: Stopped after 1 of 3: an error ended it." in ended.out
+    assert "loop: Stopped after 1 of 3: an error occurred." in ended.out
 
 
 @pytest.mark.parametrize(
@@ -339,4 +339,4 @@ def test_what_a_person_should_know_is_said_once_more_at_the_end(program: Program
     model = scripted(tmp_path, "One.", "Two.")
     flagged = refine(2, until="size(output) > 1000", on_max_iterations="return_with_flag")
     ended = program("run", write(tmp_path, flagged), "-m", model)
-    assert (ended.code, ended.err) == (0, "Warning: loop: It did not stop by itself within 2 iterations.\n")
+    assert (ended.code, ended.err) == (0, "Warning: loop: It did not converge within 2 iterations.\n")

@@ -72,7 +72,7 @@ def test_runs_are_a_table_the_newest_first(program: Program):
         "00:00",
         "1",
         "7",
-        "$0.5000",
+        "$0.50",
         *["the", "result", "no", "longer", "changed"],
     ]
     assert second.endswith("  The key was [red]refused[/red]\\x1b[2J.")
@@ -172,7 +172,7 @@ def test_a_limit_deletes_the_oldest_but_what_is_pinned(program: Program):
     program("runs", "pin", "aaaa")
     assert program("runs", "vacuum", "--keep", 2).out.startswith("1 run was deleted. ")
     assert ids(program) == ["cccc", "aaaa"]
-    assert program("runs", "vacuum").out.endswith(" MB.\n")
+    assert program("runs", "vacuum").out.startswith("0 bytes freed; the history takes ")
     assert program("runs", "vacuum", "--keep-mb", 0).out.startswith("1 run was deleted. ")
     assert ids(program) == ["aaaa"]
 

@@ -56,10 +56,10 @@ def test_a_run_is_shown_with_its_iterations_and_why_it_stopped(program: Program,
     assert "; 45 tokens, $0." in lines[1]
     assert "Input task: Explain tides." in lines
     assert f"From {tmp_path / 'w.loop.json'}." in lines
-    assert "loop: Stopped after 3 of 3: the count was reached; similarity 87.5 % < 90 %." in lines
+    assert "loop: Stopped after 3 of 3: max iterations reached; similarity 87.5% < 90%." in lines
     rows = [line for line in lines if line.startswith("loop[")]
     assert [row.split("  ")[-1] for row in rows] == list(TEXTS)
-    assert "65.2 %" in rows[1]
+    assert "65.2%" in rows[1]
     assert lines[-2:] == ["answer:", TEXTS[2]]
 
 
@@ -67,12 +67,12 @@ def test_an_iteration_is_shown_with_what_was_tested_and_what_its_nodes_gave(prog
     run_id = ran(program, tmp_path)
     lines = program("runs", "show", run_id, "--iteration", "loop[1]").out.splitlines()
     assert lines[0] == "loop[1]: iteration 2 of at most 3"
-    assert lines[1:3] == ["Tested: similarity 65.2 % < 90 %; iteration 2 of at most 3.", "It went on."]
+    assert lines[1:3] == ["Tested: similarity 65.2% < 90%; iteration 2 of at most 3.", "It went on."]
     assert lines[3:6] == ["", "started from:", TEXTS[0]]
     assert any(line.startswith("loop[1].draft (llm, completed, ") for line in lines)
     assert lines[-2:] == ["result:", TEXTS[1]]
     last = program("runs", "show", run_id, "--iteration", "loop[2]").out.splitlines()
-    assert last[2] == "Stopped after 3 of 3: the count was reached; similarity 87.5 % < 90 %."
+    assert last[2] == "Stopped after 3 of 3: max iterations reached; similarity 87.5% < 90%."
 
 
 def test_a_node_is_shown_with_what_its_model_was_asked(program: Program, tmp_path: Path):
@@ -96,7 +96,7 @@ def test_as_json_for_programs(program: Program, tmp_path: Path):
     assert run["loops"]["loop"]["why"].startswith("Stopped after 3 of 3: ")
     assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == list(TEXTS)
     iteration = program("runs", "show", run_id, "--iteration", "loop[1]", "--json").json
-    assert (iteration["iteration"]["result"], iteration["tested"][0]) == (TEXTS[1], "similarity 65.2 % < 90 %")
+    assert (iteration["iteration"]["result"], iteration["tested"][0]) == (TEXTS[1], "similarity 65.2% < 90%")
     (draft,) = iteration["nodes"]
     assert (draft["path"], draft["calls"][0]["reply"]) == ("loop[1].draft", TEXTS[1])
     node = program("runs", "show", run_id, "--iteration", "loop[1].draft", "--json").json
@@ -106,10 +106,10 @@ def test_as_json_for_programs(program: Program, tmp_path: Path):
 def test_a_loop_in_a_loop_is_shown_where_it_ran(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, nested(), "a", "b", "c", "d")
     run = program("runs", "show", run_id).out
-    assert "outer: Stopped after 2 of 2: the count was reached." in run
+    assert "outer: Stopped after 2 of 2: max iterations reached." in run
     assert "inner" not in run
     outer = program("runs", "show", run_id, "--iteration", "outer[1]").out
-    assert "outer[1].inner: Stopped after 2 of 2: the count was reached." in outer
+    assert "outer[1].inner: Stopped after 2 of 2: max iterations reached." in outer
     assert "outer[1].inner[0]" in outer
     inner = program("runs", "show", run_id, "--iteration", "outer[1].inner[1]").out
     assert inner.endswith("\nresult:\nd\n")
@@ -126,7 +126,7 @@ def test_a_failed_run_says_why_and_where(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, None, TEXTS[0], code=1)
     shown = program("runs", "show", run_id).out
     assert "It failed at loop[1].draft: " in shown
-    assert "loop: Stopped after 1 of 3: an error ended it: " in shown
+    assert "loop: Stopped after 1 of 3: an error occurred: " in shown
     unfinished = program("runs", "show", run_id, "--iteration", "loop[1]").out
     assert "It has not ended." in unfinished
     assert "loop[1].draft (llm, failed" in unfinished
@@ -242,7 +242,7 @@ def test_a_run_goes_out_as_a_page_and_as_a_table(program: Program, tmp_path: Pat
     run_id = ran(program, tmp_path)
     page = program("runs", "export", run_id, "--to", "markdown").out
     assert page.startswith(f"# Sample\n\n- Run {run_id}, completed\n")
-    assert "\nStopped after 3 of 3: the count was reached; similarity 87.5 % \\< 90 %.\n" in page
+    assert "\nStopped after 3 of 3: max iterations reached; similarity 87.5% \\< 90%.\n" in page
     table = program("runs", "export", run_id, "--to", "csv").out
     assert table.startswith("run,")
     rows = list(csv.DictReader(io.StringIO(table)))

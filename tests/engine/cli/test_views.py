@@ -110,7 +110,7 @@ def test_a_retry_is_shown_in_place_of_the_stream():
             make("NodeRetrying", "draft", attempt=2, delay_s=3.0, error="Too many requests."),
         ]
     )
-    assert "draft  again in 3.0 s: Too many requests." in drawn(progress)
+    assert "draft  attempt 2 in 3.0 s: Too many requests." in drawn(progress)
 
 
 def test_more_nodes_than_there_is_room_for_are_counted():
@@ -165,7 +165,7 @@ def test_a_line_for_each_finished_node_and_each_iteration():
     assert lines(two_iterations_of_three()) == [
         "Running Sample with embedded:smollm2-135m (tiny: good for trying the program, not for good answers).",
         "loop[0].draft: done (1.5 s, 30 tokens, $0)",
-        "loop 1/3 (1.0 s, branch continue, similarity 0.500, score 3): First result \\x1b[2J",
+        "loop 1/3 (1.0 s, branch continue, similarity 50%, score 3): First result \\x1b[2J",
     ]
 
 
@@ -212,15 +212,15 @@ def test_a_line_for_whatever_a_person_should_know():
     assert lines(told) == [
         'loop 1/1 (1.0 s): {"a":2,"b":1}',
         "loop: The branch could not be read.",
-        "loop: Stopped after 1 of 1: the count was reached.",
+        "loop: Stopped after 1 of 1: max iterations reached.",
         "loop: Not converged.",
         "a: done (1.5 s)",
         "a: It broke.",
         "a: Careful.",
         "b: failed: Down.",
         "c: attempt 2 in 2.0 s: Busy.",
-        "The run: most of the budget is spent ($0.9000 of $1.00).",
-        "loop: most of the budget is spent (900 of 1,000 tokens).",
+        "The run: most of the budget is used ($0.90 of $1.00).",
+        "loop: most of the budget is used (900 of 1,000 tokens).",
     ]
 
 
@@ -245,6 +245,6 @@ async def test_the_live_view_draws_the_bar_and_wipes_it_away(monkeypatch: pytest
             view.take(event)
     written = stream.getvalue()
     assert "2/3" in written
-    assert "loop 1/3 (1.0 s, branch continue, similarity 0.500, score 3): First result \\x1b[2J" in written
+    assert "loop 1/3 (1.0 s, branch continue, similarity 50%, score 3): First result \\x1b[2J" in written
     assert written.rindex("\x1b[?25h") > written.rindex("2/3")
     assert "\x1b[2J" not in written

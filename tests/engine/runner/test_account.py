@@ -165,7 +165,7 @@ async def test_a_free_call_fits_a_budget_of_nothing() -> None:
         (
             {"limit_usd": 0.5},
             "",
-            "The budget of the run is spent: $0.5000 of $0.5 are left, and the next call may take up to $1.0000.",
+            "The budget of the run is spent: $0.50 of $0.50 are left, and the next call may take up to $1.00.",
         ),
         (
             {"limit_tokens": 9},
@@ -175,7 +175,7 @@ async def test_a_free_call_fits_a_budget_of_nothing() -> None:
         (
             {"limit_usd": 0.5},
             "x",
-            'The budget of the loop "x" is spent: $0.5000 of $0.5 are left, and the next call may take up to $1.0000.',
+            'The budget of the loop "x" is spent: $0.50 of $0.50 are left, and the next call may take up to $1.00.',
         ),
     ],
 )

@@ -12,7 +12,7 @@ from tests.engine.semantics.models import by_node
 _FAULT = ModelError(ModelErrorKind.NOT_FOUND, "Gone.", "Find it.")
 _INNER = (loop("inner", max_iterations=1, until="false", on_max_iterations="return_with_flag"), transform("work"))
 _EDGES = "inner -> work -> leave_inner -> draft"
-_FLAG = "It did not stop by itself within 1 iterations."
+_FLAG = "It did not converge within 1 iteration."
 
 
 async def test_loops_inside_a_loop_that_is_attempted_anew_are_told_of_its_last_attempt_alone() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from engine.document.files import loads
 from engine.nodes.loop_config import LoopConfig
-from engine.store.stopping import loop_config, percent, what_was_tested, why_stopped
+from engine.store.stopping import loop_config, what_was_tested, why_stopped
 from tests.engine.cli.kit import Events, refine
 
 
@@ -35,27 +35,27 @@ DONE = {"branch": "done", "reason": "All  points\nare met."}
 @pytest.mark.parametrize(
     ("config", "ended", "reason", "total", "sentence"),
     [
-        (LoopConfig(), similar(None, None), "max_iterations", 2, "Stopped after 2 of 2: the count was reached."),
+        (LoopConfig(), similar(None, None), "max_iterations", 2, "Stopped after 2 of 2: max iterations reached."),
         (
             STABLE,
             similar(None, 0.5, 0.9, 0.962),
             "stable_output",
             10,
-            "Stopped after 4 of 10: this result is 96.2 % the same as the one before (threshold 95 %).",
+            "Stopped after 4 of 10: this result is 96.2% the same as the one before (threshold 95%).",
         ),
         (
             PATIENT,
             similar(None, 0.96, 1.0),
             "stable_output",
             5,
-            "Stopped after 3 of 5: this result is 100 % the same as the one before (threshold 95 %), 2 times in a row.",
+            "Stopped after 3 of 5: this result is 100% the same as the one before (threshold 95%), 2 times in a row.",
         ),
         (
             STABLE,
             similar(None, 0.9499),
             "max_iterations",
             2,
-            "Stopped after 2 of 2: the count was reached; similarity 94.9 % < 95 %.",
+            "Stopped after 2 of 2: max iterations reached; similarity 94.9% < 95%.",
         ),
         (
             EVALUATED,
@@ -69,7 +69,7 @@ DONE = {"branch": "done", "reason": "All  points\nare met."}
             iterations(CONTINUED),
             "max_iterations",
             1,
-            "Stopped after 1 of 1: the count was reached; the evaluator chose 'continue': Too long.",
+            "Stopped after 1 of 1: max iterations reached; the evaluator chose 'continue': Too long.",
         ),
         (
             LoopConfig(until="size(output)<6 || similarity>1"),
@@ -83,21 +83,21 @@ DONE = {"branch": "done", "reason": "All  points\nare met."}
             iterations({"cost_usd": 0.25}, {"cost_usd": 0.5}),
             "max_iterations",
             2,
-            "Stopped after 2 of 2: the count was reached; “cost_usd > 1.0” was false (cost_usd 0.75).",
+            "Stopped after 2 of 2: max iterations reached; “cost_usd > 1.0” was false (cost_usd 0.75).",
         ),
-        (LoopConfig(timeout_s=30), similar(None), "timeout", 5, "Stopped after 1 of 5: its time limit of 30 s was up."),
-        (LoopConfig(), similar(None), "budget", 5, "Stopped after 1 of 5: the budget was spent."),
-        (LoopConfig(), similar(None), "cancelled", 5, "Stopped after 1 of 5: it was cancelled."),
-        (LoopConfig(), [], "error", 5, "Stopped after 0 of 5: an error ended it: The key was refused."),
-        (LoopConfig(), [], "disabled", None, "Ran no iteration: it is disabled."),
+        (LoopConfig(timeout_s=30), similar(None), "timeout", 5, "Stopped after 1 of 5: time limit of 30.0 s reached."),
+        (LoopConfig(), similar(None), "budget", 5, "Stopped after 1 of 5: budget used up."),
+        (LoopConfig(), similar(None), "cancelled", 5, "Stopped after 1 of 5: cancelled."),
+        (LoopConfig(), [], "error", 5, "Stopped after 0 of 5: an error occurred: The key was refused."),
+        (LoopConfig(), [], "disabled", None, "Ran no iteration: disabled."),
         (
             LoopConfig(condition="size(input) > 9"),
             [],
             "condition",
             None,
-            "Ran no iteration: its condition “size(input) > 9” was not met.",
+            "Ran no iteration: the condition “size(input) > 9” was not met.",
         ),
-        (LoopConfig(), similar(None), "judge_done", 5, "Stopped after 1 of 5: the judge found it done."),
+        (LoopConfig(), similar(None), "judge_done", 5, "Stopped after 1 of 5: the judge accepted the result."),
         (LoopConfig(), similar(None), "something_new", 5, "Stopped after 1 of 5: something_new."),
     ],
 )
@@ -116,25 +116,25 @@ def test_what_a_node_gave_is_shown_where_until_names_it_and_it_is_known():
 
 
 def test_a_similarity_worked_out_since_is_used_where_none_was_recorded():
-    assert "96 % the same" in why_stopped(STABLE, similar(None, None), "stable_output", 5, similarity=0.96)
+    assert "96% the same" in why_stopped(STABLE, similar(None, None), "stable_output", 5, similarity=0.96)
 
 
 def test_what_was_tested_after_each_iteration():
     ended = similar(None, 0.91, 0.97)
     assert [what_was_tested(STABLE, ended, index) for index in range(3)] == [
         ("no similarity, there is no result before", "iteration 1 of at most 5"),
-        ("similarity 91 % < 95 %", "iteration 2 of at most 5"),
-        ("similarity 97 % ≥ 95 %", "iteration 3 of at most 5"),
+        ("similarity 91% < 95%", "iteration 2 of at most 5"),
+        ("similarity 97% ≥ 95%", "iteration 3 of at most 5"),
     ]
 
 
 def test_patience_is_counted_in_what_was_tested():
     ended = similar(None, 0.96, 0.2, 0.97, 0.98)
     assert [what_was_tested(PATIENT, ended, index)[0] for index in range(1, 5)] == [
-        "similarity 96 % ≥ 95 %, 1 of 2 times in a row",
-        "similarity 20 % < 95 %, 0 of 2 times in a row",
-        "similarity 97 % ≥ 95 %, 1 of 2 times in a row",
-        "similarity 98 % ≥ 95 %, 2 of 2 times in a row",
+        "similarity 96% ≥ 95%, 1 of 2 times in a row",
+        "similarity 20% < 95%, 0 of 2 times in a row",
+        "similarity 97% ≥ 95%, 1 of 2 times in a row",
+        "similarity 98% ≥ 95%, 2 of 2 times in a row",
     ]
 
 
@@ -148,13 +148,6 @@ def test_verdict_score_and_until_in_what_was_tested():
         "score 1.5",
         "iteration 1 of at most 5",
     )
-
-
-@pytest.mark.parametrize(
-    ("share", "text"), [(1.0, "100 %"), (0.99999, "99.9 %"), (0.95, "95 %"), (0.29, "29 %"), (0.0, "0 %")]
-)
-def test_no_share_looks_larger_than_it_is(share: float, text: str):
-    assert percent(share) == text
 
 
 def test_the_settings_of_a_nested_loop_are_found_by_its_path():
@@ -179,10 +172,10 @@ LIMITED = LoopConfig.model_validate(
 
 def test_limits_in_a_list_are_told_with_what_was_used_of_them() -> None:
     ended = iterations({"result": "x", "tested": {"budget": 0.75, "time": 12.0}})
-    assert why_stopped(LIMITED, ended, "budget", 5) == "Stopped after 1 of 5: it had spent $0.7500 of $0.5000."
+    assert why_stopped(LIMITED, ended, "budget", 5) == "Stopped after 1 of 5: $0.75 of $0.50 spent."
     assert what_was_tested(LIMITED, ended, 0) == (
         "until “size(output) > 99” (output “x”)",
-        "spent $0.7500 ≥ $0.5000",
+        "spent $0.75 ≥ $0.50",
         "time 12.0 s < 30.0 s",
         "iteration 1 of 3",
         "iteration 1 of at most 5",
@@ -192,7 +185,7 @@ def test_limits_in_a_list_are_told_with_what_was_used_of_them() -> None:
 
 
 def test_a_budget_or_a_time_of_the_run_is_not_taken_for_the_loops_own_condition() -> None:
-    assert why_stopped(LIMITED, iterations({}), "budget", 5) == "Stopped after 1 of 5: the budget was spent."
+    assert why_stopped(LIMITED, iterations({}), "budget", 5) == "Stopped after 1 of 5: budget used up."
 
 
 ALL = LoopConfig.model_validate(
@@ -219,7 +212,7 @@ def test_a_judge_is_told_with_its_score_and_its_reason() -> None:
     )
     assert what_was_tested(JUDGED, ended, 0)[0] == "the judge found it not done (score 3): No rhyme."
     assert why_stopped(JUDGED, ended[:1], "max_iterations", 1) == (
-        "Stopped after 1 of 1: the count was reached; the judge found it not done (score 3): No rhyme."
+        "Stopped after 1 of 1: max iterations reached; the judge found it not done (score 3): No rhyme."
     )
 
 
@@ -229,9 +222,9 @@ def test_each_of_several_conditions_that_had_to_hold_together_is_told() -> None:
         {"score": 7.0, "similarity": 0.95, "tested": {"plateau": 7.0, "oscillation": 0.85}},
     )
     assert why_stopped(ALL, ended, "stable_output+plateau+oscillation", 5) == (
-        "Stopped after 2 of 5: this result is 95 % the same as the one before (threshold 90 %) and "
+        "Stopped after 2 of 5: this result is 95% the same as the one before (threshold 90%) and "
         "the best score (7) has risen by no more than 0.5 in 2 iterations and "
-        "this result is 85 % the same as an earlier one (threshold 80 %)."
+        "this result is 85% the same as an earlier one (threshold 80%)."
     )
     assert what_was_tested(ALL, ended, 0) == (
         "no similarity, there is no result before",
@@ -240,4 +233,4 @@ def test_each_of_several_conditions_that_had_to_hold_together_is_told() -> None:
         "score 7",
         "iteration 1 of at most 5",
     )
-    assert what_was_tested(ALL, ended, 1)[2] == "similarity to an earlier one 85 % ≥ 80 %"
+    assert what_was_tested(ALL, ended, 1)[2] == "similarity to an earlier one 85% ≥ 80%"
