@@ -38,7 +38,7 @@ from engine.plan.graph import (
     PartPlan,
     Plan,
 )
-from engine.plan.graphs import Graph, make_graph
+from engine.plan.graphs import Graph
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure, analyse
 from engine.plan.switched_off import planned_nodes
@@ -149,9 +149,16 @@ class _Level:
 
     def _synthetic_graph(self) -> Graph:
         """The level as a graph: nested bodies are folded into their loops, this loop's ends are the synthetic ones."""
-        graph = make_graph(self.structure.members.get(self.loop, ()), ())
-        if self.body is not None:
-            graph.add_nodes_from((LOOP_INPUT, LOOP_OUTPUT))
+        nodes = self.structure.members.get(self.loop, ())
+        graph = Graph(nodes if self.body is None else (*nodes, LOOP_INPUT, LOOP_OUTPUT))
+        if self.body is None and not self.structure.bodies:
+            graph.add_edges((link.source, link.target) for link in self.structure.links)
+            return graph
+        graph.add_edges(self._edges(graph))
+        graph.add_edges((body.loop, body.exit) for body in self.structure.bodies.values() if body.loop in graph)
+        return graph
+
+    def _edges(self, graph: Graph) -> Iterator[tuple[str, str]]:
         for link in self._links():
             source = LOOP_INPUT if self.body and link.source == self.body.loop else self._here(link.source)
             if self.body is not None and link.target == self.body.exit:
@@ -160,11 +167,7 @@ class _Level:
                 # What leads to a nested loop's exit is collected by that loop, and so it is the loop that waits for it.
                 target = self._here(self.structure.loop_of.get(link.target, link.target))
             if source in graph and target in graph and source != target:
-                graph.add_edge(source, target)
-        for body in self.structure.bodies.values():
-            if body.loop in graph:
-                graph.add_edge(body.loop, body.exit)
-        return graph
+                yield source, target
 
     def _links(self) -> Iterable[Link]:
         """The edges that may lie on this level: of a body, those that start in it."""
@@ -193,7 +196,7 @@ class _Level:
 
     def build(self) -> GraphPlan:
         nodes = tuple(self._node(self.planned.nodes[node]) for node in self.order)
-        waits = tuple(sum(1 for before in self.graph.pred[node] if before != LOOP_INPUT) for node in self.order)
+        waits = tuple(sum(1 for before in self.graph.predecessors[node] if before != LOOP_INPUT) for node in self.order)
         first = tuple(position for position, count in enumerate(waits) if count == 0)
         result = feedback = None
         if self.body is not None:
@@ -221,7 +224,7 @@ class _Level:
             blank=dict.fromkeys(resolved.inputs) if spec.texts(config) else None,
             outputs=tuple(self.outputs[resolved.id].items()),
             followers=tuple(
-                sorted(self.position[node] for node in self.graph.succ[resolved.id] if node != LOOP_OUTPUT)
+                sorted(self.position[node] for node in self.graph.successors[resolved.id] if node != LOOP_OUTPUT)
             ),
             loop=self._loop(resolved) if body is not None and body.kind is LOOP else None,
             iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,

@@ -39,6 +39,8 @@ def pair(workflow: Workflow, resolution: Resolution, found: list[Link], order: I
     for kind in (LOOP, ITERATOR):
         starts = [node.id for node in workflow.nodes if node.type == kind.start]
         ends = [node.id for node in workflow.nodes if node.type == kind.end]
+        if not starts and not ends:
+            continue
         named = {end: _named_start(kind, end, resolution) for end in ends}
         ended_by = {end: name for end, name in named.items() if name in starts}
         _pair_like_brackets(kind, found, order, starts, {e: n for e, n in named.items() if not n}, ended_by)

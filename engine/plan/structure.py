@@ -14,7 +14,7 @@ from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.router import DONE
 from engine.plan.bodies import Body, body_problems, find_body, parents, waiting_problem
 from engine.plan.edges import Link, links
-from engine.plan.graphs import Graph, find_cycle, make_graph, ordered
+from engine.plan.graphs import Graph, find_cycle, topological_order
 from engine.plan.pairing import pair
 from engine.plan.parts import inner_workflows
 from engine.plan.resolve import Resolution, resolve
@@ -82,6 +82,8 @@ class Structure:
         An exit that is switched off gives its loop's result all the same.
         """
         own = {node.id for node in self.workflow.nodes_by_id.values() if not node.enabled and node.type != LOOP.end}
+        if not own:
+            return frozenset()
         return frozenset(node for node in self.workflow.nodes_by_id if self._is_within(node, own))
 
     def _is_within(self, node: str | None, starts: set[str]) -> bool:
@@ -119,14 +121,18 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     resolution = resolve(workflow, registry)
     found, problems = links(workflow, resolution)
     problems = [*resolution.problems, *problems]
-    graph = make_graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
-    cycle = _cycle(graph)
+    graph = Graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
+    order = topological_order(graph)
+    cycle = _cycle(graph, order)
     if cycle is not None:
         return Structure(workflow, registry, resolution, found, problems=[*problems, cycle])
-    pairing = pair(workflow, resolution, found, ordered(graph))
+    pairing = pair(workflow, resolution, found, order)
     problems.extend(pairing.problems)
-    graph.add_edges_from(pairing.exit_of.items())
-    cycle = _cycle(graph)
+    if not pairing.exit_of:
+        return Structure(workflow, registry, resolution, found, order, problems=problems)
+    graph.add_edges(pairing.exit_of.items())
+    order = topological_order(graph)
+    cycle = _cycle(graph, order)
     if cycle is not None:
         return Structure(workflow, registry, resolution, found, problems=[*problems, cycle])
     leaving = _grouped(found, lambda link: link.source)
@@ -137,17 +143,15 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     problems.extend(body_problems(bodies, found))
     waiting = waiting_problem(bodies, found, graph)
     problems.extend([waiting] if waiting is not None else [])
-    structure = Structure(
-        workflow, registry, resolution, found, ordered(graph), bodies, parents(bodies), problems=problems
-    )
+    structure = Structure(workflow, registry, resolution, found, order, bodies, parents(bodies), problems=problems)
     for body in (body for body in bodies.values() if body.kind is LOOP):
         problems.extend(_control_problems(structure, body))
         problems.extend(_feedback_problems(structure, body))
     return structure
 
 
-def _cycle(graph: Graph) -> Problem | None:
-    nodes = find_cycle(graph)
+def _cycle(graph: Graph, order: list[str]) -> Problem | None:
+    nodes = find_cycle(graph, order)
     if nodes is None:
         return None
     shown = nodes if len(nodes) <= 8 else [*nodes[:4], "…", *nodes[-3:]]
