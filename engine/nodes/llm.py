@@ -38,12 +38,13 @@ class LlmConfig(PromptFields, OutputKey):
     )
 
 
+_USAGE = Port("usage", PortType.JSON, "Tokens and price of the call.")
+_OUTPUTS = Port("output", PortType.TEXT, "The model's reply."), _USAGE
+_STRUCTURED_OUTPUTS = Port("output", PortType.JSON, "The model's reply."), _USAGE
+
+
 def _outputs(config: LlmConfig) -> tuple[Port, ...]:
-    kind = PortType.JSON if config.reply_schema is not None else PortType.TEXT
-    return (
-        Port("output", kind, "The model's reply."),
-        Port("usage", PortType.JSON, "Tokens and price of the call."),
-    )
+    return _OUTPUTS if config.reply_schema is None else _STRUCTURED_OUTPUTS
 
 
 def _check(config: LlmConfig) -> list[FieldProblem]:

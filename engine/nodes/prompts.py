@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from engine.models.base import Message
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.spec import NamedText, Port, TextKind
-from engine.nodes.texts import named_ports, uses
+from engine.nodes.texts import CACHED_TEXTS, named_ports, uses
 from engine.values import to_text
 
 
@@ -44,16 +45,23 @@ class Prompts:
 
 def prompt_texts(config: PromptFields) -> tuple[NamedText, ...]:
     """The prompts as texts that name values."""
-    return (
-        NamedText("system", TextKind.TEMPLATE, config.system),
-        NamedText("prompt", TextKind.TEMPLATE, config.prompt),
-    )
+    return _texts(config.system, config.prompt)
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _texts(system: str, prompt: str) -> tuple[NamedText, ...]:
+    return NamedText("system", TextKind.TEMPLATE, system), NamedText("prompt", TextKind.TEMPLATE, prompt)
 
 
 def prompt_inputs(config: PromptFields) -> tuple[Port, ...]:
     """The input ports: `input`, and one for each bare name in the prompts."""
-    texts = prompt_texts(config)
-    needed = uses(texts, "input") or not config.prompt.strip()
+    return _inputs(config.system, config.prompt)
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _inputs(system: str, prompt: str) -> tuple[Port, ...]:
+    texts = _texts(system, prompt)
+    needed = uses(texts, "input") or not prompt.strip()
     return (
         Port("input", help="What the prompt calls {{input}}.", required=needed, gate=True, many=True),
         *named_ports(texts, beside=("input",)),
@@ -62,8 +70,13 @@ def prompt_inputs(config: PromptFields) -> tuple[Port, ...]:
 
 def prepare_prompts(config: PromptFields) -> Prompts:
     """Compile the prompts."""
-    system = compile_template(config.system) if config.system else None
-    return Prompts(system, compile_template(config.prompt), uses(prompt_texts(config), "input"))
+    return _prompts(config.system, config.prompt)
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _prompts(system: str, prompt: str) -> Prompts:
+    names_input = uses(_texts(system, prompt), "input")
+    return Prompts(compile_template(system) if system else None, compile_template(prompt), names_input)
 
 
 def prompt_messages(context: NodeContext[Any]) -> list[Message]:

@@ -6,9 +6,13 @@ It knows the expression language through `engine.expr` only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
 from engine.nodes.spec import RESERVED_NAMES, FieldProblem, NamedText, Port, TextKind
+
+CACHED_TEXTS: Final = 1024
+"""For how many texts a node type remembers the ports that they make."""
 
 
 def paths_of(text: NamedText) -> frozenset[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from engine.expr import Expression, Template, compile_expression, compile_templa
 from engine.nodes.context import NodeContext
 from engine.nodes.output_key import OutputKey
 from engine.nodes.spec import Category, FieldProblem, NamedText, NodeConfig, NodeSpec, Outputs, Port, PortType, TextKind
-from engine.nodes.texts import named_ports, text_problems, uses
+from engine.nodes.texts import CACHED_TEXTS, named_ports, text_problems, uses
 
 
 class TransformConfig(NodeConfig, OutputKey):
@@ -37,21 +38,32 @@ class TransformConfig(NodeConfig, OutputKey):
 
 def _texts(config: TransformConfig) -> tuple[NamedText, ...]:
     if config.mode == "template":
-        return (NamedText("template", TextKind.TEMPLATE, config.template),)
-    return (NamedText("expression", TextKind.EXPRESSION, config.expression),)
+        return _named("template", TextKind.TEMPLATE, config.template)
+    return _named("expression", TextKind.EXPRESSION, config.expression)
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _named(field: str, kind: TextKind, text: str) -> tuple[NamedText, ...]:
+    return (NamedText(field, kind, text),)
 
 
 def _inputs(config: TransformConfig) -> tuple[Port, ...]:
-    texts = _texts(config)
+    return _ports(_texts(config))
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _ports(texts: tuple[NamedText, ...]) -> tuple[Port, ...]:
     return (
         Port("input", help="What the text calls {{input}}.", required=uses(texts, "input"), gate=True, many=True),
         *named_ports(texts, beside=("input",)),
     )
 
 
+_OUTPUTS = (Port("output", PortType.TEXT, "What was made."),), (Port("output", PortType.ANY, "What was made."),)
+
+
 def _outputs(config: TransformConfig) -> tuple[Port, ...]:
-    kind = PortType.TEXT if config.mode == "template" else PortType.ANY
-    return (Port("output", kind, "What was made."),)
+    return _OUTPUTS[0] if config.mode == "template" else _OUTPUTS[1]
 
 
 def _check(config: TransformConfig) -> list[FieldProblem]:

@@ -31,15 +31,28 @@ def links(workflow: Workflow, resolution: Resolution) -> tuple[list[Link], list[
     problems: list[Problem] = []
     ids = workflow.nodes_by_id
     for edge in workflow.edges:
-        faults = list(_edge_faults(edge, workflow, resolution))
-        problems.extend(faults)
         source, source_port = edge.source
         target, target_port = edge.target
+        link = Link(edge, source, source_port, target, target_port)
+        if _is_faultless(link, resolution):
+            found.append(link)
+            continue
+        faults = list(_edge_faults(edge, workflow, resolution))
+        problems.extend(faults)
         if source in ids and target in ids and not any(fault.code == "unknown-port" for fault in faults):
-            found.append(Link(edge, source, source_port, target, target_port))
+            found.append(link)
     problems.extend(_crowded_ports(found, resolution))
     problems.extend(_open_ports(found, resolution))
     return found, problems
+
+
+def _is_faultless(link: Link, resolution: Resolution) -> bool:
+    """Whether an edge joins two ports that fit: so do almost all, and they need no further look."""
+    source, target = resolution.nodes.get(link.source), resolution.nodes.get(link.target)
+    if source is None or target is None or link.edge.model_extra:
+        return False
+    start, end = source.outputs.get(link.source_port), target.inputs.get(link.target_port)
+    return start is not None and end is not None and can_ever_fit(start.type, end.type)
 
 
 def _edge_faults(edge: Edge, workflow: Workflow, resolution: Resolution) -> Iterator[Problem]:
@@ -102,11 +115,13 @@ def _crowded_ports(found: list[Link], resolution: Resolution) -> Iterator[Proble
     for link in found:
         taken.setdefault((link.target, link.target_port), []).append(link)
     for (target, port_name), there in taken.items():
+        if len(there) == 1:
+            continue
         resolved = resolution.nodes.get(target)
         for double in _doubles(there):
             yield Problem("duplicate-edge", "The same edge stands there twice.", "Remove one.", edge=str(double.edge))
         port = resolved.inputs.get(port_name) if resolved is not None else None
-        if port is None or len(there) == 1 or port.many:
+        if port is None or port.many:
             continue
         yield Problem(
             "too-many-edges",

@@ -24,9 +24,9 @@ LOOP_INPUT: Final = "__loop_input__"
 LOOP_OUTPUT: Final = "__loop_output__"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InputPlan:
-    """One connected input port.
+    """One connected input port. Never changed; not frozen, because that makes planning slower.
 
     Attributes:
         name: The port.
@@ -41,9 +41,9 @@ class InputPlan:
     convert: PortType | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class NodePlan:
-    """One node of a graph.
+    """One node of a graph. Never changed; not frozen, because that makes planning slower.
 
     Attributes:
         position: Its place in the graph's `nodes`.

@@ -10,7 +10,7 @@ from engine.document.problems import Problem
 from engine.document.wording import shown
 from engine.errors import did_you_mean
 from engine.nodes.pairs import ITERATOR, LOOP
-from engine.nodes.spec import NamedText, PortType
+from engine.nodes.spec import RESERVED_NAMES, NamedText, PortType
 from engine.nodes.texts import elements_of, paths_of
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure
@@ -74,10 +74,20 @@ def name_problems(structure: Structure) -> Iterator[Problem]:
     states = state_names(structure)
     for resolved in structure.resolution.nodes.values():
         for text in resolved.spec.texts(resolved.config):
+            if _are_ports(text, resolved):
+                continue
             checker = _Checker(structure, resolved, text, states)
             for name, fault in checker.faults():
                 message = f"`{shown(name, 120)}` cannot be filled in: {fault.sentence}"
                 yield Problem("unknown-name", message, fault.remedy, node=resolved.id, field=text.field)
+
+
+def _are_ports(text: NamedText, resolved: Resolved) -> bool:
+    """Whether a text names nothing but input ports and its own names, as most do."""
+    ports = resolved.inputs if text.ports else ()
+    roots = {path[0] for path in paths_of(text)}
+    known = all((root in ports or root in text.names) and root not in RESERVED_NAMES for root in roots)
+    return known and not elements_of(text)
 
 
 def state_names(structure: Structure) -> dict[str, list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -20,47 +19,39 @@ from engine.plan.config_words import config_faults
 _ID: Final = re.compile(NODE_ID_PATTERN)
 
 
-@dataclass(frozen=True)
 class Resolved:
-    """A node whose type and settings are known and fit.
+    """A node whose type and settings are known and valid. Immutable.
 
-    Attributes:
-        node: It in the document.
+    Args:
+        node: The node in the document.
         spec: Its type.
         config: Its settings.
-        takes_any_port: Whether edges may name ports that it does not have: it is switched off, and its settings are
-            at fault, on which the ports may hang (those of a tool that is not there).
+        takes_any_port: Whether edges may name ports that it does not have: it is disabled, and its settings, on which
+            the ports may depend, have problems.
+
+    Attributes:
+        id: The node's id.
+        type: The name of its type.
+        inputs: Its input ports by name.
+        outputs: Its output ports by name, `error` included where the settings ask for it.
     """
 
-    node: Node
-    spec: AnySpec
-    config: Any
-    takes_any_port: bool = False
+    __slots__ = ("config", "id", "inputs", "node", "outputs", "spec", "takes_any_port", "type")
 
-    @property
-    def id(self) -> str:
-        """The node's id."""
-        return self.node.id
-
-    @property
-    def type(self) -> str:
-        """The node's type."""
-        return self.node.type
+    def __init__(self, node: Node, spec: AnySpec, config: Any, *, takes_any_port: bool = False) -> None:
+        self.node = node
+        self.spec = spec
+        self.config = config
+        self.takes_any_port = takes_any_port
+        self.id = node.id
+        self.type = node.type
+        self.inputs: dict[str, Port] = {port.name: port for port in spec.inputs(config)}
+        self.outputs: dict[str, Port] = {port.name: port for port in spec.all_outputs(config)}
 
     @property
     def title(self) -> str:
-        """What people call the node."""
+        """The name that people see."""
         return self.node.title or self.node.id
-
-    @cached_property
-    def inputs(self) -> dict[str, Port]:
-        """Its input ports by name."""
-        return {port.name: port for port in self.spec.inputs(self.config)}
-
-    @cached_property
-    def outputs(self) -> dict[str, Port]:
-        """Its output ports by name, `error` with them where it is asked for."""
-        return {port.name: port for port in self.spec.all_outputs(self.config)}
 
 
 @dataclass(frozen=True)
@@ -76,9 +67,10 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
     resolution = Resolution()
     seen: set[str] = set()
     for node in workflow.nodes:
-        resolution.problems.extend(_identity_problems(node, seen))
-        if node.id in seen:
-            continue
+        if node.id in seen or node.model_extra or _ID.fullmatch(node.id) is None:
+            resolution.problems.extend(_identity_problems(node, seen))
+            if node.id in seen:
+                continue
         seen.add(node.id)
         spec = registry.find(node.type)
         if spec is None:
@@ -94,7 +86,8 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
             continue
         faults = list(_config_problems(node, spec, config))
         resolution.problems.extend(faults)
-        resolution.nodes[node.id] = Resolved(node, spec, config, not node.enabled and has_errors(faults))
+        takes_any_port = bool(faults) and not node.enabled and has_errors(faults)
+        resolution.nodes[node.id] = Resolved(node, spec, config, takes_any_port=takes_any_port)
     return resolution
 
 
@@ -135,8 +128,9 @@ def _unknown_type(node: Node, registry: Registry) -> Problem:
 
 
 def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[Problem]:
+    known = spec.config.__pydantic_fields__  # as `model_fields`, which looks for deprecated uses at every access
     for key in node.config:
-        if key not in spec.config.model_fields:
+        if key not in known:
             yield Problem(
                 "unknown-config-key",
                 f'"{shown(key, 60)}" is no setting of the type {spec.title}; it is kept, and means nothing.',
@@ -145,8 +139,7 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
                 node=node.id,
                 field=key,
             )
-    ports = spec.outputs(config)
-    if config.on_error == "continue" and ports and ports[0].branch:
+    if config.on_error == "continue" and (ports := spec.outputs(config)) and ports[0].branch:
         yield Problem(
             "no-value-on-error",
             f"A {spec.title} that fails cannot go on with a stated value: it has to choose a branch.",
