@@ -18,6 +18,12 @@ class ExitConfig(NodeConfig):
     )
 
 
+_INPUTS = (
+    Port("input", help="The iteration's result.", many=True),
+    Port("feedback", help="What the next iteration starts from; without it, the result.", many=True),
+)
+_OUTPUTS = (Port("output", help="The final result, after the loop."),)
+
 SPEC = NodeSpec(
     type="exit",
     title="Exit",
@@ -25,11 +31,8 @@ SPEC = NodeSpec(
     help="Ends the part that a Loop runs again and again.",
     icon="mdi6.exit-to-app",
     config=ExitConfig,
-    inputs=lambda _config: (
-        Port("input", help="The iteration's result.", many=True),
-        Port("feedback", help="What the next iteration starts from; without it, the result.", many=True),
-    ),
-    outputs=lambda _config: (Port("output", help="The final result, after the loop."),),
+    inputs=lambda _config: _INPUTS,
+    outputs=lambda _config: _OUTPUTS,
     run=None,
     summary=lambda config: config.loop,
 )

@@ -163,6 +163,16 @@ def _summary(config: LoopConfig) -> str:
     return most if config.exit_condition == "max_iterations" else f"{config.exit_condition.replace('_', ' ')} · {most}"
 
 
+_INPUTS = (Port("input", help="What the first iteration starts from.", required=True, many=True),)
+_OUTPUTS = (
+    Port("body", help="Into the loop: what this iteration starts from."),
+    Port("output", help="After the loop: the final result."),
+    Port("iterations", PortType.LIST, "After the loop: a record of every iteration."),
+    Port("count", PortType.NUMBER, "After the loop: how many iterations ran."),
+    Port("exit_reason", PortType.TEXT, "After the loop: why it stopped."),
+    Port("converged", PortType.BOOLEAN, "After the loop: whether something else than count, money or time ended it."),
+)
+
 SPEC = NodeSpec(
     type="loop",
     title="Loop",
@@ -170,17 +180,8 @@ SPEC = NodeSpec(
     help="Begins the part that runs again and again; its Exit ends it.",
     icon="mdi6.autorenew",
     config=LoopConfig,
-    inputs=lambda _config: (Port("input", help="What the first iteration starts from.", required=True, many=True),),
-    outputs=lambda _config: (
-        Port("body", help="Into the loop: what this iteration starts from."),
-        Port("output", help="After the loop: the final result."),
-        Port("iterations", PortType.LIST, "After the loop: a record of every iteration."),
-        Port("count", PortType.NUMBER, "After the loop: how many iterations ran."),
-        Port("exit_reason", PortType.TEXT, "After the loop: why it stopped."),
-        Port(
-            "converged", PortType.BOOLEAN, "After the loop: whether something else than count, money or time ended it."
-        ),
-    ),
+    inputs=lambda _config: _INPUTS,
+    outputs=lambda _config: _OUTPUTS,
     run=None,
     texts=_texts,
     check=_check,

@@ -224,7 +224,7 @@ class _Level:
             blank=dict.fromkeys(resolved.inputs) if spec.texts(config) else None,
             outputs=tuple(self.outputs[resolved.id].items()),
             followers=tuple(
-                sorted(self.position[node] for node in self.graph.successors[resolved.id] if node != LOOP_OUTPUT)
+                sorted([self.position[node] for node in self.graph.successors[resolved.id] if node != LOOP_OUTPUT])
             ),
             loop=self._loop(resolved) if body is not None and body.kind is LOOP else None,
             iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,

@@ -6,7 +6,7 @@ ends the loop that was opened last and is not ended yet. Iterators and aggregato
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from engine.document.model import Workflow
@@ -25,13 +25,15 @@ class Pairing:
     problems: list[Problem] = field(default_factory=list[Problem])
 
 
-def pair(workflow: Workflow, resolution: Resolution, found: list[Link], order: Iterable[str]) -> Pairing:
+def pair(
+    workflow: Workflow, resolution: Resolution, leading: Mapping[str, list[Link]], order: Iterable[str]
+) -> Pairing:
     """Pair the loops and exits, iterators and aggregators of a document without cycles.
 
     Args:
         workflow: The document.
         resolution: Its nodes.
-        found: Its edges.
+        leading: The edges that lead to each node.
         order: All node ids, sources before targets.
     """
     exit_of: dict[str, str] = {}
@@ -43,7 +45,7 @@ def pair(workflow: Workflow, resolution: Resolution, found: list[Link], order: I
             continue
         named = {end: _named_start(kind, end, resolution) for end in ends}
         ended_by = {end: name for end, name in named.items() if name in starts}
-        _pair_like_brackets(kind, found, order, starts, {e: n for e, n in named.items() if not n}, ended_by)
+        _pair_like_brackets(kind, leading, order, starts, {e: n for e, n in named.items() if not n}, ended_by)
         open_starts = [start for start in starts if start not in ended_by.values()]
         open_ends = [end for end in ends if end not in ended_by and not named[end]]
         if len(open_starts) == len(open_ends) == 1:
@@ -63,16 +65,13 @@ def _named_start(kind: Pair, end: str, resolution: Resolution) -> str:
 
 def _pair_like_brackets(
     kind: Pair,
-    found: list[Link],
+    leading: Mapping[str, list[Link]],
     order: Iterable[str],
     starts: list[str],
     unnamed: dict[str, str],
     ended_by: dict[str, str],
 ) -> None:
     """Add to `ended_by` the pairs that follow from the paths; `open_at` holds what is open behind each node."""
-    leading: dict[str, list[Link]] = {}
-    for link in found:
-        leading.setdefault(link.target, []).append(link)
     is_start = set(starts)
     open_at: dict[str, tuple[str, ...]] = {}
     for node in order:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from engine.document.model import Workflow
+from engine.document.model import Node, Workflow
 from engine.document.problems import Problem
 from engine.document.wording import shown
 from engine.nodes.extra_parameters import is_secret_name, is_secret_value
@@ -26,6 +26,8 @@ _FREE_FIELDS: Final = frozenset({"arguments", "extra_parameters", "plugin_settin
 _ADDRESS: Final = "api_base"
 _SUBFLOW: Final = "workflow"
 
+_SEARCHED: Final = _FREE_FIELDS | {_ADDRESS, _SUBFLOW}
+
 _LEAST_BARE: Final = 16
 """Characters from which on a value that is only called `key` may be one."""
 
@@ -35,8 +37,12 @@ Path = tuple[Any, ...]
 
 def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Iterator[Problem]:
     """An error for each secret in a document; the workflows in its subflows have their own."""
+    known = registry or builtin_registry()
+    is_plain = not workflow.model_extra and not workflow.settings
+    if is_plain and not any(_is_searched(node, known) for node in workflow.nodes):
+        return
     ids: list[str] = [node.id for node in workflow.nodes]
-    for path, name in _found(workflow.to_json(), registry or builtin_registry()):
+    for path, name in _found(workflow.to_json(), known):
         place = list(path)
         node: str | None = None
         if place[0] == "nodes":
@@ -51,6 +57,15 @@ def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Ite
             node=node,
             field=".".join(shown(step, 40) for step in place),
         )
+
+
+def _is_searched(node: Node, registry: Registry) -> bool:
+    """Whether a node has a field that is searched for secrets; most have none."""
+    spec = registry.find(node.type)
+    if spec is None or node.model_extra:
+        return True
+    fields = spec.config.__pydantic_fields__
+    return any(key not in fields or key in _SEARCHED for key in node.config)
 
 
 def without_secrets(workflow: Workflow, registry: Registry | None = None) -> Workflow:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
@@ -29,6 +29,8 @@ class Structure:
         registry: The node types that it was analysed with.
         resolution: Its nodes with type, settings and ports.
         links: Its edges, in the document's order.
+        links_from: The edges that start at each node, in the document's order.
+        links_to: The edges that lead to each node, in the document's order.
         order: Node ids, sources before targets, otherwise in the document's order; empty where there is a cycle.
         bodies: The body of each loop that has one exit, and of each iterator that has one aggregator, by its id.
         parent: For each node in a body, the innermost loop or iterator around it.
@@ -43,6 +45,8 @@ class Structure:
     registry: Registry
     resolution: Resolution
     links: list[Link]
+    links_from: dict[str, list[Link]]
+    links_to: dict[str, list[Link]]
     order: list[str] = field(default_factory=list[str])
     bodies: dict[str, Body] = field(default_factory=dict[str, Body])
     parent: dict[str, str] = field(default_factory=dict[str, str])
@@ -51,16 +55,6 @@ class Structure:
     problems: list[Problem] = field(default_factory=list[Problem])
     parts: dict[str, Structure] = field(default_factory=dict[str, "Structure"])
     checked: dict[int, tuple[Problem, ...]] = field(default_factory=dict[int, tuple[Problem, ...]])
-
-    @cached_property
-    def links_from(self) -> dict[str, list[Link]]:
-        """The edges that start at each node, in the document's order."""
-        return _grouped(self.links, lambda link: link.source)
-
-    @cached_property
-    def links_to(self) -> dict[str, list[Link]]:
-        """The edges that lead to each node, in the document's order."""
-        return _grouped(self.links, lambda link: link.target)
 
     @cached_property
     def members(self) -> dict[str | None, list[str]]:
@@ -99,13 +93,6 @@ class Structure:
         return start
 
 
-def _grouped(found: list[Link], key: Callable[[Link], str]) -> dict[str, list[Link]]:
-    groups: dict[str, list[Link]] = {}
-    for link in found:
-        groups.setdefault(key(link), []).append(link)
-    return groups
-
-
 def analyse(workflow: Workflow, registry: Registry | None = None) -> Structure:
     """Take a document apart, the workflows in its subflows too; never fails, whatever the document."""
     known = registry or builtin_registry()
@@ -120,22 +107,27 @@ def analyse(workflow: Workflow, registry: Registry | None = None) -> Structure:
 def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     resolution = resolve(workflow, registry)
     found, problems = links(workflow, resolution)
+    leaving: dict[str, list[Link]] = {}
+    leading: dict[str, list[Link]] = {}
+    for link in found:
+        leaving.setdefault(link.source, []).append(link)
+        leading.setdefault(link.target, []).append(link)
     problems = [*resolution.problems, *problems]
+    make = partial(Structure, workflow, registry, resolution, found, leaving, leading)
     graph = Graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
     order = topological_order(graph)
     cycle = _cycle(graph, order)
     if cycle is not None:
-        return Structure(workflow, registry, resolution, found, problems=[*problems, cycle])
-    pairing = pair(workflow, resolution, found, order)
+        return make(problems=[*problems, cycle])
+    pairing = pair(workflow, resolution, leading, order)
     problems.extend(pairing.problems)
     if not pairing.exit_of:
-        return Structure(workflow, registry, resolution, found, order, problems=problems)
+        return make(order, problems=problems)
     graph.add_edges(pairing.exit_of.items())
     order = topological_order(graph)
     cycle = _cycle(graph, order)
     if cycle is not None:
-        return Structure(workflow, registry, resolution, found, problems=[*problems, cycle])
-    leaving = _grouped(found, lambda link: link.source)
+        return make(problems=[*problems, cycle])
     bodies = {
         loop: find_body(loop, exit_id, workflow, graph, leaving.get(loop, []), pairing.exit_of)
         for loop, exit_id in pairing.exit_of.items()
@@ -143,7 +135,7 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     problems.extend(body_problems(bodies, found))
     waiting = waiting_problem(bodies, found, graph)
     problems.extend([waiting] if waiting is not None else [])
-    structure = Structure(workflow, registry, resolution, found, order, bodies, parents(bodies), problems=problems)
+    structure = make(order, bodies, parents(bodies), problems=problems)
     for body in (body for body in bodies.values() if body.kind is LOOP):
         problems.extend(_control_problems(structure, body))
         problems.extend(_feedback_problems(structure, body))
