@@ -77,7 +77,7 @@ class Studio:
         file = self._folder / f"large{FILE_SUFFIX}"
         file.write_text(dumps(workflow), encoding="utf-8")
         document = self._fitted(self.window.documents.open_template(file))
-        document.canvas.editing.tidy()
+        document.canvas.commands.tidy()
         document.canvas.fit_all()
         return document
 

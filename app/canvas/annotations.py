@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import fonts, look, pen
+from app.canvas.canvas_style import canvas_style, fonts, pen
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.theme.elided_text import elide
 from engine.document.config_path import UNSET, Unset
@@ -38,7 +38,7 @@ SMALLEST: Final = (80.0, 48.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Annotation:
     """A frame or a note.
 
     Attributes:
@@ -66,7 +66,7 @@ class Remark:
         """Where it stands in the layout."""
         return (self.kind, self.id)
 
-    def moved(self, x: float, y: float) -> Remark:
+    def moved(self, x: float, y: float) -> Annotation:
         """The same elsewhere."""
         return replace(self, x=x, y=y)
 
@@ -80,7 +80,7 @@ class Remark:
 
     def set_in(self, workflow: Workflow) -> SetLayout:
         """The operation that puts it into the layout."""
-        return SetLayout(self.path, self.to_json(entries(workflow, self.kind).get(self.id)))
+        return SetLayout(self.path, self.to_json(layout_entries(workflow, self.kind).get(self.id)))
 
     def unset(self) -> SetLayout:
         """The operation that takes it out."""
@@ -95,34 +95,34 @@ def number(value: object, default: float | None = None) -> float | None:
     return float(value) if abs(value) <= FARTHEST else default
 
 
-def entries(workflow: Workflow, name: str) -> dict[str, Any]:
+def layout_entries(workflow: Workflow, name: str) -> dict[str, Any]:
     """One part of the layout by key; empty where it is missing or something else than an object."""
     found = workflow.layout.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def place_of(workflow: Workflow, node_id: str) -> tuple[float, float] | None:
+def position_of(workflow: Workflow, node_id: str) -> tuple[float, float] | None:
     """The place of a node; None where the layout has none that makes sense."""
-    place = entries(workflow, "nodes").get(node_id)
+    place = layout_entries(workflow, "nodes").get(node_id)
     if not isinstance(place, dict):
         return None
     x, y = number(place.get("x")), number(place.get("y"))
     return None if x is None or y is None else (x, y)
 
 
-def remarks(workflow: Workflow) -> dict[tuple[str, str], Remark]:
+def read_annotations(workflow: Workflow) -> dict[tuple[str, str], Annotation]:
     """All frames and notes that can be drawn, by their path in the layout."""
-    found: dict[tuple[str, str], Remark] = {}
+    found: dict[tuple[str, str], Annotation] = {}
     for kind in ("frames", "notes"):
-        for key, entry in entries(workflow, kind).items():
+        for key, entry in layout_entries(workflow, kind).items():
             if isinstance(entry, dict):
-                remark = _remark(kind, key, entry)
-                if remark is not None:
-                    found[remark.path] = remark
+                annotation = _annotation(kind, key, entry)
+                if annotation is not None:
+                    found[annotation.path] = annotation
     return found
 
 
-def _remark(kind: Kind, key: str, entry: Mapping[str, Any]) -> Remark | None:
+def _annotation(kind: Kind, key: str, entry: Mapping[str, Any]) -> Annotation | None:
     x, y = number(entry.get("x")), number(entry.get("y"))
     if x is None or y is None:
         return None
@@ -131,7 +131,7 @@ def _remark(kind: Kind, key: str, entry: Mapping[str, Any]) -> Remark | None:
     height = max(number(entry.get("height"), default[1]) or 0.0, SMALLEST[1])
     text = entry.get("title" if kind == "frames" else "text", "")
     colour = entry.get("colour", "grey")
-    return Remark(
+    return Annotation(
         kind,
         key,
         x,
@@ -151,20 +151,20 @@ NOTE_RADIUS: Final = 8.0
 BEHIND: Final = -80.0
 
 
-class RemarkItem(AbstractNodeItem):
+class AnnotationItem(AbstractNodeItem):
     """A frame or a note.
 
     Attributes:
-        remark: What the document says.
-        carried: Gives the items that a frame takes along.
+        annotation: What the document says.
+        contained_items: Gives the items that a frame takes along.
         resized: Called with the item when its new size is to be kept.
     """
 
     def __init__(
         self,
-        remark: Remark,
-        carried: Callable[[RemarkItem], list[QGraphicsItem]],
-        resized: Callable[[RemarkItem], None],
+        annotation: Annotation,
+        contained_items: Callable[[AnnotationItem], list[QGraphicsItem]],
+        resized: Callable[[AnnotationItem], None],
     ) -> None:
         QGraphicsItem.__init__(self)  # the base class's own start-up sets what is not used
         self.setFlags(
@@ -172,25 +172,30 @@ class RemarkItem(AbstractNodeItem):
             | QGraphicsItem.GraphicsItemFlag.ItemIsMovable
             | QGraphicsItem.GraphicsItemFlag.ItemSendsGeometryChanges
         )
-        self._properties = {"id": "/".join(remark.path), "selected": False, "disabled": False, "type_": remark.kind}
+        self._properties = {
+            "id": "/".join(annotation.path),
+            "selected": False,
+            "disabled": False,
+            "type_": annotation.kind,
+        }
         self.inputs: list[QGraphicsItem] = []
         self.outputs: list[QGraphicsItem] = []
-        self.carried, self.resized = carried, resized
+        self.contained_items, self.resized = contained_items, resized
         self._load: list[QGraphicsItem] = []
         self._is_resizing = False
         self.setAcceptHoverEvents(True)
-        self.setZValue(BEHIND if remark.kind == "frames" else 0.5)
-        self.show_remark(remark)
+        self.setZValue(BEHIND if annotation.kind == "frames" else 0.5)
+        self.set_annotation(annotation)
 
     @property
     def is_frame(self) -> bool:
         """Whether it is a frame and not a note."""
-        return self.remark.kind == "frames"
+        return self.annotation.kind == "frames"
 
     @property
     def rect(self) -> QRectF:
         """It in its own coordinates."""
-        return QRectF(0, 0, self.remark.width, self.remark.height)
+        return QRectF(0, 0, self.annotation.width, self.annotation.height)
 
     @property
     def scene_rect(self) -> QRectF:
@@ -201,15 +206,15 @@ class RemarkItem(AbstractNodeItem):
     def text_rect(self) -> QRectF:
         """Where its text stands."""
         if self.is_frame:
-            return QRectF(12, 0, self.remark.width - 24, TITLE_HEIGHT)
+            return QRectF(12, 0, self.annotation.width - 24, TITLE_HEIGHT)
         return self.rect.adjusted(12, 8, -12, -8)
 
-    def show_remark(self, remark: Remark) -> None:
+    def set_annotation(self, annotation: Annotation) -> None:
         """Show what the document says now."""
         self.prepareGeometryChange()
-        self.remark = remark
+        self.annotation = annotation
         self._load = []
-        self.setPos(remark.x, remark.y)
+        self.setPos(annotation.x, annotation.y)
         self._hit = self._where_hit()
         self.update()
 
@@ -234,7 +239,7 @@ class RemarkItem(AbstractNodeItem):
         """Begin to move, or to resize at the corner."""
         self._is_resizing = event.button() == Qt.MouseButton.LeftButton and self._handle().contains(event.pos())
         if self.is_frame and not self._is_resizing:
-            self._load = self.carried(self)
+            self._load = self.contained_items(self)
         super().mousePressEvent(event)
 
     def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
@@ -245,7 +250,7 @@ class RemarkItem(AbstractNodeItem):
         self.prepareGeometryChange()
         width = max(event.pos().x(), SMALLEST[0])
         height = max(event.pos().y(), SMALLEST[1])
-        self.remark = replace(self.remark, width=round(width), height=round(height))
+        self.annotation = replace(self.annotation, width=round(width), height=round(height))
         self._hit = self._where_hit()
         self.update()
 
@@ -267,45 +272,45 @@ class RemarkItem(AbstractNodeItem):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & QStyle.StateFlag.State_Selected:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(pen(look().colour("accent"), 2.0))
+            painter.setPen(pen(canvas_style().colour("accent"), 2.0))
             painter.drawRoundedRect(self.rect.adjusted(-3, -3, 3, 3), RADIUS + 2, RADIUS + 2)
         if self.is_frame:
             self._paint_frame(painter)
         else:
             self._paint_note(painter)
-        painter.setPen(pen(look().colour("dim", 160), 1.5))
+        painter.setPen(pen(canvas_style().colour("dim", 160), 1.5))
         corner = self.rect.bottomRight() - QPointF(5, 5)
         for length in (4.0, 8.0):
             painter.drawPolyline(QPolygonF([corner - QPointF(length, 0), corner - QPointF(0, length)]))
 
     def _paint_frame(self, painter: QPainter) -> None:
-        theme, used, remark = look(), fonts(), self.remark
-        painter.setPen(pen(theme.frame(remark.colour, 120), 1.0))
-        painter.setBrush(theme.frame(remark.colour, 16))
+        theme, used, annotation = canvas_style(), fonts(), self.annotation
+        painter.setPen(pen(theme.frame(annotation.colour, 120), 1.0))
+        painter.setBrush(theme.frame(annotation.colour, 16))
         painter.drawRoundedRect(self.rect, RADIUS, RADIUS)
         painter.setFont(used.small_bold)
         painter.setPen(theme.colour("text"))
-        words = elide(used.bold_metrics, remark.text or "Frame", self.text_rect.width() - 16)
+        words = elide(used.bold_metrics, annotation.text or "Frame", self.text_rect.width() - 16)
         dot = QRectF(12, TITLE_HEIGHT / 2 - 4, 8, 8)
         painter.drawText(self.text_rect.adjusted(16, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, words)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.frame(remark.colour))
+        painter.setBrush(theme.frame(annotation.colour))
         painter.drawEllipse(dot)
 
     def _paint_note(self, painter: QPainter) -> None:
-        theme, remark = look(), self.remark
+        theme, annotation = canvas_style(), self.annotation
         painter.setPen(pen(theme.colour("warning", 120), 1.0))
         painter.setBrush(theme.colour("panel"))
         painter.drawRoundedRect(self.rect, NOTE_RADIUS, NOTE_RADIUS)
         painter.setBrush(theme.colour("warning", 24))
         painter.drawRoundedRect(self.rect, NOTE_RADIUS, NOTE_RADIUS)
         painter.setFont(fonts().text)
-        painter.setPen(theme.colour("text" if remark.text else "dim"))
+        painter.setPen(theme.colour("text" if annotation.text else "dim"))
         flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop
-        painter.drawText(self.text_rect, flags, remark.text[:4000] or "Double-click to write")
+        painter.drawText(self.text_rect, flags, annotation.text[:4000] or "Double-click to write")
 
     def _handle(self) -> QRectF:
-        return QRectF(self.remark.width - HANDLE, self.remark.height - HANDLE, HANDLE, HANDLE)
+        return QRectF(self.annotation.width - HANDLE, self.annotation.height - HANDLE, HANDLE, HANDLE)
 
     def _where_hit(self) -> QPainterPath:
         path = QPainterPath()
@@ -320,7 +325,7 @@ class RemarkItem(AbstractNodeItem):
         return path.subtracted(inside.subtracted(inside_less_handle))
 
 
-class RemarkView:
+class AnnotationView:
     """The frames and notes of one document.
 
     Attributes:
@@ -332,30 +337,30 @@ class RemarkView:
         self, scene: QGraphicsScene, cards: Mapping[str, NodeItem], dispose: Callable[[QGraphicsItem], None]
     ) -> None:
         self._scene, self._cards, self._dispose = scene, cards, dispose
-        self.items: dict[tuple[str, str], RemarkItem] = {}
-        self.resized: Callable[[RemarkItem], None] = lambda _item: None
+        self.items: dict[tuple[str, str], AnnotationItem] = {}
+        self.resized: Callable[[AnnotationItem], None] = lambda _item: None
 
     def patch(self, workflow: Workflow) -> None:
         """Change what differs from the document."""
-        wanted = remarks(workflow)
+        wanted = read_annotations(workflow)
         for path in [path for path in self.items if path not in wanted]:
             self._dispose(self.items.pop(path))
-        for path, remark in wanted.items():
+        for path, annotation in wanted.items():
             item = self.items.get(path)
             if item is None:
-                self._add(remark)
-            elif item.remark != remark or (item.x(), item.y()) != (remark.x, remark.y):
-                item.show_remark(remark)
+                self._add(annotation)
+            elif item.annotation != annotation or (item.x(), item.y()) != (annotation.x, annotation.y):
+                item.set_annotation(annotation)
 
-    def _add(self, remark: Remark) -> None:
-        item = RemarkItem(remark, self._carried, self._keep_size)
+    def _add(self, annotation: Annotation) -> None:
+        item = AnnotationItem(annotation, self._carried, self._keep_size)
         self._scene.addItem(item)
-        self.items[remark.path] = item
+        self.items[annotation.path] = item
 
-    def _keep_size(self, item: RemarkItem) -> None:
+    def _keep_size(self, item: AnnotationItem) -> None:
         self.resized(item)
 
-    def _carried(self, frame: RemarkItem) -> list[QGraphicsItem]:
+    def _carried(self, frame: AnnotationItem) -> list[QGraphicsItem]:
         """What lies wholly in a frame goes with it."""
         rect = frame.scene_rect
         inside: list[QGraphicsItem] = [item for item in self._cards.values() if rect.contains(item.card_rect)]

@@ -69,7 +69,7 @@ class _Level:
     edges: list[tuple[int, float, int, float]]
 
 
-def tidy(
+def layered_layout(
     boxes: Mapping[str, Box], wires: Sequence[Wire], bodies: Mapping[str, Body], parent: Mapping[str, str]
 ) -> dict[str, tuple[float, float]]:
     """Find a place for each card.

@@ -15,15 +15,15 @@ from shiboken6 import isValid
 
 from app.canvas.actions import enable, make_actions
 from app.canvas.document_view import DocumentView
-from app.canvas.edit_commands import Editing
+from app.canvas.edit_commands import EditCommands
 from app.canvas.gestures import Gestures
-from app.canvas.keyboard_navigation import Walking, matching
+from app.canvas.keyboard_navigation import KeyboardNavigation, find_nodes
 from app.canvas.minimap import Minimap
 from app.canvas.node_item import NodeItem
 from app.canvas.popups import Popups
 from app.canvas.run_view import RunView
 from app.canvas.viewer import CanvasViewer
-from app.canvas.viewport_controls import Beginning, Fitting, Hint, ZoomControls
+from app.canvas.viewport_controls import CursorHint, EmptyCanvasHint, FitToView, ZoomControls
 from app.session import Session
 from app.theme.style import style
 from engine.document.model import Workflow
@@ -47,21 +47,21 @@ class Canvas(QWidget):
     Signals:
         files_dropped: Files were dropped on it.
         template_dropped: A template of this name was dropped on it.
-        setup_wanted: The selected node shall be set up in the inspector.
-        open_wanted: The workflow in the subflow of that id shall be opened.
+        properties_requested: The selected node shall be set up in the inspector.
+        subflow_requested: The workflow in the subflow of that id shall be opened.
 
     Attributes:
         session: The document.
         viewer: The view itself.
         view: The items on it.
-        editing: What menus and keys do.
+        commands: What menus and keys do.
         actions_by_name: All actions, for menus.
     """
 
     files_dropped = Signal(list)
     template_dropped = Signal(str)
-    setup_wanted = Signal()
-    open_wanted = Signal(str)
+    properties_requested = Signal()
+    subflow_requested = Signal(str)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -71,9 +71,9 @@ class Canvas(QWidget):
         self.viewer.setAccessibleName("Workflow")
         self.view = DocumentView(session, self.viewer, self)
         self.gestures = Gestures(session, self.view, self.viewer, self)
-        self.editing = Editing(session, self.view, self.viewer, self.gestures)
-        self.walking = Walking(session, self.view, self.viewer)
-        self.popups = Popups(session, self.view, self.viewer, self.editing, self)
+        self.commands = EditCommands(session, self.view, self.viewer, self.gestures)
+        self.navigation = KeyboardNavigation(session, self.view, self.viewer)
+        self.popups = Popups(session, self.view, self.viewer, self.commands, self)
         self.run_view = RunView(session, self.view, self.viewer, self)
         self.actions_by_name = make_actions(self.viewer, self._handlers())
         self.popups.actions = self.actions_by_name
@@ -82,10 +82,10 @@ class Canvas(QWidget):
         column.addWidget(self.viewer)
         self.minimap = Minimap(self.view, self.viewer, self)
         self.controls = ZoomControls(self.viewer, self.actions_by_name, self)
-        self.fitting = Fitting(self.view, self.viewer, self.controls, self.minimap)
-        self.hint = Hint(self)
-        self.beginning = Beginning(self)
-        self.beginning.setVisible(not session.workflow.nodes)
+        self.fit_to_view = FitToView(self.view, self.viewer, self.controls, self.minimap)
+        self.hint = CursorHint(self)
+        self.empty_hint = EmptyCanvasHint(self)
+        self.empty_hint.setVisible(not session.workflow.nodes)
         self.setFocusProxy(self.viewer)
         self._is_selecting = False
         self._has_selected = False
@@ -95,9 +95,9 @@ class Canvas(QWidget):
     def _connect_signals(self) -> None:
         self.session.changed.connect(self._document_changed)
         self.session.analysed.connect(self._analysed)
-        self.session.selection_changed.connect(self._take_up_selection)
-        self.viewer.scene().selectionChanged.connect(self._hand_on_selection)
-        self.popups.opened.connect(self.open_wanted)
+        self.session.selection_changed.connect(self._session_selection_changed)
+        self.viewer.scene().selectionChanged.connect(self._scene_selection_changed)
+        self.popups.opened.connect(self.subflow_requested)
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)
         self.viewer.type_dropped.connect(self.add_node)
@@ -106,31 +106,31 @@ class Canvas(QWidget):
         style().changed.connect(self._restyle)
 
     def _handlers(self) -> dict[str, Callable[[], object]]:
-        editing = self.editing
+        commands = self.commands
         ways = ("left", "centre", "right", "top", "middle", "bottom")
         return {
-            **{f"align_{where}": partial(editing.align, where) for where in ways},
+            **{f"align_{where}": partial(commands.align, where) for where in ways},
             "cut": self.cut,
             "copy": self.copy,
-            "paste": lambda: editing.paste(self.popups.menu_place),
+            "paste": lambda: commands.paste(self.popups.menu_place),
             "duplicate": self.duplicate,
             "delete": self.delete,
-            "delete_reconnect": editing.delete_and_reconnect,
+            "delete_reconnect": commands.delete_and_reconnect,
             "select_all": self.select_all,
-            "select_next": partial(self.walking.step, 1),
-            "select_previous": partial(self.walking.step, -1),
-            "set_up": self.setup_wanted.emit,
+            "select_next": partial(self.navigation.step, 1),
+            "select_previous": partial(self.navigation.step, -1),
+            "set_up": self.properties_requested.emit,
             "open_subflow": self._open_selected,
             "rename": self.popups.rename_selected,
-            "toggle_enabled": editing.toggle_enabled,
+            "toggle_enabled": commands.toggle_enabled,
             "toggle_ports": self._toggle_ports,
             "quick_add": self.popups.quick_add,
             "connect_to": lambda: self.popups.connect_to(self.gestures.connect_ports),
-            "add_frame": lambda: editing.add_remark("frames", self.popups.menu_place),
-            "add_note": lambda: editing.add_remark("notes", self.popups.place),
-            "tidy": editing.tidy,
-            "distribute_across": lambda: editing.distribute(across=True),
-            "distribute_down": lambda: editing.distribute(across=False),
+            "add_frame": lambda: commands.add_annotation("frames", self.popups.menu_place),
+            "add_note": lambda: commands.add_annotation("notes", self.popups.place),
+            "tidy": commands.tidy,
+            "distribute_across": lambda: commands.distribute(across=True),
+            "distribute_down": lambda: commands.distribute(across=False),
             "zoom_in": lambda: self.zoom_to(self.viewer.zoom * ZOOM_STEP),
             "zoom_out": lambda: self.zoom_to(self.viewer.zoom / ZOOM_STEP),
             "zoom_100": lambda: self.zoom_to(1.0),
@@ -148,19 +148,19 @@ class Canvas(QWidget):
     @view_state.setter
     def view_state(self, state: tuple[float, float, float]) -> None:
         self.viewer.zoom_to(state[0])
-        self.viewer.look_at(QPointF(state[1], state[2]))
+        self.viewer.center_at(QPointF(state[1], state[2]))
 
     def fit_all(self) -> None:
         """Show the whole document."""
-        self.fitting.fit_all()
+        self.fit_to_view.fit_all()
 
-    def first_look(self) -> None:
+    def fit_initial_view(self) -> None:
         """Show the whole document; the start of one that is too large to be read as a whole."""
-        self.fitting.first_look()
+        self.fit_to_view.fit_initial_view()
 
     def fit_selection(self) -> None:
         """Show what is selected; the whole document where nothing is."""
-        self.fitting.fit_selection()
+        self.fit_to_view.fit_selection()
 
     def zoom_to(self, factor: float) -> None:
         """Zoom; 1 is 100 %."""
@@ -170,31 +170,31 @@ class Canvas(QWidget):
         """Bring a node to the middle."""
         item = self.view.nodes.get(node_id)
         if item is not None:
-            self.viewer.look_at(item.card_rect.center())
+            self.viewer.center_at(item.card_rect.center())
 
     def add_node(self, node_type: str, place: QPointF | None = None) -> str | None:
         """Add a node, and with a loop its exit; gives its id, None where it is not possible."""
-        return self.editing.add_node(node_type, place)
+        return self.commands.add_node(node_type, place)
 
     def copy(self) -> None:
         """Put the selected nodes on the clipboard as text."""
-        self.editing.copy()
+        self.commands.copy()
 
     def cut(self) -> None:
         """Put the selected nodes on the clipboard and take them out."""
-        self.editing.cut()
+        self.commands.cut()
 
     def paste(self) -> None:
         """Add the nodes on the clipboard."""
-        self.editing.paste()
+        self.commands.paste()
 
     def duplicate(self) -> None:
         """Add copies of the selected nodes."""
-        self.editing.duplicate()
+        self.commands.duplicate()
 
     def delete(self) -> None:
         """Take out what is selected."""
-        self.editing.delete()
+        self.commands.delete()
 
     def select_all(self) -> None:
         """Select all nodes."""
@@ -202,9 +202,9 @@ class Canvas(QWidget):
 
     def find(self, text: str) -> list[str]:
         """The ids of the nodes whose title, id, type or summary holds a text."""
-        return matching(self.view.nodes, text)
+        return find_nodes(self.view.nodes, text)
 
-    def grab_picture(self) -> QImage:
+    def render_image(self) -> QImage:
         """The whole document as a picture."""
         from app.canvas.image_export import picture
 
@@ -233,19 +233,19 @@ class Canvas(QWidget):
     # What comes from the document
 
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
-        self.gestures.break_off()
+        self.gestures.cancel()
         with self._selecting():
             touched = self.view.patch(old, new)
-        self.beginning.setVisible(not new.nodes)
+        self.empty_hint.setVisible(not new.nodes)
         self.run_view.show(touched)
         self._enable_actions()
 
     def _analysed(self) -> None:
         self.view.regions.refresh(self.session.workflow)
-        self.run_view.take_up_problems()
+        self.run_view.update_problems()
         self.view.items_changed.emit()
 
-    def _take_up_selection(self) -> None:
+    def _session_selection_changed(self) -> None:
         wanted = set(self.session.selection)
         with self._selecting():
             for node_id, item in self.view.nodes.items():
@@ -253,14 +253,14 @@ class Canvas(QWidget):
                     item.setSelected(node_id in wanted)
         self._enable_actions()
 
-    def _hand_on_selection(self) -> None:
+    def _scene_selection_changed(self) -> None:
         if not isValid(self.viewer):  # a scene that goes takes its selection back
             return
         if self._is_selecting:  # the scene tells of each item by itself
             self._has_selected = True
             return
         items = self.viewer.scene().selectedItems()
-        self.session.select(item.facts.id for item in items if isinstance(item, NodeItem))
+        self.session.select(item.content.id for item in items if isinstance(item, NodeItem))
         self.view.show_selection()
         self._enable_actions()
 
@@ -276,14 +276,14 @@ class Canvas(QWidget):
             self.view.show_selection()
 
     def _restyle(self) -> None:
-        was_fitted = self.fitting.is_fitted
+        was_fitted = self.fit_to_view.is_fitted
         self.viewer.apply_zoom()
-        self.viewer.repaint_ground()
+        self.viewer.update_background()
         self.view.restyle()
-        self.fitting.place_corners(self.size())
-        self.beginning.stand_in_the_middle()
+        self.fit_to_view.place_overlays(self.size())
+        self.empty_hint.center_in_parent()
         if was_fitted:
-            self.fitting.fit_again()
+            self.fit_to_view.fit_again()
 
     def _say(self, text: str, place: QPoint) -> None:
         self.hint.say(text, self.viewer.mapTo(self, place))
@@ -293,14 +293,14 @@ class Canvas(QWidget):
             self.view.toggle_ports(node_id)
 
     def _enable_actions(self) -> None:
-        others = len(self.editing.selected_remarks) + len(self.editing.selected_edges)
+        others = len(self.commands.selected_annotations) + len(self.commands.selected_edges)
         selection = self.session.selection
         first = self.session.node(selection[0]) if selection else None
         is_subflow = first is not None and first.type == SUBFLOW
         enable(self.actions_by_name, len(selection), others, is_subflow=is_subflow)
 
     def _open_selected(self) -> None:
-        self.open_wanted.emit(self.session.selection[0])
+        self.subflow_requested.emit(self.session.selection[0])
 
     def _key(self, event: QKeyEvent) -> bool:
         """Arrows move what is selected; with Ctrl, or with nothing selected, they select what comes next that way.
@@ -311,18 +311,18 @@ class Canvas(QWidget):
         if way is None or self.session.shown.chosen:
             return False
         modifiers = event.modifiers()
-        has_selection = bool(self.session.selection) or bool(self.editing.selected_remarks)
+        has_selection = bool(self.session.selection) or bool(self.commands.selected_annotations)
         if modifiers & Qt.KeyboardModifier.ControlModifier or not has_selection:
-            self.walking.go(*way)
+            self.navigation.go(*way)
         else:
             step = FAR_NUDGE if modifiers & Qt.KeyboardModifier.ShiftModifier else NUDGE
-            self.editing.nudge(way[0] * step, way[1] * step)
+            self.commands.nudge(way[0] * step, way[1] * step)
         return True
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep what lies over the view in its place, and a document that was fitted fitted."""
         super().resizeEvent(event)
-        self.fitting.place_corners(self.size())
-        self.beginning.stand_in_the_middle()
-        if self.fitting.is_fitted:
-            self.fitting.fit_again()
+        self.fit_to_view.place_overlays(self.size())
+        self.empty_hint.center_in_parent()
+        if self.fit_to_view.is_fitted:
+            self.fit_to_view.fit_again()

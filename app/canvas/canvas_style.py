@@ -31,7 +31,7 @@ def _font(size: float, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
 
 
 @dataclass(frozen=True)
-class Look:
+class CanvasStyle:
     """What items paint with in one theme."""
 
     theme: Theme
@@ -81,24 +81,24 @@ LEGIBLE: Final = 11.0
 """The size in pixels of the screen that words keep when zoomed out, at the usual size of texts."""
 
 
-def zoom_of(scale: float) -> float:
+def zoom_from_scale(scale: float) -> float:
     """The zoom, 1 for 100 %, where a unit of the scene takes that many pixels, whatever the size of texts."""
     return scale / style().scale
 
 
-def growth(size: float, zoom: float, most: float) -> float:
+def legible_scale(size: float, zoom: float, most: float) -> float:
     """How many times larger words of a size are painted than at 100 %, to be legible when zoomed out."""
     return min(max(LEGIBLE / (size * zoom), 1.0), most)
 
 
-def look() -> Look:
+def canvas_style() -> CanvasStyle:
     """What to paint with now."""
-    return _look_of(style().theme.name)
+    return _style_of(style().theme.name)
 
 
 @lru_cache(maxsize=4)
-def _look_of(_name: str) -> Look:
-    return Look(style().theme)
+def _style_of(_name: str) -> CanvasStyle:
+    return CanvasStyle(style().theme)
 
 
 @dataclass(frozen=True)

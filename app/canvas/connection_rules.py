@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.canvas.node_card import PortFacts
+from app.canvas.node_card import PortViewModel
 from engine.document.model import Edge, Workflow
 from engine.nodes.convert import can_ever_fit
 from engine.plan.bodies import Body
 from engine.plan.structure import Structure
 
 
-def ways(workflow: Workflow, structure: Structure, without: Edge | None = None) -> dict[str, list[str]]:
+def successors(workflow: Workflow, structure: Structure, without: Edge | None = None) -> dict[str, list[str]]:
     """Where each node leads: along the edges, and from a loop to its exit."""
     leading: dict[str, list[str]] = {}
     for edge in workflow.edges:
@@ -27,7 +27,7 @@ def ways(workflow: Workflow, structure: Structure, without: Edge | None = None) 
     return leading
 
 
-def turned_round(leading: dict[str, list[str]]) -> dict[str, list[str]]:
+def reversed_edges(leading: dict[str, list[str]]) -> dict[str, list[str]]:
     """What leads to each node, of where each node leads."""
     back: dict[str, list[str]] = {}
     for source, targets in leading.items():
@@ -36,7 +36,7 @@ def turned_round(leading: dict[str, list[str]]) -> dict[str, list[str]]:
     return back
 
 
-def reach(starts: Iterable[str], leading: dict[str, list[str]]) -> set[str]:
+def reachable_from(starts: Iterable[str], leading: dict[str, list[str]]) -> set[str]:
     """All nodes that the starts lead to, themselves included."""
     reached: set[str] = set()
     waiting = list(starts)
@@ -49,7 +49,7 @@ def reach(starts: Iterable[str], leading: dict[str, list[str]]) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ways:
+class _BodyExits:
     """From where one gets out of a body.
 
     Attributes:
@@ -61,7 +61,7 @@ class _Ways:
     to_outside: set[str]
 
 
-class Fits:
+class ConnectionRules:
     """What fits one end of an edge, whose other end is being looked for."""
 
     def __init__(
@@ -69,21 +69,21 @@ class Fits:
         workflow: Workflow,
         structure: Structure,
         node: str,
-        port: PortFacts,
+        port: PortViewModel,
         *,
         is_input: bool,
         without: Edge | None = None,
     ) -> None:
         self._workflow, self._structure = workflow, structure
         self._node, self._port, self._is_input = node, port, is_input
-        self._leading = ways(workflow, structure, without)
+        self._leading = successors(workflow, structure, without)
         self._edges = {(edge.from_, edge.to) for edge in workflow.edges if edge is not without}
-        self._back = turned_round(self._leading)
-        self._bodies: dict[str, _Ways] = {}
+        self._back = reversed_edges(self._leading)
+        self._bodies: dict[str, _BodyExits] = {}
         # Whoever is led to by the target would close a circle.
-        self._bad = reach([node], self._leading if is_input else self._back)
+        self._bad = reachable_from([node], self._leading if is_input else self._back)
 
-    def why_not(self, node: str, port: PortFacts, *, is_input: bool) -> str | None:
+    def rejection_reason(self, node: str, port: PortViewModel, *, is_input: bool) -> str | None:
         """Why no edge may lead between the known end and this port; None where it may."""
         if is_input == self._is_input:
             return "An edge leads from an output to an input."
@@ -124,13 +124,13 @@ class Fits:
             return False
         if target in ways_of.to_outside:
             return True
-        reached = reach([target], self._leading)
+        reached = reachable_from([target], self._leading)
         return any(body.exit in reached and body.loop not in reached for body in self._structure.bodies.values())
 
-    def _ways_of(self, around: Body) -> _Ways:
+    def _ways_of(self, around: Body) -> _BodyExits:
         ends = {node.id for node in self._workflow.nodes if node.type in {"output", "input"}}
-        after = reach([around.exit], self._leading)
-        return _Ways(reach([around.exit], self._back), reach(ends | after, self._back))
+        after = reachable_from([around.exit], self._leading)
+        return _BodyExits(reachable_from([around.exit], self._back), reachable_from(ends | after, self._back))
 
     def _around(self, node: str) -> Body | None:
         parent = self._structure.parent.get(node)

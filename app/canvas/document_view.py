@@ -11,12 +11,12 @@ from PySide6.QtCore import QObject, QRectF, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsItem
 
 from app.canvas import node_item
-from app.canvas.annotations import RemarkView
-from app.canvas.edge_item import Pipe
-from app.canvas.loop_region import RegionView
-from app.canvas.node_card import CardFacts, facts_of
-from app.canvas.node_item import NodeItem, SpotsItem
-from app.canvas.node_positions import Places
+from app.canvas.annotations import AnnotationView
+from app.canvas.edge_item import EdgeItem
+from app.canvas.loop_region import LoopRegions
+from app.canvas.node_card import CardViewModel, card_view_model
+from app.canvas.node_item import NodeItem, NodeLodItem
+from app.canvas.node_positions import NodePositions
 from engine.document.model import Workflow
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ class DocumentView(QObject):
 
     Attributes:
         nodes: The cards by node id.
-        pipes: The edges by their two ends.
-        remarks: Frames and notes.
+        edge_items: The edges by their two ends.
+        annotations: Frames and notes.
         regions: The loops' regions.
-        spots: The cards when zoomed far out.
+        node_lod: The cards when zoomed far out.
         places: Where cards stand that the layout has no place for.
-        shown_at: Where the document has each card; during a drag, cards are elsewhere.
-        unfolded: The nodes whose output ports are all shown.
+        document_positions: Where the document has each card; during a drag, cards are elsewhere.
+        expanded: The nodes whose output ports are all shown.
     """
 
     items_changed = Signal()
@@ -51,19 +51,19 @@ class DocumentView(QObject):
         self._session, self._viewer, self._scene = session, viewer, viewer.scene()
         self._gone: list[QGraphicsItem] = []
         self.nodes: dict[str, NodeItem] = {}
-        self.pipes: dict[EdgeKey, Pipe] = {}
-        self.remarks = RemarkView(self._scene, self.nodes, self._dispose)
-        self.unfolded: set[str] = set()
-        self.shown_at: dict[str, tuple[float, float]] = {}
-        self.places = Places(session.registry)
-        self.regions = RegionView(session, self._scene, self.nodes)
-        self.spots = SpotsItem(self.nodes, self.regions.grounds)
-        self._scene.addItem(self.spots)
+        self.edge_items: dict[EdgeKey, EdgeItem] = {}
+        self.annotations = AnnotationView(self._scene, self.nodes, self._dispose)
+        self.expanded: set[str] = set()
+        self.document_positions: dict[str, tuple[float, float]] = {}
+        self.places = NodePositions(session.registry)
+        self.regions = LoopRegions(session, self._scene, self.nodes)
+        self.node_lod = NodeLodItem(self.nodes, self.regions.lod_item)
+        self._scene.addItem(self.node_lod)
         self._used_in: dict[str, dict[str, None]] = {}
         self._used_out: dict[str, dict[str, None]] = {}
         self._moved: set[NodeItem] = set()
-        self._selected_pipes: set[Pipe] = set()
-        viewer.view_moved.connect(self.follow_zoom)
+        self._selected_pipes: set[EdgeItem] = set()
+        viewer.view_moved.connect(self.update_level_of_detail)
         with _collector_at_rest():
             self.patch(Workflow(), session.workflow)
 
@@ -75,8 +75,8 @@ class DocumentView(QObject):
             rect = rect.united(node.card_rect)
         for region in self.regions.items.values():
             rect = rect.united(region.rect.adjusted(0, -12, 0, 0))
-        for remark in self.remarks.items.values():
-            rect = rect.united(remark.scene_rect)
+        for annotation in self.annotations.items.values():
+            rect = rect.united(annotation.scene_rect)
         return rect
 
     def patch(self, old: Workflow, new: Workflow) -> set[str]:
@@ -92,75 +92,75 @@ class DocumentView(QObject):
         come = self._take_off_edges(edges, touched) if has_other_edges else []
         for node_id in (touched & self.nodes.keys()).difference(added):  # ports that only edges name must be there
             self.refresh(node_id)
-        pipes = [self._add_pipe(key, edges[key]) for key in come]
+        edge_items = [self._add_pipe(key, edges[key]) for key in come]
         if has_other_nodes or old.layout is not new.layout:
             self._patch_places(new)
-            self.remarks.patch(new)
-            self._viewer.expect_items(self.content_rect)
-        self.follow()
-        for item in (*(self.nodes[node_id] for node_id in added), *pipes):
+            self.annotations.patch(new)
+            self._viewer.extend_scene_rect(self.content_rect)
+        self.update_moved()
+        for item in (*(self.nodes[node_id] for node_id in added), *edge_items):
             self._scene.addItem(item)  # now that it is where it belongs: the scene is not told of it piece by piece
         if has_other_edges:
             self.regions.refresh(new)
         else:
             self.regions.relabel(touched, new)
         if touched or has_other_nodes:
-            self.spots.refresh()
+            self.node_lod.refresh()
         self.items_changed.emit()
         return touched
 
-    def put_back(self) -> None:
+    def reset_positions(self) -> None:
         """Show everything where the document has it, after a move that it did not take up."""
         self._patch_places(self._session.workflow)
-        self.remarks.patch(self._session.workflow)
-        self.follow()
+        self.annotations.patch(self._session.workflow)
+        self.update_moved()
 
     def refresh(self, node_id: str) -> None:
         """Show a node as the document has it now, and its edges with it."""
-        item, facts = self.nodes[node_id], self._facts(node_id, self._session.workflow)
-        if facts != item.facts:
-            item.show_facts(facts)
+        item, content = self.nodes[node_id], self._facts(node_id, self._session.workflow)
+        if content != item.content:
+            item.set_content(content)
             self._connect_again(item)
             self._moved.add(item)
 
     def toggle_ports(self, node_id: str) -> None:
         """Show all output ports of a node, or only those in use."""
-        self.unfolded ^= {node_id}
+        self.expanded ^= {node_id}
         self.refresh(node_id)
-        self.follow()
+        self.update_moved()
 
-    def follow_drag(self) -> None:
+    def update_dragged(self) -> None:
         """Let edges and regions follow the cards that a person drags."""
-        self._moved.update(item for item in self.nodes.values() if item.pos() != item.led_to)
-        self.follow()
+        self._moved.update(item for item in self.nodes.values() if item.pos() != item.followed_pos)
+        self.update_moved()
 
-    def follow(self) -> None:
+    def update_moved(self) -> None:
         """Let edges and regions follow the cards that the document has moved."""
         if not self._moved:
             return
-        pipes: dict[Pipe, None] = {}
+        edge_items: dict[EdgeItem, None] = {}
         for item in self._moved:
-            item.led_to = item.pos()
+            item.followed_pos = item.pos()
             for port in (*item.inputs, *item.outputs):
-                pipes.update(dict.fromkeys(port.connected_pipes))
-        for pipe in pipes:
+                edge_items.update(dict.fromkeys(port.connected_pipes))
+        for pipe in edge_items:
             pipe.redraw()
-        self.regions.follow(item.facts.id for item in self._moved)
-        self.spots.follow(self._moved)
+        self.regions.update_moved(item.content.id for item in self._moved)
+        self.node_lod.update_moved(self._moved)
         self._moved.clear()
         self.items_changed.emit()
 
-    def follow_zoom(self) -> None:
+    def update_level_of_detail(self) -> None:
         """Show spots in place of cards when zoomed far out."""
         are_spots = self._viewer.factor < node_item.SPOTS_BELOW
-        if are_spots is not self.spots.isVisible():
-            self.spots.show_cards(are_spots=are_spots)
-            self._viewer.find_items(are_most_seen=are_spots)
+        if are_spots is not self.node_lod.isVisible():
+            self.node_lod.show_cards(are_spots=are_spots)
+            self._viewer.set_item_index(are_most_seen=are_spots)
 
     def show_selection(self) -> None:
         """Restyle the edges that were selected, and those that are; show it on the spots."""
-        self.spots.refresh()
-        selected = {pipe for pipe in self._viewer.selected_pipes() if isinstance(pipe, Pipe)}
+        self.node_lod.refresh()
+        selected = {pipe for pipe in self._viewer.selected_pipes() if isinstance(pipe, EdgeItem)}
         for pipe in self._selected_pipes ^ selected:
             if pipe.scene() is not None:
                 pipe.restyle()
@@ -168,19 +168,19 @@ class DocumentView(QObject):
 
     def restyle(self) -> None:
         """Take up another theme."""
-        for pipe in self.pipes.values():
+        for pipe in self.edge_items.values():
             pipe.restyle()
         for item in self._scene.items():
             item.update()
 
-    def _facts(self, node_id: str, workflow: Workflow) -> CardFacts:
-        return facts_of(
+    def _facts(self, node_id: str, workflow: Workflow) -> CardViewModel:
+        return card_view_model(
             workflow.nodes_by_id[node_id],
             self._session.registry,
             self._session.structure,
             self._used_in.get(node_id, ()),
             self._used_out.get(node_id, ()),
-            unfolded=node_id in self.unfolded,
+            expanded=node_id in self.expanded,
         )
 
     def _patch_nodes(self, new: Workflow) -> list[str]:
@@ -194,27 +194,27 @@ class DocumentView(QObject):
         added = [node_id for node_id in wanted if node_id not in self.nodes]
         for node_id in added:
             item = self.nodes[node_id] = NodeItem(self._facts(node_id, new))
-            if self.spots.isVisible():
-                SpotsItem.show_card(item, is_spot=True)
+            if self.node_lod.isVisible():
+                NodeLodItem.show_card(item, is_spot=True)
         return added
 
     def _remove_node(self, node_id: str) -> None:
         item = self.nodes.pop(node_id)
         self._moved.discard(item)
-        self.unfolded.discard(node_id)
+        self.expanded.discard(node_id)
         self._used_in.pop(node_id, None)
         self._used_out.pop(node_id, None)
         self._dispose(item)
 
     def _remove_pipes_of(self, items: set[NodeItem]) -> None:
-        for key, pipe in list(self.pipes.items()):
+        for key, pipe in list(self.edge_items.items()):
             if pipe.input_port.parentItem() in items or pipe.output_port.parentItem() in items:
                 self._remove_pipe(key)
 
     def _take_off_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
         """Take off the edges that are gone; gives those that are still to be put on. The ends of both are touched."""
-        gone = [key for key in self.pipes if key not in wanted]
-        come = [key for key in wanted if key not in self.pipes]
+        gone = [key for key in self.edge_items if key not in wanted]
+        come = [key for key in wanted if key not in self.edge_items]
         for key in gone:
             self._remove_pipe(key)
         for source, target in (*gone, *come):
@@ -227,13 +227,13 @@ class DocumentView(QObject):
             self._used_out.setdefault(source, {})[source_port] = None
             self._used_in.setdefault(target, {})[target_port] = None
 
-    def _add_pipe(self, key: EdgeKey, ends: Ends) -> Pipe:
+    def _add_pipe(self, key: EdgeKey, ends: Ends) -> EdgeItem:
         (source, source_port), (target, target_port) = ends
         output = self.nodes[source].port(source_port, is_input=False)
         input_ = self.nodes[target].port(target_port, is_input=True)
         assert output is not None
         assert input_ is not None
-        pipe = self.pipes[key] = Pipe()
+        pipe = self.edge_items[key] = EdgeItem()
         pipe.join(output, input_)
         pipe.restyle()
         for item in (self.nodes[source], self.nodes[target]):
@@ -242,7 +242,7 @@ class DocumentView(QObject):
         return pipe
 
     def _remove_pipe(self, key: EdgeKey) -> None:
-        pipe = self.pipes.pop(key)
+        pipe = self.edge_items.pop(key)
         self._selected_pipes.discard(pipe)
         for port in (pipe.input_port, pipe.output_port):
             if pipe in port.connected_pipes:
@@ -258,8 +258,8 @@ class DocumentView(QObject):
                 pipe.restyle()
 
     def _patch_places(self, workflow: Workflow) -> None:
-        self.shown_at = self.places.of(workflow, self._session.structure, self.nodes)
-        for node_id, (x, y) in self.shown_at.items():
+        self.document_positions = self.places.of(workflow, self._session.structure, self.nodes)
+        for node_id, (x, y) in self.document_positions.items():
             item = self.nodes[node_id]
             if item.x() != x or item.y() != y:
                 item.setPos(x, y)

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QGraphicsSceneHoverEvent,
 )
 
-from app.canvas.canvas_style import look, pen
+from app.canvas.canvas_style import canvas_style, pen
 from app.canvas.nodegraphqt_imports import INPUT, PipeItem
 from app.canvas.port_item import CanvasPort
 
@@ -44,7 +44,7 @@ class Flow(Enum):
     DEAD = "dead"
 
 
-def curve(start: QPointF, end: QPointF) -> QPainterPath:
+def edge_path(start: QPointF, end: QPointF) -> QPainterPath:
     """The way of an edge from an output at `start` to an input at `end`."""
     left, top, right, bottom = start.x(), start.y(), end.x(), end.y()
     across, down = right - left, bottom - top
@@ -76,7 +76,7 @@ def _round_the_corner(start: QPointF, end: QPointF) -> QPainterPath:
     return path
 
 
-class Pipe(PipeItem):
+class EdgeItem(PipeItem):
     """An edge of the document on the canvas.
 
     Attributes:
@@ -116,13 +116,13 @@ class Pipe(PipeItem):
         """Whether a node at one of its ends is switched off."""
         assert self._output_port is not None
         assert self._input_port is not None
-        return self._output_port.is_off or self._input_port.is_off
+        return self._output_port.is_disabled or self._input_port.is_disabled
 
     def redraw(self) -> None:
         """Follow the ports."""
         assert self._output_port is not None
         assert self._input_port is not None
-        self.setPath(curve(self._output_port.middle, self._input_port.middle))
+        self.setPath(edge_path(self._output_port.middle, self._input_port.middle))
 
     def draw_path(self, *_ports: CanvasPort) -> None:
         """What the base classes call when something moved."""
@@ -132,8 +132,8 @@ class Pipe(PipeItem):
         """Take the pen that fits what the edge is and does."""
         assert self._output_port is not None
         assert self._input_port is not None
-        own = look().theme.port[self._output_port.facts.type]
-        known = self._output_port.facts.known and self._input_port.facts.known
+        own = canvas_style().theme.port[self._output_port.content.type]
+        known = self._output_port.content.known and self._input_port.content.known
         colour, alpha, width, line = own if known else "bad", REST_ALPHA, WIDTH, _SOLID if known else _DASHED
         if self.disabled() or self.flow is Flow.DEAD:
             colour, alpha, line = "dim", 120, _DASHED
@@ -143,7 +143,7 @@ class Pipe(PipeItem):
             colour, alpha, width = "accent", 255, 3.0
         elif self.hovered:
             colour, alpha, width = own, 255, 3.0
-        self.setPen(look().pen(colour, alpha, width, line))
+        self.setPen(canvas_style().pen(colour, alpha, width, line))
 
     def set_flow(self, flow: Flow) -> None:
         """Show what the edge did."""
@@ -174,7 +174,7 @@ class Pipe(PipeItem):
         event.accept()
 
 
-class LivePipe(Pipe):
+class LiveEdgeItem(EdgeItem):
     """The edge that hangs on the mouse while one is drawn.
 
     Attributes:
@@ -200,8 +200,8 @@ class LivePipe(Pipe):
         if cursor_pos is None:
             return
         ends = (cursor_pos, start_port.middle) if start_port.port_type == INPUT else (start_port.middle, cursor_pos)
-        self.setPath(curve(*ends))
-        self.setPen(pen(look().colour(color or "accent"), 2.5, Qt.PenStyle.DashLine))
+        self.setPath(edge_path(*ends))
+        self.setPen(pen(canvas_style().colour(color or "accent"), 2.5, Qt.PenStyle.DashLine))
 
     def draw_index_pointer(self, start_port: CanvasPort, cursor_pos: QPointF, color: str | None = None) -> None:
         """What the viewer calls at the start; there is no pointer beside the mouse."""
@@ -220,7 +220,7 @@ MOST: Final = 40
 """More dots than these at once tell nobody more."""
 
 
-class Travels:
+class EdgeAnimation:
     """The dots of one canvas."""
 
     def __init__(self, scene: QGraphicsScene) -> None:
@@ -237,7 +237,7 @@ class Travels:
         if len(self._dots) >= MOST or path.isEmpty():
             return
         dot = QGraphicsEllipseItem(QRectF(-RADIUS, -RADIUS, 2 * RADIUS, 2 * RADIUS))
-        dot.setBrush(look().colour("accent"))
+        dot.setBrush(canvas_style().colour("accent"))
         dot.setPen(Qt.PenStyle.NoPen)
         dot.setZValue(0.5)
         dot.setAcceptedMouseButtons(Qt.MouseButton.NoButton)

@@ -10,10 +10,10 @@ from PySide6.QtCore import QObject, QPointF, QRectF
 from PySide6.QtGui import QGuiApplication
 
 from app.canvas import node_positions, operation_builders
-from app.canvas.annotations import Kind, Remark, RemarkItem, entries, place_of
-from app.canvas.edge_item import Pipe
+from app.canvas.annotations import Annotation, AnnotationItem, Kind, layout_entries, position_of
+from app.canvas.edge_item import EdgeItem
 from app.canvas.node_item import NodeItem
-from app.canvas.node_positions import boxes_of, free_place, tidied
+from app.canvas.node_positions import auto_layout, card_boxes, free_position
 from app.worker import Worker
 from engine.document.files import loads
 from engine.document.fragments import PASTE_OFFSET, copy_fragment, paste_fragment
@@ -92,7 +92,7 @@ class Clipboard:
 
     def _offset(self, text: str, seen: QRectF, at: QPointF | None) -> tuple[float, float]:
         fragment = loads(text, source="clipboard")
-        places = [place for node in fragment.nodes if (place := place_of(fragment, node.id)) is not None]
+        places = [place for node in fragment.nodes if (place := position_of(fragment, node.id)) is not None]
         usual = (PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times)
         if not places:
             return usual
@@ -110,7 +110,7 @@ MANY: Final = 150
 """Documents with more nodes than these are tidied in a thread."""
 
 
-class Editing(QObject):
+class EditCommands(QObject):
     """The commands of one canvas."""
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
@@ -125,14 +125,14 @@ class Editing(QObject):
         return list(self._session.selection)
 
     @property
-    def selected_remarks(self) -> list[RemarkItem]:
+    def selected_annotations(self) -> list[AnnotationItem]:
         """The selected frames and notes."""
-        return [item for item in self._view.remarks.items.values() if item.isSelected()]
+        return [item for item in self._view.annotations.items.values() if item.isSelected()]
 
     @property
     def selected_edges(self) -> list[tuple[str, str]]:
         """The selected edges by their ends."""
-        return [item.ends for item in self._viewer.scene().selectedItems() if isinstance(item, Pipe)]
+        return [item.ends for item in self._viewer.scene().selectedItems() if isinstance(item, EdgeItem)]
 
     @property
     def seen(self) -> QRectF:
@@ -153,8 +153,8 @@ class Editing(QObject):
             return None
         where = place if place is not None else self._free_middle()
         added = operation_builders.add(self._session.workflow, spec, (where.x(), where.y()), tool=tool)
-        pipe = self._viewer.pipe_at(where) if place is not None else None
-        pieces = self._gestures.pieces_into(pipe, added) if pipe is not None else None
+        pipe = self._viewer.edge_at(where) if place is not None else None
+        pieces = self._gestures.insertion_operations(pipe, added) if pipe is not None else None
         if not self._session.do(operation_builders.add_step(spec, added, *(pieces or ()))):
             return None
         self._session.select([added.first])
@@ -203,8 +203,8 @@ class Editing(QObject):
         """Take out what is selected."""
         workflow = self._session.workflow
         nodes = self._selected_pairs()
-        remarks = [item.remark.unset() for item in self.selected_remarks]
-        step = operation_builders.delete(workflow, nodes, self.selected_edges, remarks)
+        annotations = [item.annotation.unset() for item in self.selected_annotations]
+        step = operation_builders.delete(workflow, nodes, self.selected_edges, annotations)
         if step is not None:
             self._session.do(step)
 
@@ -224,16 +224,16 @@ class Editing(QObject):
 
     def nudge(self, across: float, down: float) -> None:
         """Move what is selected a little, and with a frame what lies in it."""
-        moved = dict.fromkeys((*(self._view.nodes[node_id] for node_id in self.selection), *self.selected_remarks))
-        for frame in self.selected_remarks:
-            moved.update(dict.fromkeys(frame.carried(frame) if frame.is_frame else ()))
-        places = {item.facts.id: (item.x() + across, item.y() + down) for item in moved if isinstance(item, NodeItem)}
-        remarks = [
-            item.remark.moved(item.remark.x + across, item.remark.y + down).set_in(self._session.workflow)
+        moved = dict.fromkeys((*(self._view.nodes[node_id] for node_id in self.selection), *self.selected_annotations))
+        for frame in self.selected_annotations:
+            moved.update(dict.fromkeys(frame.contained_items(frame) if frame.is_frame else ()))
+        places = {item.content.id: (item.x() + across, item.y() + down) for item in moved if isinstance(item, NodeItem)}
+        annotations = [
+            item.annotation.moved(item.annotation.x + across, item.annotation.y + down).set_in(self._session.workflow)
             for item in moved
-            if isinstance(item, RemarkItem)
+            if isinstance(item, AnnotationItem)
         ]
-        self._do_move(places, remarks)
+        self._do_move(places, annotations)
 
     def align(self, where: str) -> None:
         """Put the selected nodes on one line."""
@@ -245,47 +245,47 @@ class Editing(QObject):
 
     def tidy(self) -> None:
         """Give all nodes new places in layers; for a large document that takes a moment, off the window's thread."""
-        workflow, structure, boxes = self._session.workflow, self._session.structure, boxes_of(self._view.nodes)
+        workflow, structure, boxes = self._session.workflow, self._session.structure, card_boxes(self._view.nodes)
         if len(boxes) <= MANY:
-            self._take_up_places(workflow, tidied(workflow, structure, boxes))
+            self._take_up_places(workflow, auto_layout(workflow, structure, boxes))
             return
 
         take_up = partial(self._take_up_places, workflow)
-        self._worker.ask(partial(tidied, workflow, structure, boxes), take_up)
+        self._worker.ask(partial(auto_layout, workflow, structure, boxes), take_up)
 
-    def _take_up_places(self, workflow: Workflow, places: dict[str, operation_builders.Place]) -> None:
+    def _take_up_places(self, workflow: Workflow, places: dict[str, operation_builders.Position]) -> None:
         if workflow is not self._session.workflow:  # it has changed meanwhile, and some cards with it
             return
-        moved = {node: place for node, place in places.items() if self._view.shown_at.get(node) != place}
+        moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
         step = operation_builders.move(self._session.workflow, moved)
         if step is not None:
             self._session.do(Batch("Tidy up", step.operations))
 
-    def add_remark(self, kind: Kind, place: QPointF | None = None) -> tuple[str, str]:
+    def add_annotation(self, kind: Kind, place: QPointF | None = None) -> tuple[str, str]:
         """Add a frame (around the selected nodes, if there are any) or a note; gives its path in the layout."""
-        there = entries(self._session.workflow, kind)
+        there = layout_entries(self._session.workflow, kind)
         number = 1
         while f"{kind[:-1]}_{number}" in there:
             number += 1
         rect = self._room_for(kind, place)
-        remark = Remark(kind, f"{kind[:-1]}_{number}", rect.x(), rect.y(), rect.width(), rect.height())
+        annotation = Annotation(kind, f"{kind[:-1]}_{number}", rect.x(), rect.y(), rect.width(), rect.height())
         title = "Add a frame" if kind == "frames" else "Add a note"
-        self._session.do(Batch(title, (remark.set_in(self._session.workflow),)))
-        return remark.path
+        self._session.do(Batch(title, (annotation.set_in(self._session.workflow),)))
+        return annotation.path
 
-    def change_remark(self, item: RemarkItem, remark: Remark, what: str) -> None:
+    def change_annotation(self, item: AnnotationItem, annotation: Annotation, what: str) -> None:
         """Give a frame or note another text or colour."""
-        step = self.remark_step(item, remark, what)
+        step = self.annotation_operation(item, annotation, what)
         if step is not None:
             self._session.do(step)
 
-    def remark_step(self, item: RemarkItem, remark: Remark, what: str) -> Batch | None:
+    def annotation_operation(self, item: AnnotationItem, annotation: Annotation, what: str) -> Batch | None:
         """The step that does so; None where that changes nothing."""
-        return None if remark == item.remark else Batch(what, (remark.set_in(self._session.workflow),))
+        return None if annotation == item.annotation else Batch(what, (annotation.set_in(self._session.workflow),))
 
     def _selected_pairs(self) -> list[str]:
         """The selected nodes, each loop with its exit and the other way round."""
-        return operation_builders.with_pairs(self._session.workflow, self._session.structure, self.selection)
+        return operation_builders.include_pairs(self._session.workflow, self._session.structure, self.selection)
 
     def _room_for(self, kind: Kind, place: QPointF | None) -> QRectF:
         nodes = [self._view.nodes[node_id].card_rect for node_id in self.selection]
@@ -304,28 +304,30 @@ class Editing(QObject):
         taken = {node_id: (item.x(), item.y()) for node_id, item in cards.items()}
         last = self.selection[-1] if self.selection else None
         if last is not None:
-            wish = (taken[last][0] + cards[last].shape_.width + 72, taken[last][1])
+            wish = (taken[last][0] + cards[last].geometry.width + 72, taken[last][1])
         else:
             wish = (self.seen.center().x() - 88, self.seen.center().y() - 40)
         sample = last or next(iter(cards), None)
         if sample is None:
             return QPointF(*wish)
-        return QPointF(*free_place("", wish, taken, {**cards, "": cards[sample]}))
+        return QPointF(*free_position("", wish, taken, {**cards, "": cards[sample]}))
 
     def _making_room(self, input_end: str) -> tuple[Operation, ...]:
         workflow = self._session.workflow
         node, _, name = input_end.partition(".")
         port = self._view.nodes[node].port(name, is_input=True)
-        takes_many = port is not None and port.facts.many
+        takes_many = port is not None and port.content.many
         step = operation_builders.connect(workflow, "", input_end, None, takes_many=takes_many)
         return step.operations[:-1] if isinstance(step, Batch) else ()
 
     def _rects(self) -> dict[str, node_positions.Rect]:
         items: dict[str, NodeItem] = {node_id: self._view.nodes[node_id] for node_id in self.selection}
-        return {node_id: (item.x(), item.y(), item.shape_.width, item.shape_.height) for node_id, item in items.items()}
+        return {
+            node_id: (item.x(), item.y(), item.geometry.width, item.geometry.height) for node_id, item in items.items()
+        }
 
     def _do_move(
-        self, places: dict[str, operation_builders.Place], others: list[Operation] | None = None, verb: str = "Move"
+        self, places: dict[str, operation_builders.Position], others: list[Operation] | None = None, verb: str = "Move"
     ) -> None:
         if places:
             places = {

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from app.canvas import operation_builders
-from app.canvas.annotations import RemarkItem, remarks
-from app.canvas.connection_rules import Fits
-from app.canvas.edge_item import Pipe
+from app.canvas.annotations import AnnotationItem, read_annotations
+from app.canvas.connection_rules import ConnectionRules
+from app.canvas.edge_item import EdgeItem
 from app.canvas.node_item import NodeItem
-from app.canvas.port_item import CanvasPort, LightItem, dim_others
+from app.canvas.port_item import CanvasPort, PortHighlightItem, dim_others
 from engine.document.model import Edge
 from engine.document.operation import Batch, Operation
 from engine.document.operations import Disconnect
@@ -27,55 +27,55 @@ class Gestures(QObject):
     """Follows the viewer's signals.
 
     Signals:
-        light_changed: Cards were dimmed, or are bright again.
+        highlight_changed: Cards were dimmed, or are bright again.
     """
 
-    light_changed = Signal()
+    highlight_changed = Signal()
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, parent: QObject) -> None:
         super().__init__(parent)
         self._session, self._view, self._viewer = session, view, viewer
-        self._fits: Fits | None = None
-        self._target: Pipe | None = None
-        self.light = LightItem()
-        viewer.scene().addItem(self.light)
-        viewer.refusal = self._why_not
+        self._fits: ConnectionRules | None = None
+        self._target: EdgeItem | None = None
+        self.port_highlight = PortHighlightItem()
+        viewer.scene().addItem(self.port_highlight)
+        viewer.rejection_reason = self._rejection_reason
         viewer.connecting.connect(self._light_up)
-        viewer.connect_wanted.connect(self.connect_ports)
-        viewer.disconnect_wanted.connect(self._disconnect)
+        viewer.connect_requested.connect(self.connect_ports)
+        viewer.disconnect_requested.connect(self._disconnect)
         viewer.dragged.connect(self._look_for_edge)
-        viewer.released.connect(self.keep_places)
-        view.remarks.resized = self._keep_size
+        viewer.drag_finished.connect(self.commit_positions)
+        view.annotations.resized = self._keep_size
 
-    def moved_places(self) -> dict[str, operation_builders.Place]:
+    def moved_positions(self) -> dict[str, operation_builders.Position]:
         """The cards that do not stand where they were shown; once one moved, all that the document has no place for."""
         places = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
-        moved = {node: place for node, place in places.items() if self._view.shown_at.get(node) != place}
+        moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
         return moved and {node: places[node] for node in (*moved, *self._view.places.found) if node in places}
 
-    def keep_places(self) -> None:
+    def commit_positions(self) -> None:
         """The document takes up what was dragged, and a node that was let go on an edge goes into it."""
         target = self._target
         self._mark_target(None)
         workflow = self._session.workflow
-        moved_remarks: list[Operation] = [
-            item.remark.moved(round(item.x()), round(item.y())).set_in(workflow)
-            for item in self._view.remarks.items.values()
-            if (item.x(), item.y()) != (item.remark.x, item.remark.y)
+        moved_annotations: list[Operation] = [
+            item.annotation.moved(round(item.x()), round(item.y())).set_in(workflow)
+            for item in self._view.annotations.items.values()
+            if (item.x(), item.y()) != (item.annotation.x, item.annotation.y)
         ]
-        step = operation_builders.move(workflow, self.moved_places(), moved_remarks)
+        step = operation_builders.move(workflow, self.moved_positions(), moved_annotations)
         if step is None:
             return
         selected = self._viewer.selected_nodes()
         if target is not None and len(selected) == 1 and isinstance(selected[0], NodeItem):
             inserted = self._insertion(selected[0], target)
             if inserted is not None:
-                title = operation_builders.title_of(workflow, selected[0].facts.id)
+                title = operation_builders.title_of(workflow, selected[0].content.id)
                 step = Batch(f"Put {title} into an edge", (*step.operations, *inserted))
         if not self._session.do(step):
-            self._view.put_back()
+            self._view.reset_positions()
 
-    def pieces_into(self, pipe: Pipe, added: operation_builders.Added) -> tuple[Operation, ...] | None:
+    def insertion_operations(self, pipe: EdgeItem, added: operation_builders.Added) -> tuple[Operation, ...] | None:
         """What puts new nodes into an edge; None where they do not fit."""
         registry, structure = self._session.registry, self._session.structure
         nodes = {step.node.id: step.node for step in added.operations if hasattr(step, "node")}
@@ -85,8 +85,8 @@ class Gestures(QObject):
             return None
         return self._into(pipe, (added.first, first), (added.last, last))
 
-    def _insertion(self, item: NodeItem, pipe: Pipe) -> tuple[Operation, ...] | None:
-        ends = self._ends_of(item.facts.id)
+    def _insertion(self, item: NodeItem, pipe: EdgeItem) -> tuple[Operation, ...] | None:
+        ends = self._ends_of(item.content.id)
         if ends is None:
             return None
         nodes, registry, structure = self._session.workflow.nodes_by_id, self._session.registry, self._session.structure
@@ -105,30 +105,30 @@ class Gestures(QObject):
             return node_id, node_id
         body = structure.bodies.get(node_id)
         end = self._view.nodes.get(body.exit) if body is not None else None
-        return (node_id, end.facts.id) if end is not None and not _has_edges(end) else None
+        return (node_id, end.content.id) if end is not None and not _has_edges(end) else None
 
     def _into(
-        self, pipe: Pipe, first: tuple[str, operation_builders.Port], last: tuple[str, operation_builders.Port]
+        self, pipe: EdgeItem, first: tuple[str, operation_builders.Port], last: tuple[str, operation_builders.Port]
     ) -> tuple[Operation, ...] | None:
         workflow, registry, structure = self._session.workflow, self._session.registry, self._session.structure
         edge = self._edge_of(pipe)
-        source = operation_builders.port_of(edge.from_, workflow, registry, structure, is_input=False)
-        target = operation_builders.port_of(edge.to, workflow, registry, structure, is_input=True)
+        source = operation_builders.find_port(edge.from_, workflow, registry, structure, is_input=False)
+        target = operation_builders.find_port(edge.to, workflow, registry, structure, is_input=True)
         if source is None or target is None:
             return None
-        return operation_builders.insertion(edge, source, target, first, last)
+        return operation_builders.insert_into_edge(edge, source, target, first, last)
 
     def _look_for_edge(self, item: object) -> None:
         """While one free card is dragged, show the edge that it would go into."""
-        self._view.follow_drag()
+        self._view.update_dragged()
         found = None
         if isinstance(item, NodeItem) and not _has_edges(item):
-            pipe = self._viewer.pipe_at(item.card_rect.center())
+            pipe = self._viewer.edge_at(item.card_rect.center())
             if pipe is not None and self._insertion(item, pipe) is not None:
                 found = pipe
         self._mark_target(found)
 
-    def _mark_target(self, found: Pipe | None) -> None:
+    def _mark_target(self, found: EdgeItem | None) -> None:
         if found is not self._target:
             if self._target is not None:
                 self._target.set_target(False)
@@ -136,38 +136,38 @@ class Gestures(QObject):
                 found.set_target(True)
             self._target = found
 
-    def break_off(self) -> None:
+    def cancel(self) -> None:
         """The document changes: an edge that hangs on the mouse, or waits for a card, may not be there any more."""
         self._mark_target(None)
-        self._viewer.let_go()
+        self._viewer.cancel_connection()
 
-    def connect_ports(self, start: CanvasPort, end: CanvasPort, old: Pipe | None = None) -> None:
+    def connect_ports(self, start: CanvasPort, end: CanvasPort, old: EdgeItem | None = None) -> None:
         """Draw an edge between two ports that fit."""
         output, input_ = (end, start) if start.is_input else (start, end)
         edge = self._edge_of(old) if old is not None else None
         if edge is not None and (edge.from_, edge.to) == (output.end, input_.end):  # put back where it was
             return
         workflow = self._session.workflow
-        takes_many = input_.facts.many or not input_.facts.known
+        takes_many = input_.content.many or not input_.content.known
         self._session.do(operation_builders.connect(workflow, output.end, input_.end, edge, takes_many=takes_many))
 
-    def _disconnect(self, pipe: Pipe) -> None:
+    def _disconnect(self, pipe: EdgeItem) -> None:
         self._session.do(Disconnect(*pipe.ends))
 
     def _light_up(self, start: CanvasPort | None) -> None:
         if start is None:
             self._fits = None
-            self.light.show_ports(())
+            self.port_highlight.show_ports(())
             for item in self._view.nodes.values():
-                item.dim(by_light=False)
-            self.light_changed.emit()
+                item.dim(by_connection=False)
+            self.highlight_changed.emit()
             return
         old = self._viewer.detached_pipe
-        self._fits = Fits(
+        self._fits = ConnectionRules(
             self._session.workflow,
             self._session.structure,
-            start.parentItem().facts.id,
-            start.facts,
+            start.parentItem().content.id,
+            start.content,
             is_input=start.is_input,
             without=self._edge_of(old) if old is not None else None,
         )
@@ -175,23 +175,25 @@ class Gestures(QObject):
             port
             for item in self._view.nodes.values()
             for port in (item.outputs if start.is_input else item.inputs)
-            if self._why_not(start, port) is None
+            if self._rejection_reason(start, port) is None
         ]
-        self.light.show_ports(lit)
+        self.port_highlight.show_ports(lit)
         dim_others(self._view.nodes, lit, start)
 
-    def _why_not(self, _start: CanvasPort, end: CanvasPort) -> str | None:
+    def _rejection_reason(self, _start: CanvasPort, end: CanvasPort) -> str | None:
         assert self._fits is not None
-        return self._fits.why_not(end.parentItem().facts.id, end.facts, is_input=end.is_input)
+        return self._fits.rejection_reason(end.parentItem().content.id, end.content, is_input=end.is_input)
 
-    def _edge_of(self, pipe: Pipe) -> Edge:
+    def _edge_of(self, pipe: EdgeItem) -> Edge:
         ends = pipe.ends
         return next(edge for edge in self._session.workflow.edges if (edge.from_, edge.to) == ends)
 
-    def _keep_size(self, item: RemarkItem) -> None:
-        if remarks(self._session.workflow).get(item.remark.path) == item.remark:  # a click on the corner
+    def _keep_size(self, item: AnnotationItem) -> None:
+        if (
+            read_annotations(self._session.workflow).get(item.annotation.path) == item.annotation
+        ):  # a click on the corner
             return
-        self._session.do(Batch("Resize a frame or note", (item.remark.set_in(self._session.workflow),)))
+        self._session.do(Batch("Resize a frame or note", (item.annotation.set_in(self._session.workflow),)))
 
 
 def _has_edges(item: NodeItem) -> bool:

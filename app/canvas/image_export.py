@@ -12,9 +12,9 @@ from PySide6.QtCore import QBuffer, QIODevice, QRectF, QSize, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
-from app.canvas.canvas_style import look
-from app.canvas.edge_item import Pipe
-from app.canvas.node_item import SpotsItem
+from app.canvas.canvas_style import canvas_style
+from app.canvas.edge_item import EdgeItem
+from app.canvas.node_item import NodeLodItem
 from engine.errors import EngineError
 from engine.ordinary_file import replace_file
 
@@ -36,7 +36,7 @@ def picture(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage:
     scale = min(scale, LARGEST_SIDE / rect.width(), LARGEST_SIDE / rect.height())
     size = QSize(max(round(rect.width() * scale), 1), max(round(rect.height() * scale), 1))
     image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
-    image.fill(look().colour("ground"))
+    image.fill(canvas_style().colour("ground"))
     painter = QPainter(image)
     _render(scene, painter, QRectF(image.rect()), rect)
     painter.end()
@@ -72,7 +72,7 @@ def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) ->
     generator.setViewBox(QRectF(0, 0, rect.width(), rect.height()))
     generator.setTitle(title)
     painter = QPainter(generator)
-    painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), look().colour("ground"))
+    painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), canvas_style().colour("ground"))
     _render(scene, painter, QRectF(0, 0, rect.width(), rect.height()), rect)
     painter.end()
     drawing = bytes(buffer.data().data()).decode("utf-8", "replace")
@@ -95,11 +95,11 @@ def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QR
 def _plain(scene: QGraphicsScene) -> Iterator[None]:
     """As it is at 100 % with nothing selected, and without cached pixels, which a drawing would show."""
     selected = scene.selectedItems()
-    spots = [item for item in scene.items() if isinstance(item, SpotsItem) and item.isVisible()]
+    node_lod = [item for item in scene.items() if isinstance(item, NodeLodItem) and item.isVisible()]
     cached = [item for item in scene.items() if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
     blocked = scene.blockSignals(True)
     _select(selected, are_selected=False)
-    for item in spots:
+    for item in node_lod:
         item.show_cards(are_spots=False)
     for item in cached:
         item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
@@ -108,7 +108,7 @@ def _plain(scene: QGraphicsScene) -> Iterator[None]:
     finally:
         for item in cached:
             item.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
-        for item in spots:
+        for item in node_lod:
             item.show_cards(are_spots=True)
         _select(selected, are_selected=True)
         scene.blockSignals(blocked)
@@ -118,7 +118,7 @@ def _select(items: Iterable[QGraphicsItem], *, are_selected: bool) -> None:
     """Select items, or no longer, while the scene tells nobody: edges take their pens from whoever is told."""
     for item in items:
         item.setSelected(are_selected)
-        if isinstance(item, Pipe):
+        if isinstance(item, EdgeItem):
             item.restyle()
 
 

@@ -23,7 +23,7 @@ Step = Callable[[str], Operation | None]
 """Gives what is to be done for a text; None where it would change nothing."""
 
 
-class TextEdit(QObject):
+class InlineEditor(QObject):
     """The field for one line, and the one for several.
 
     Args:
@@ -41,7 +41,7 @@ class TextEdit(QObject):
         self.area.setAccessibleName("Note")
         self.area.setTabChangesFocus(True)
         self._step: Step | None = None
-        self._elsewhere = _Elsewhere(self)
+        self._outside_filter = _OutsideEventFilter(self)
         for field in (self.line, self.area):
             field.hide()
             field.installEventFilter(self)
@@ -64,12 +64,12 @@ class TextEdit(QObject):
         self.area.setPlainText(text)
         self.area.selectAll()
 
-    def finish(self) -> None:
+    def commit(self) -> None:
         """Keep what is there, if something is being edited."""
         make, self._step = self._step, None
         if make is None:
             return
-        self._elsewhere.ignore()
+        self._outside_filter.ignore()
         text = self._text()
         self._close()
         step = make(text)
@@ -77,9 +77,9 @@ class TextEdit(QObject):
             self._session.do(step)
         self._session.draft.put(None)  # only now: in between nothing of it would be kept
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Leave everything as it was."""
-        self._elsewhere.ignore()
+        self._outside_filter.ignore()
         self._step = None
         self._close()
         self._session.draft.put(None)
@@ -90,13 +90,13 @@ class TextEdit(QObject):
             is_enter = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}
             with_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
             if event.key() == Qt.Key.Key_Escape:
-                self.give_up()
+                self.cancel()
                 return True
             if is_enter and (watched is self.line or with_control):
-                self.finish()
+                self.commit()
                 return True
         if event.type() == QEvent.Type.FocusOut and self.is_open and not self.owns(QApplication.activePopupWidget()):
-            self.finish()
+            self.commit()
         return super().eventFilter(watched, event)
 
     def owns(self, thing: QObject | None) -> bool:
@@ -105,7 +105,7 @@ class TextEdit(QObject):
             thing = thing.parent()
         return thing is not None
 
-    def leads_away(self, watched: QObject, event: QEvent) -> bool:
+    def is_outside(self, watched: QObject, event: QEvent) -> bool:
         """Whether an event begins something else: a shortcut, a press of the mouse, the end of the window."""
         kind = event.type()
         if kind == QEvent.Type.MouseButtonPress:
@@ -120,9 +120,9 @@ class TextEdit(QObject):
             self._session.draft.put(self._step(self._text()))
 
     def _open(self, field: QLineEdit | QPlainTextEdit, rect: QRect, step: Step) -> None:
-        self.finish()
+        self.commit()
         self._step = step
-        self._elsewhere.watch()
+        self._outside_filter.watch()
         scale = style().scale
         width = max(rect.width(), round(SMALLEST[0] * scale))
         height = max(rect.height(), round(SMALLEST[1] * scale))
@@ -145,10 +145,10 @@ class TextEdit(QObject):
             self._parent.setFocus()
 
 
-class _Elsewhere(QObject):
+class _OutsideEventFilter(QObject):
     """Looks at all events of the program while something is being edited, and only then."""
 
-    def __init__(self, edit: TextEdit) -> None:
+    def __init__(self, edit: InlineEditor) -> None:
         super().__init__(edit)
         self._edit = edit
 
@@ -159,6 +159,6 @@ class _Elsewhere(QObject):
         QApplication.instance().removeEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if self._edit.leads_away(watched, event):
-            self._edit.finish()
+        if self._edit.is_outside(watched, event):
+            self._edit.commit()
         return False

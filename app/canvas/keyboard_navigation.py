@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPointF, QRectF
 
-from app.canvas.annotations import RemarkItem
+from app.canvas.annotations import AnnotationItem
 from app.canvas.node_item import NodeItem
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from app.session import Session
 
 
-def matching(nodes: Mapping[str, NodeItem], text: str) -> list[str]:
+def find_nodes(nodes: Mapping[str, NodeItem], text: str) -> list[str]:
     """The ids of the nodes whose title, id, type or summary holds a text, in the document's order."""
     wanted = text.casefold()
     found: list[str] = []
     for node_id, item in nodes.items():
-        facts = item.facts
-        if any(wanted in field.casefold() for field in (facts.title, node_id, facts.type, facts.summary)):
+        content = item.content
+        if any(wanted in field.casefold() for field in (content.title, node_id, content.type, content.summary)):
             found.append(node_id)
     return found
 
@@ -49,10 +49,10 @@ def nearest(places: Sequence[QPointF], start: QPointF, way: tuple[int, int] | No
     return best[1] if best is not None else None
 
 
-Item = NodeItem | RemarkItem
+Item = NodeItem | AnnotationItem
 
 
-class Walking(QObject):
+class KeyboardNavigation(QObject):
     """The keyboard's way from one thing on a canvas to the next."""
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer) -> None:
@@ -82,25 +82,25 @@ class Walking(QObject):
 
     def choose(self, item: Item) -> None:
         """Choose one thing and nothing else."""
-        for other in self._chosen_remarks():
+        for other in self._selected_annotations():
             other.setSelected(other is item)
         if isinstance(item, NodeItem):
-            self._session.select([item.facts.id])
+            self._session.select([item.content.id])
         else:
             item.setSelected(True)
             self._session.select([])
-        self._viewer.ensure_seen(_hit(item))
+        self._viewer.ensure_visible(_hit(item))
 
     def _items(self) -> list[Item]:
-        return [*self._view.nodes.values(), *self._view.remarks.items.values()]
+        return [*self._view.nodes.values(), *self._view.annotations.items.values()]
 
     def _start(self) -> Item | None:
         if self._session.selection:
             return self._view.nodes[self._session.selection[-1]]
-        return next(iter(self._chosen_remarks()), None)
+        return next(iter(self._selected_annotations()), None)
 
-    def _chosen_remarks(self) -> list[RemarkItem]:
-        return [item for item in self._view.remarks.items.values() if item.isSelected()]
+    def _selected_annotations(self) -> list[AnnotationItem]:
+        return [item for item in self._view.annotations.items.values() if item.isSelected()]
 
 
 def _hit(item: Item) -> QRectF:

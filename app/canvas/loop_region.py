@@ -10,8 +10,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.canvas.canvas_style import fonts, growth, look, pen, small_width, zoom_of
-from app.canvas.loop_region_label import RegionLabel
+from app.canvas.canvas_style import canvas_style, fonts, legible_scale, pen, small_width, zoom_from_scale
+from app.canvas.loop_region_label import LoopLabelItem
 from app.theme.tokens import FONT_SIZE_SMALL
 from engine.document.model import Workflow
 from engine.nodes.pairs import ITERATOR
@@ -39,12 +39,12 @@ ARROW: Final = 7.0
 OUTERMOST: Final = -60.0
 
 
-def ground_alpha() -> int:
+def background_alpha() -> int:
     """How much of the accent colour, of 255, a region's ground takes."""
-    return 16 if look().is_light else 20
+    return 16 if canvas_style().is_light else 20
 
 
-class RegionItem(QGraphicsItem):
+class LoopRegionItem(QGraphicsItem):
     """The region of one loop.
 
     Attributes:
@@ -67,7 +67,7 @@ class RegionItem(QGraphicsItem):
         self._most_growth = 1.0
         self.setZValue(OUTERMOST + depth)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
-        self.label = RegionLabel(loop_id, self)
+        self.label = LoopLabelItem(loop_id, self)
 
     def place(self, content: QRectF, start: NodeItem, end: NodeItem, words: str) -> None:
         """Lie around cards and inner regions.
@@ -105,11 +105,11 @@ class RegionItem(QGraphicsItem):
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint the ground and the way back."""
-        theme = look()
+        theme = canvas_style()
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(theme.colour("accent", 110), 1.0))
-        painter.setBrush(theme.colour("accent", ground_alpha()))
+        painter.setBrush(theme.colour("accent", background_alpha()))
         painter.drawRoundedRect(self.rect, CORNER, CORNER)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(pen(theme.colour("accent", 220), 2.0, Qt.PenStyle.DashLine))
@@ -118,16 +118,16 @@ class RegionItem(QGraphicsItem):
             return
         painter.setPen(pen(theme.colour("accent"), 2.0))
         painter.drawPolyline(self._head)
-        zoom = zoom_of(scale)
+        zoom = zoom_from_scale(scale)
         if zoom >= WORDS_FROM and not self._words_rect.isNull():
-            middle, grown = self._words_rect.center(), growth(FONT_SIZE_SMALL, zoom, self._most_growth)
+            middle, grown = self._words_rect.center(), legible_scale(FONT_SIZE_SMALL, zoom, self._most_growth)
             painter.translate(middle)
             painter.scale(grown, grown)
             painter.translate(-middle)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.colour("ground"))
             painter.drawRoundedRect(self._words_rect, 6, 6)
-            painter.setBrush(theme.colour("accent", ground_alpha()))
+            painter.setBrush(theme.colour("accent", background_alpha()))
             painter.drawRoundedRect(self._words_rect, 6, 6)
             painter.setFont(fonts().small)
             painter.setPen(theme.colour("accent"))
@@ -157,10 +157,10 @@ class RegionItem(QGraphicsItem):
 _EVERYWHERE: Final = QRectF(-1e6, -1e6, 2e6, 2e6)
 
 
-class GroundsItem(QGraphicsItem):
+class RegionLodItem(QGraphicsItem):
     """The regions: a hundred of them in less than a frame, where each by itself would take longer."""
 
-    def __init__(self, regions: Mapping[str, RegionItem]) -> None:
+    def __init__(self, regions: Mapping[str, LoopRegionItem]) -> None:
         super().__init__()
         self._regions = regions
         self._is_stale = True
@@ -177,7 +177,7 @@ class GroundsItem(QGraphicsItem):
             self.show_region(item)
         self.refresh()
 
-    def show_region(self, item: RegionItem) -> None:
+    def show_region(self, item: LoopRegionItem) -> None:
         """Let one region be painted here or by itself, as the others are."""
         item.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents, enabled=self.isVisible())
         item.label.setVisible(not self.isVisible())
@@ -197,12 +197,12 @@ class GroundsItem(QGraphicsItem):
 
     def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint all grounds, the outer ones first, and the ways back."""
-        theme = look()
+        theme = canvas_style()
         if self._is_stale:
             self._gather()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
         painter.setPen(Qt.PenStyle.NoPen)  # their edge would be thinner than could be seen
-        painter.setBrush(theme.colour("accent", ground_alpha()))
+        painter.setBrush(theme.colour("accent", background_alpha()))
         painter.drawRects(self._rects)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -224,20 +224,20 @@ _WORDS: Final = {
 }
 
 
-class RegionView:
+class LoopRegions:
     """The regions of one document.
 
     Attributes:
         items: The regions by the loop's id.
-        grounds: The regions when zoomed far out.
+        lod_item: The regions when zoomed far out.
         chosen: Called with a loop's id and the index of an iteration that was clicked.
     """
 
     def __init__(self, session: Session, scene: QGraphicsScene, cards: Mapping[str, NodeItem]) -> None:
         self._session, self._scene, self._cards = session, scene, cards
-        self.items: dict[str, RegionItem] = {}
-        self.grounds = GroundsItem(self.items)
-        scene.addItem(self.grounds)
+        self.items: dict[str, LoopRegionItem] = {}
+        self.lod_item = RegionLodItem(self.items)
+        scene.addItem(self.lod_item)
         self.chosen: Callable[[str, int], None] = lambda _loop, _index: None
         self._members: dict[str, tuple[list[str], list[str]]] = {}
         self._parent: dict[str, str] = {}
@@ -271,7 +271,7 @@ class RegionView:
             self._label(loop, workflow)
         self._place(loops)
 
-    def follow(self, node_ids: Iterable[str]) -> None:
+    def update_moved(self, node_ids: Iterable[str]) -> None:
         """Lie around cards that moved."""
         affected: set[str] = set()
         waiting = [loop for node_id in node_ids for loop in (self._loop_at(node_id), self._parent.get(node_id))]
@@ -297,9 +297,9 @@ class RegionView:
         return loop if loop in self.items else None
 
     def _add(self, loop: str) -> None:
-        item = RegionItem(loop, self.depth(loop))
+        item = LoopRegionItem(loop, self.depth(loop))
         item.label.chosen = self._choose
-        self.grounds.show_region(item)
+        self.lod_item.show_region(item)
         self._scene.addItem(item)
         self.items[loop] = item
 
@@ -312,8 +312,8 @@ class RegionView:
         spec = self._session.registry.find(node.type) if node is not None else None
         if spec is not None:
             item.label.icon = spec.icon
-        title = self._cards[loop].facts.title if node is not None else loop
-        item.label.show_facts(replace(item.label.facts, title=title))
+        title = self._cards[loop].content.title if node is not None else loop
+        item.label.set_content(replace(item.label.content, title=title))
 
     def _place(self, loops: Iterable[str]) -> None:
         """Place inner regions before those around them."""
@@ -332,7 +332,7 @@ class RegionView:
                 content = content.united(self.items[other].rect)
             item.depth = self.depth(loop)
             item.place(content, self._cards[loop], self._cards[body.exit], self._words(loop))
-        self.grounds.refresh()
+        self.lod_item.refresh()
 
     def _words(self, loop: str) -> str:
         node = self._session.workflow.nodes_by_id.get(loop)

@@ -15,14 +15,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import LEGIBLE, fonts, growth, icon_path, look, pen, zoom_of
+from app.canvas.canvas_style import LEGIBLE, canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
 from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.canvas.loop_region import RegionItem
+    from app.canvas.loop_region import LoopRegionItem
 
 HEIGHT: Final = 24.0
 DOT: Final = 5.0
@@ -39,7 +39,7 @@ MOST_DOTS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class LoopFacts:
+class LoopViewModel:
     """What the pill says.
 
     Attributes:
@@ -75,21 +75,21 @@ class LoopFacts:
         return f"{self.unit.capitalize()} {index + 1}{', failed' if index in self.failed else ''}"
 
 
-class RegionLabel(QGraphicsItem):
+class LoopLabelItem(QGraphicsItem):
     """The pill. A click on a dot looks at its iteration.
 
     Attributes:
         chosen: Called with the loop's id and the index of a dot that was clicked.
-        facts: What it says.
+        content: What it says.
         icon: Name of the icon before it.
     """
 
     chosen: Callable[[str, int], None]
 
-    def __init__(self, loop_id: str, region: RegionItem) -> None:
+    def __init__(self, loop_id: str, region: LoopRegionItem) -> None:
         super().__init__(region)
         self.loop_id = loop_id
-        self.facts = LoopFacts("")
+        self.content = LoopViewModel("")
         self.icon = "mdi6.autorenew"
         self.chosen = lambda _loop, _index: None
         self._room = 0.0
@@ -100,10 +100,10 @@ class RegionLabel(QGraphicsItem):
         self.setAcceptHoverEvents(True)
         self.setAcceptedMouseButtons(Qt.MouseButton.LeftButton)
 
-    def show_facts(self, facts: LoopFacts) -> None:
+    def set_content(self, content: LoopViewModel) -> None:
         """Say something else; paints only where it differs."""
-        if facts != self.facts:
-            self.facts = facts
+        if content != self.content:
+            self.content = content
             self._fit()
             self.update()
 
@@ -115,9 +115,9 @@ class RegionLabel(QGraphicsItem):
 
     def _fit(self) -> None:
         self.prepareGeometryChange()
-        used, facts = fonts(), self.facts
+        used, content = fonts(), self.content
         rest = 32 + self._counter_width + self._dots_width + self._cost_width + 8
-        self._title = elide(used.bold_metrics, facts.title, max(self._room - rest, 48))
+        self._title = elide(used.bold_metrics, content.title, max(self._room - rest, 48))
         self._width = used.bold_metrics.horizontalAdvance(self._title) + rest
 
     def boundingRect(self) -> QRectF:
@@ -135,11 +135,11 @@ class RegionLabel(QGraphicsItem):
 
     def dots(self) -> range:
         """The iterations that have a dot."""
-        facts = self.facts
-        total = max(facts.total, facts.current + 1)
+        content = self.content
+        total = max(content.total, content.current + 1)
         if total <= MOST_DOTS:
             return range(total)
-        middle = facts.shown if facts.shown >= 0 else max(facts.current, 0)
+        middle = content.shown if content.shown >= 0 else max(content.current, 0)
         first = min(max(middle - MOST_DOTS // 2, 0), total - MOST_DOTS)
         return range(first, first + MOST_DOTS)
 
@@ -150,8 +150,8 @@ class RegionLabel(QGraphicsItem):
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint the pill."""
-        theme, used, facts = look(), fonts(), self.facts
-        zoom = zoom_of(option.levelOfDetailFromTransform(painter.worldTransform()))
+        theme, used, content = canvas_style(), fonts(), self.content
+        zoom = zoom_from_scale(option.levelOfDetailFromTransform(painter.worldTransform()))
         if zoom < SMALL_BELOW:
             self._paint_small(painter, zoom)
             return
@@ -167,27 +167,27 @@ class RegionLabel(QGraphicsItem):
         painter.restore()
         painter.setFont(used.small_bold)
         painter.setPen(theme.colour("accent"))
-        words = self._title + (f" · {facts.counter}" if facts.counter else "")
+        words = self._title + (f" · {content.counter}" if content.counter else "")
         painter.drawText(body.adjusted(28, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, words)
         for index in self.dots():
             self._paint_dot(painter, index)
-        if facts.cost:
+        if content.cost:
             painter.setFont(used.small)
             painter.setPen(theme.colour("dim"))
             right = body.adjusted(0, 0, -12, 0)
-            painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, facts.cost)
+            painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, content.cost)
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Look at the iteration of the dot under the mouse, if there is anything to see."""
         index = self._index_at(event.pos())
-        if 0 <= index <= self.facts.current:
+        if 0 <= index <= self.content.current:
             self.chosen(self.loop_id, index)
         event.accept()
 
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Say which iteration it is."""
         self._hovered = self._index_at(event.pos())
-        self.setToolTip(self.facts.words(self._hovered) if self._hovered >= 0 else "")
+        self.setToolTip(self.content.words(self._hovered) if self._hovered >= 0 else "")
         self.update()
 
     def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
@@ -199,24 +199,24 @@ class RegionLabel(QGraphicsItem):
     def _zoom(self) -> float:
         """The zoom of the view that shows it."""
         views = self.scene().views() if self.scene() is not None else []
-        return zoom_of(views[0].transform().m11()) if views else 1.0
+        return zoom_from_scale(views[0].transform().m11()) if views else 1.0
 
     def _growth(self, zoom: float) -> float:
         """How much larger than at 100 % it is: legible, and within its region."""
         most = min(MOST_GROWTH, self._room / self._width) if self._width else 1.0
-        return growth(FONT_SIZE_SMALL, zoom, max(most, 1.0)) if zoom >= SMALL_BELOW else 1.0
+        return legible_scale(FONT_SIZE_SMALL, zoom, max(most, 1.0)) if zoom >= SMALL_BELOW else 1.0
 
     @property
     def _counter_width(self) -> float:
-        return fonts().bold_metrics.horizontalAdvance(f" · {self.facts.counter}") if self.facts.counter else 0.0
+        return fonts().bold_metrics.horizontalAdvance(f" · {self.content.counter}") if self.content.counter else 0.0
 
     @property
     def _dots_width(self) -> float:
-        return len(self.dots()) * STEP + 8 if self.facts.total else 0.0
+        return len(self.dots()) * STEP + 8 if self.content.total else 0.0
 
     @property
     def _cost_width(self) -> float:
-        return fonts().small_metrics.horizontalAdvance(self.facts.cost) + 8 if self.facts.cost else 0.0
+        return fonts().small_metrics.horizontalAdvance(self.content.cost) + 8 if self.content.cost else 0.0
 
     def _index_at(self, place: QPointF) -> int:
         across = place.x() / self._growth(self._zoom)
@@ -229,11 +229,13 @@ class RegionLabel(QGraphicsItem):
         font = QFont(fonts().small_bold)
         font.setPixelSize(round(size))
         metrics, height, inset = QFontMetricsF(font), size * 1.25, size / 3
-        words = self.facts.title + (f" · {self.facts.current + 1} / {self.facts.total}" if self.facts.total else "")
+        words = self.content.title + (
+            f" · {self.content.current + 1} / {self.content.total}" if self.content.total else ""
+        )
         words = elide(metrics, words, self._room - 2 * inset)
         # On the edge, as the pill is: inside, the states of the first cards would cover it.
         body = QRectF(0, -height / 2, metrics.horizontalAdvance(words) + 2 * inset, height)
-        theme = look()
+        theme = canvas_style()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(theme.colour("accent", 140), 1.0))
         painter.setBrush(theme.colour("panel"))
@@ -244,24 +246,24 @@ class RegionLabel(QGraphicsItem):
 
     def _paint_dot(self, painter: QPainter, index: int) -> None:
         """Filled: ended. A cross: failed. A ring: under way. Small: yet to come. With a ring around: looked at."""
-        theme, facts, middle = look(), self.facts, self.dot(index)
-        radius = DOT if index != self._hovered or index > facts.current else DOT + 1
+        theme, content, middle = canvas_style(), self.content, self.dot(index)
+        radius = DOT if index != self._hovered or index > content.current else DOT + 1
         painter.setPen(Qt.PenStyle.NoPen)
-        if index in facts.failed:
+        if index in content.failed:
             painter.setPen(pen(theme.colour("bad"), 2.0))
             for way in (QPointF(3.5, 3.5), QPointF(3.5, -3.5)):
                 painter.drawLine(middle - way, middle + way)
-        elif index < facts.done or index in facts.ended_ahead:
-            painter.setBrush(theme.colour("good" if index == facts.returned else "accent"))
+        elif index < content.done or index in content.ended_ahead:
+            painter.setBrush(theme.colour("good" if index == content.returned else "accent"))
             painter.drawEllipse(middle, radius - 0.5, radius - 0.5)
-        elif index == facts.current or (facts.unit == "item" and index < facts.current):
+        elif index == content.current or (content.unit == "item" and index < content.current):
             painter.setBrush(theme.colour("accent", 70))
             painter.setPen(pen(theme.colour("accent"), 1.5))
             painter.drawEllipse(middle, radius - 1, radius - 1)
         else:
             painter.setBrush(theme.colour("dim", 120))
             painter.drawEllipse(middle, 2.5, 2.5)
-        if index == facts.shown:
+        if index == content.shown:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(pen(theme.colour("text"), 1.5))
             painter.drawEllipse(middle, radius + 2, radius + 2)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
-from app.canvas.canvas_style import look, pen
+from app.canvas.canvas_style import canvas_style, pen
 from app.theme.style import style
 from engine.nodes.spec import Category
 
@@ -55,10 +55,10 @@ class Minimap(QWidget):
         """Draw the document anew."""
         self._picture = QPixmap()
         self._shown = self._view.content_rect
-        self.stand_back()
+        self.update_visibility()
         self.update()
 
-    def stand_back(self) -> None:
+    def update_visibility(self) -> None:
         """Be seen only where there is room and something to tell; under the mouse or with the keyboard, stay."""
         seen = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
         tells = bool(self._view.nodes) and not seen.contains(self._shown)
@@ -69,7 +69,7 @@ class Minimap(QWidget):
         """Paint the document, and a frame around what is seen."""
         if self._picture.isNull():
             self._draw()
-        theme = look()
+        theme = canvas_style()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.drawPixmap(0, 0, self._picture)
@@ -96,12 +96,12 @@ class Minimap(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go there."""
-        self._viewer.look_at(self._to_scene(event.position()))
+        self._viewer.center_at(self._to_scene(event.position()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Go there, with the button down."""
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self._viewer.look_at(self._to_scene(event.position()))
+            self._viewer.center_at(self._to_scene(event.position()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move a step."""
@@ -115,10 +115,10 @@ class Minimap(QWidget):
         if step is None:
             super().keyPressEvent(event)
         else:
-            self._viewer.look_at(self._viewer.centre + QPointF(*step) / self._viewer.factor)
+            self._viewer.center_at(self._viewer.centre + QPointF(*step) / self._viewer.factor)
 
     def _follow(self) -> None:
-        self.stand_back()
+        self.update_visibility()
         self.update()
 
     def _later(self) -> None:
@@ -144,7 +144,7 @@ class Minimap(QWidget):
         return self._shown.center() + (place - middle) / self._scale
 
     def _draw(self) -> None:
-        theme = look()
+        theme = canvas_style()
         ratio = self.devicePixelRatioF()
         self._picture = QPixmap(self.size() * ratio)
         self._picture.setDevicePixelRatio(ratio)
@@ -172,5 +172,5 @@ class Minimap(QWidget):
         """The cards by their colour: few calls for many cards."""
         rects: dict[Category | None, list[QRectF]] = {}
         for item in self._view.nodes.values():
-            rects.setdefault(item.facts.category, []).append(item.card_rect)
+            rects.setdefault(item.content.category, []).append(item.card_rect)
         return rects

@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import ValidationError
 from PySide6.QtCore import QPointF, QRectF
 
-from app.canvas.canvas_style import fonts, growth, small_width
+from app.canvas.canvas_style import fonts, legible_scale, small_width
 from app.theme.elided_text import elide, elide_two_lines, first_line
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.document.model import Node
@@ -25,7 +25,7 @@ UNKNOWN_ICON: Final = "mdi6.help-circle-outline"
 
 
 @dataclass(frozen=True, slots=True)
-class PortFacts:
+class PortViewModel:
     """A port as a card shows it.
 
     Attributes:
@@ -46,7 +46,7 @@ class PortFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class CardFacts:
+class CardViewModel:
     """A node as its card shows it.
 
     Attributes:
@@ -68,21 +68,21 @@ class CardFacts:
     summary: str
     icon: str
     category: Category | None
-    inputs: tuple[PortFacts, ...]
-    outputs: tuple[PortFacts, ...]
+    inputs: tuple[PortViewModel, ...]
+    outputs: tuple[PortViewModel, ...]
     folded: int = 0
     enabled: bool = True
 
 
-def facts_of(
+def card_view_model(
     node: Node,
     registry: Registry,
     structure: Structure,
     used_inputs: Iterable[str],
     used_outputs: Iterable[str],
     *,
-    unfolded: bool = False,
-) -> CardFacts:
+    expanded: bool = False,
+) -> CardViewModel:
     """What the card of a node says.
 
     Args:
@@ -91,13 +91,13 @@ def facts_of(
         structure: Where the node's settings may have been read already.
         used_inputs: The input ports that edges lead to.
         used_outputs: The output ports that edges leave.
-        unfolded: Whether all output ports are asked for.
+        expanded: Whether all output ports are asked for.
     """
     spec = registry.find(node.type)
-    config = config_of(node, spec, structure)
+    config = validated_config(node, spec, structure)
     wanted_in, wanted_out = dict.fromkeys(used_inputs), dict.fromkeys(used_outputs)
     if spec is None or config is None:
-        return CardFacts(
+        return CardViewModel(
             node.id,
             node.type,
             node.title or (spec.title if spec else node.type) or node.id,
@@ -109,8 +109,8 @@ def facts_of(
             enabled=node.enabled,
         )
     outputs = spec.all_outputs(config)
-    shown = outputs if unfolded else _unfolded(outputs, wanted_out)
-    return CardFacts(
+    shown = outputs if expanded else _unfolded(outputs, wanted_out)
+    return CardViewModel(
         node.id,
         node.type,
         node.title or spec.title,
@@ -124,7 +124,7 @@ def facts_of(
     )
 
 
-def config_of(node: Node, spec: AnySpec | None, structure: Structure) -> NodeConfig | None:
+def validated_config(node: Node, spec: AnySpec | None, structure: Structure) -> NodeConfig | None:
     """The settings of a node; None where its type is unknown or they do not fit."""
     if spec is None:
         return None
@@ -143,10 +143,10 @@ def _unfolded(outputs: tuple[Port, ...], used: Iterable[str]) -> tuple[Port, ...
     return tuple(port for index, port in enumerate(outputs) if index == 0 or port.branch or port.name in wanted)
 
 
-def _with_unknown(ports: tuple[Port, ...], used: Iterable[str]) -> tuple[PortFacts, ...]:
-    shown = [PortFacts(port.name, port.type, port.help, port.required, port.many) for port in ports]
+def _with_unknown(ports: tuple[Port, ...], used: Iterable[str]) -> tuple[PortViewModel, ...]:
+    shown = [PortViewModel(port.name, port.type, port.help, port.required, port.many) for port in ports]
     names = {port.name for port in ports}
-    shown += [PortFacts(name, known=False) for name in used if name not in names]
+    shown += [PortViewModel(name, known=False) for name in used if name not in names]
     return tuple(shown)
 
 
@@ -178,7 +178,7 @@ FOLD_WIDTH: Final = 28.0
 
 
 @dataclass(frozen=True, slots=True)
-class CardShape:
+class CardGeometry:
     """The measures of one card, its upper left corner at the origin.
 
     Attributes:
@@ -211,18 +211,18 @@ class CardShape:
 
 
 @dataclass(frozen=True, slots=True)
-class CardWords:
+class CardText:
     """What a card says at one zoom.
 
     Attributes:
-        growth: How many times larger than at 100 % it is painted.
+        legible_scale: How many times larger than at 100 % it is painted.
         room: Where the words stand, in units of the painter that is enlarged so.
         title: The title on one line or two.
         has_line: Whether there is room for a line below the title.
         has_icon: Whether the icon stands before them.
     """
 
-    growth: float
+    legible_scale: float
     room: QRectF
     title: tuple[str, ...]
     has_line: bool
@@ -234,56 +234,56 @@ class CardWords:
         return QRectF(self.room.x(), 30, self.room.width(), 18)
 
 
-def words_of(title: str, shape: CardShape, zoom: float) -> CardWords:
+def card_text(title: str, shape: CardGeometry, zoom: float) -> CardText:
     """What of a title is to be read at a zoom."""
-    metrics, grown = fonts().title_metrics, growth(FONT_SIZE_TITLE, zoom, MOST_GROWTH)
+    metrics, grown = fonts().title_metrics, legible_scale(FONT_SIZE_TITLE, zoom, MOST_GROWTH)
     width, height = shape.width / grown, shape.height / grown
     if zoom >= DETAILS_FROM:
         room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 12, 22)
-        return CardWords(grown, room, (elide(metrics, title, room.width()),), has_line=True, has_icon=True)
+        return CardText(grown, room, (elide(metrics, title, room.width()),), has_line=True, has_icon=True)
     if zoom >= HEADER_FROM:
         room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 8, 22)
         lines = tuple(elide_two_lines(metrics, title, room.width()))
         if len(lines) > 1:
             room.setHeight(40)
-        return CardWords(grown, room, lines, has_line=len(lines) == 1, has_icon=True)
+        return CardText(grown, room, lines, has_line=len(lines) == 1, has_icon=True)
     room = QRectF(0, 0, width, height).adjusted(10, 4, -6, -4)
-    return CardWords(grown, room, tuple(elide_two_lines(metrics, title, room.width())), has_line=False, has_icon=False)
+    return CardText(grown, room, tuple(elide_two_lines(metrics, title, room.width())), has_line=False, has_icon=False)
 
 
 @lru_cache(maxsize=4096)
-def shape_of(facts: CardFacts) -> CardShape:
+def card_geometry(content: CardViewModel) -> CardGeometry:
     """Measure a card."""
     used = fonts()
-    rows = max(len(facts.inputs), len(facts.outputs))
-    title, summary = first_line(facts.title), first_line(facts.summary)
+    rows = max(len(content.inputs), len(content.outputs))
+    title, summary = first_line(content.title), first_line(content.summary)
     title_width, summary_width = used.title_metrics.horizontalAdvance(title), small_width(summary)
-    width = max(max(title_width, summary_width) + TITLE_LEFT + SIDE, _rows_width(facts, rows), MIN_WIDTH)
+    width = max(max(title_width, summary_width) + TITLE_LEFT + SIDE, _rows_width(content, rows), MIN_WIDTH)
     width = min(8 * -(-width // 8), MAX_WIDTH)
     height = HEADER + (rows * ROW + BELOW_ROWS if rows else 0)
     room = width - TITLE_LEFT - 12
     fold = QRectF()
-    if facts.folded:
-        name = small_width(facts.outputs[-1].name) if facts.outputs else 0.0
-        row = max(len(facts.outputs), 1) - 1
+    if content.folded:
+        name = small_width(content.outputs[-1].name) if content.outputs else 0.0
+        row = max(len(content.outputs), 1) - 1
         fold = QRectF(width - SIDE - name - 8 - FOLD_WIDTH, HEADER + row * ROW + 2, FOLD_WIDTH, ROW - 4)
-    return CardShape(
+    return CardGeometry(
         width,
         height,
         title if title_width <= room else elide(used.title_metrics, title, room),
         summary if summary_width <= room else elide(used.small_metrics, summary, room),
-        tuple(QPointF(0, HEADER + (row + 0.5) * ROW) for row in range(len(facts.inputs))),
-        tuple(QPointF(width, HEADER + (row + 0.5) * ROW) for row in range(len(facts.outputs))),
+        tuple(QPointF(0, HEADER + (row + 0.5) * ROW) for row in range(len(content.inputs))),
+        tuple(QPointF(width, HEADER + (row + 0.5) * ROW) for row in range(len(content.outputs))),
         fold,
     )
 
 
-def _rows_width(facts: CardFacts, rows: int) -> float:
+def _rows_width(content: CardViewModel, rows: int) -> float:
     widest = 0.0
     for row in range(rows):
-        left = small_width(facts.inputs[row].name) if row < len(facts.inputs) else 0.0
-        right = small_width(facts.outputs[row].name) if row < len(facts.outputs) else 0.0
-        if facts.folded and row == max(len(facts.outputs), 1) - 1:
+        left = small_width(content.inputs[row].name) if row < len(content.inputs) else 0.0
+        right = small_width(content.outputs[row].name) if row < len(content.outputs) else 0.0
+        if content.folded and row == max(len(content.outputs), 1) - 1:
             right += 8 + FOLD_WIDTH
         widest = max(widest, left + right + GAP + 2 * SIDE)
     return widest

@@ -10,8 +10,19 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyle, QStyleOptionGraphicsItem, QWidget
 
-from app.canvas.canvas_style import fonts, icon_path, look, pen, zoom_of
-from app.canvas.node_card import DETAILS_FROM, ICON, MARGIN, RADIUS, ROW, SIDE, CardFacts, PortFacts, shape_of, words_of
+from app.canvas.canvas_style import canvas_style, fonts, icon_path, pen, zoom_from_scale
+from app.canvas.node_card import (
+    DETAILS_FROM,
+    ICON,
+    MARGIN,
+    RADIUS,
+    ROW,
+    SIDE,
+    CardViewModel,
+    PortViewModel,
+    card_geometry,
+    card_text,
+)
 from app.canvas.nodegraphqt_imports import INPUT, OUTPUT, AbstractNodeItem
 from app.canvas.port_item import CanvasPort
 from app.theme.elided_text import elide
@@ -19,7 +30,7 @@ from app.theme.widgets import plain_tool_tip
 from engine.nodes.spec import Category
 
 if TYPE_CHECKING:
-    from app.canvas.loop_region import GroundsItem
+    from app.canvas.loop_region import RegionLodItem
     from app.canvas.node_status_item import StateItem
 
 SHADOW_FROM: Final = 0.5
@@ -43,62 +54,62 @@ class NodeItem(AbstractNodeItem):
     """The card of a node.
 
     Attributes:
-        facts: What it says.
-        shape_: Where what lies on it.
+        content: What it says.
+        geometry: Where what lies on it.
         inputs: Its input ports, from the top.
         outputs: Its output ports, from the top.
         state: What stands on it of a run and of problems; None while there is nothing.
-        led_to: Where it stood when its edges and regions were last led to it. Nobody is told when it moves: Qt would
-            tell Python of every change of every card, most of them while a document is opened.
+        followed_pos: The position that edges and regions last followed. Moves emit nothing: Qt would call Python for
+            every change of every card.
     """
 
-    def __init__(self, facts: CardFacts) -> None:
+    def __init__(self, content: CardViewModel) -> None:
         QGraphicsItem.__init__(self)  # the base class's own start-up sets what is not used
         self.setFlags(_FLAGS)
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         self.setZValue(1)
-        self._properties = {"id": facts.id, "selected": False, "disabled": not facts.enabled, "type_": facts.type}
-        self.led_to = QPointF()
+        self._properties = {"id": content.id, "selected": False, "disabled": not content.enabled, "type_": content.type}
+        self.followed_pos = QPointF()
         self.inputs: list[CanvasPort] = []
         self.outputs: list[CanvasPort] = []
         self.state: StateItem | None = None
         self.problem_text = ""
         self._skipped = self._unfit = False
-        self.show_facts(facts)
+        self.set_content(content)
 
     @property
     def card_rect(self) -> QRectF:
         """The card in the scene."""
         return QRectF(self.pos(), self._size)
 
-    def show_facts(self, facts: CardFacts) -> None:
+    def set_content(self, content: CardViewModel) -> None:
         """Show another content. Ports that are still there stay the same items, with their edges."""
-        shape = shape_of(facts)
+        shape = card_geometry(content)
         self.prepareGeometryChange()
-        self.facts, self.shape_ = facts, shape
+        self.content, self.geometry = content, shape
         self._size, self._bounds, self._outline = _measures(shape.width, shape.height)
         self._width, self._height = shape.width, shape.height
-        self._properties["disabled"] = not facts.enabled
-        self.inputs = self._fitted(self.inputs, facts.inputs, INPUT, shape.inputs)
-        self.outputs = self._fitted(self.outputs, facts.outputs, OUTPUT, shape.outputs)
+        self._properties["disabled"] = not content.enabled
+        self.inputs = self._fitted(self.inputs, content.inputs, INPUT, shape.inputs)
+        self.outputs = self._fitted(self.outputs, content.outputs, OUTPUT, shape.outputs)
         self.refresh_tooltip()
         if self.state is not None:
             self.state.fit(self)
         self.update()
 
-    def dim(self, *, by_run: bool | None = None, by_light: bool | None = None) -> None:
+    def dim(self, *, by_run: bool | None = None, by_connection: bool | None = None) -> None:
         """Stand back: because the run skipped the node, or because it does not fit the edge on the mouse."""
         self._skipped = self._skipped if by_run is None else by_run
-        self._unfit = self._unfit if by_light is None else by_light
+        self._unfit = self._unfit if by_connection is None else by_connection
         self.setOpacity(UNFIT if self._unfit else SKIPPED if self._skipped else 1.0)
 
     def refresh_tooltip(self) -> None:
         """Say what does not fit on the card, and what is wrong."""
-        facts, parts = self.facts, []
-        if self.shape_.title != facts.title:
-            parts.append(facts.title)
-        if self.shape_.summary != facts.summary:
-            parts.append(facts.summary)
+        content, parts = self.content, []
+        if self.geometry.title != content.title:
+            parts.append(content.title)
+        if self.geometry.summary != content.summary:
+            parts.append(content.summary)
         if self.problem_text:
             parts.append(self.problem_text)
         if parts or self.toolTip():
@@ -123,7 +134,7 @@ class NodeItem(AbstractNodeItem):
         is_selected = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_card(painter, scale, is_selected=is_selected)
-        zoom = zoom_of(scale)
+        zoom = zoom_from_scale(scale)
         self._paint_header(painter, zoom)
         if zoom >= DETAILS_FROM:
             self._paint_names(painter)
@@ -132,7 +143,7 @@ class NodeItem(AbstractNodeItem):
                 paint_port(painter, port, place)
 
     def _paint_card(self, painter: QPainter, scale: float, *, is_selected: bool) -> None:
-        theme, card = look(), self.shape_.card
+        theme, card = canvas_style(), self.geometry.card
         if scale >= SHADOW_FROM:
             for spread, alpha in ((3.0, 10), (2.0, 14), (1.0, 18)):
                 painter.setPen(Qt.PenStyle.NoPen)
@@ -143,64 +154,64 @@ class NodeItem(AbstractNodeItem):
             painter.setPen(pen(theme.colour("accent"), 2.0))
             painter.setBrush(theme.colour("accent", 40))
             painter.drawRoundedRect(card.adjusted(-3, -3, 3, 3), RADIUS + 3, RADIUS + 3)
-        line = Qt.PenStyle.SolidLine if self.facts.enabled else Qt.PenStyle.DashLine
+        line = Qt.PenStyle.SolidLine if self.content.enabled else Qt.PenStyle.DashLine
         painter.setBrush(theme.colour("card"))
-        painter.setPen(pen(theme.colour("line" if self.facts.enabled else "dim"), 1.0, line))
+        painter.setPen(pen(theme.colour("line" if self.content.enabled else "dim"), 1.0, line))
         painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
         painter.save()
         painter.setClipRect(QRectF(0, 0, max(EDGE, LEAST_EDGE / scale), card.height()))
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.category(self.facts.category, 255 if self.facts.enabled else 110))
+        painter.setBrush(theme.category(self.content.category, 255 if self.content.enabled else 110))
         painter.drawRoundedRect(card, RADIUS, RADIUS)
         painter.restore()
 
     def _paint_header(self, painter: QPainter, zoom: float) -> None:
-        theme, used, facts = look(), fonts(), self.facts
-        words = words_of(facts.title, self.shape_, zoom)
+        theme, used, content = canvas_style(), fonts(), self.content
+        words = card_text(content.title, self.geometry, zoom)
         painter.save()
-        painter.scale(words.growth, words.growth)
+        painter.scale(words.legible_scale, words.legible_scale)
         if words.has_icon:
             painter.translate(16, 12)
-            painter.fillPath(icon_path(facts.icon, ICON), theme.category(facts.category))
+            painter.fillPath(icon_path(content.icon, ICON), theme.category(content.category))
             painter.translate(-16, -12)
         painter.setFont(used.title)
-        painter.setPen(theme.colour("text" if facts.enabled else "dim"))
+        painter.setPen(theme.colour("text" if content.enabled else "dim"))
         painter.drawText(words.room, Qt.AlignmentFlag.AlignVCenter, "\n".join(words.title))
         if words.has_line:
             painter.setFont(used.small)
             painter.setPen(theme.colour("dim"))
-            summary = facts.summary if facts.enabled else f"off · {facts.summary}"
+            summary = content.summary if content.enabled else f"off · {content.summary}"
             room = words.line_rect
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, summary, room.width()))
         painter.restore()
 
     def _placed_ports(self) -> Iterator[tuple[CanvasPort, QPointF]]:
-        shape = self.shape_
+        shape = self.geometry
         return zip((*self.inputs, *self.outputs), (*shape.inputs, *shape.outputs), strict=True)
 
     def _paint_names(self, painter: QPainter) -> None:
-        theme, shape = look(), self.shape_
+        theme, shape = canvas_style(), self.geometry
         painter.setFont(fonts().small)
         for port, place in self._placed_ports():
-            painter.setPen(theme.colour("bad" if not port.facts.known else "text" if port.hovered else "dim"))
+            painter.setPen(theme.colour("bad" if not port.content.known else "text" if port.hovered else "dim"))
             text = QRectF(SIDE, place.y() - ROW / 2, shape.width - 2 * SIDE, ROW)
             side = Qt.AlignmentFlag.AlignLeft if port.is_input else Qt.AlignmentFlag.AlignRight
             painter.drawText(text, side | Qt.AlignmentFlag.AlignVCenter, port.name)
-        if self.facts.folded:
+        if self.content.folded:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.colour("line"))
             painter.drawRoundedRect(shape.fold, 6, 6)
             painter.setPen(theme.colour("dim"))
-            painter.drawText(shape.fold, Qt.AlignmentFlag.AlignCenter, f"+{self.facts.folded}")
+            painter.drawText(shape.fold, Qt.AlignmentFlag.AlignCenter, f"+{self.content.folded}")
 
     def _fitted(
-        self, there: list[CanvasPort], wanted: tuple[PortFacts, ...], kind: str, places: tuple[QPointF, ...]
+        self, there: list[CanvasPort], wanted: tuple[PortViewModel, ...], kind: str, places: tuple[QPointF, ...]
     ) -> list[CanvasPort]:
         by_name = {port.name: port for port in there}
         fitted: list[CanvasPort] = []
-        for facts, place in zip(wanted, places, strict=True):
-            port = by_name.pop(facts.name, None) or CanvasPort(facts, kind, self)
-            port.facts, port.is_off = facts, not self.facts.enabled
+        for content, place in zip(wanted, places, strict=True):
+            port = by_name.pop(content.name, None) or CanvasPort(content, kind, self)
+            port.content, port.is_disabled = content, not self.content.enabled
             port.setPos(place)
             fitted.append(port)
         for port in by_name.values():
@@ -212,10 +223,10 @@ class NodeItem(AbstractNodeItem):
 
 def paint_port(painter: QPainter, port: CanvasPort, place: QPointF) -> None:
     """Paint a port: filled where an edge is, a ring where none is; a port that takes several edges is taller."""
-    theme = look()
-    colour = theme.port(port.facts.type) if port.facts.known else theme.colour("bad")
+    theme = canvas_style()
+    colour = theme.port(port.content.type) if port.content.known else theme.colour("bad")
     radius = PORT_RADIUS + (1.5 if port.hovered else 0.0)
-    tall = 2.5 if port.facts.many and port.is_input else 0.0
+    tall = 2.5 if port.content.many and port.is_input else 0.0
     body = QRectF(place.x() - radius, place.y() - radius - tall, 2 * radius, 2 * (radius + tall))
     painter.setPen(pen(theme.colour("card"), 4.0))
     painter.setBrush(theme.colour("card"))
@@ -254,15 +265,15 @@ _EVERYWHERE: Final = QRectF(-1e6, -1e6, 2e6, 2e6)
 _Kind = tuple[Category | None, bool]
 
 
-class SpotsItem(QGraphicsItem):
+class NodeLodItem(QGraphicsItem):
     """The spots: a thousand of them in less than a frame, where each card by itself would take longer.
 
     What Qt is handed to paint is kept from frame to frame: to make it anew takes longer than to paint it.
     """
 
-    def __init__(self, nodes: Mapping[str, NodeItem], grounds: GroundsItem) -> None:
+    def __init__(self, nodes: Mapping[str, NodeItem], lod_item: RegionLodItem) -> None:
         super().__init__()
-        self._nodes, self._grounds = nodes, grounds
+        self._nodes, self._grounds = nodes, lod_item
         self._is_stale = True
         self._spots: dict[NodeItem, tuple[QRectF, QLineF]] = {}
         self._cards: list[QRectF] = []
@@ -291,7 +302,7 @@ class SpotsItem(QGraphicsItem):
         self._spots = {}
         self.update()
 
-    def follow(self, moved: Iterable[NodeItem]) -> None:
+    def update_moved(self, moved: Iterable[NodeItem]) -> None:
         """Take up cards that moved and are otherwise the same."""
         if self._is_stale or not self.isVisible():
             self._is_stale = True
@@ -313,7 +324,7 @@ class SpotsItem(QGraphicsItem):
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint all spots."""
-        theme, scale = look(), option.levelOfDetailFromTransform(painter.worldTransform())
+        theme, scale = canvas_style(), option.levelOfDetailFromTransform(painter.worldTransform())
         if self._is_stale:
             self._gather()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
@@ -338,7 +349,7 @@ class SpotsItem(QGraphicsItem):
             self._cards.append(rect)
             if item.isSelected():
                 self._chosen.append(rect)
-            self._edges.setdefault((item.facts.category, item.facts.enabled), []).append(edge)
+            self._edges.setdefault((item.content.category, item.content.enabled), []).append(edge)
 
 
 def _stroke(colour: QColor, width: float) -> QPen:

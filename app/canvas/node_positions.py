@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from app.canvas.annotations import place_of
-from app.canvas.auto_layout import COLUMN_GAP, ROW_GAP, Box, Wire, tidy
+from app.canvas.annotations import position_of
+from app.canvas.auto_layout import COLUMN_GAP, ROW_GAP, Box, Wire, layered_layout
 from engine.document.model import Workflow
 from engine.nodes.registry import Registry
 from engine.plan.structure import Structure
@@ -14,28 +14,28 @@ from engine.plan.structure import Structure
 if TYPE_CHECKING:
     from app.canvas.node_item import NodeItem
 
-Place = tuple[float, float]
+Position = tuple[float, float]
 STEP: Final = 24.0
 
 
-class Places:
+class NodePositions:
     """The places of all cards. A place that was found stays until the layout has one, so that nothing jumps."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._found: dict[str, Place] = {}
+        self._found: dict[str, Position] = {}
 
     @property
-    def found(self) -> Mapping[str, Place]:
+    def found(self) -> Mapping[str, Position]:
         """Places that the layout does not have."""
         return self._found
 
-    def of(self, workflow: Workflow, structure: Structure, cards: Mapping[str, NodeItem]) -> dict[str, Place]:
+    def of(self, workflow: Workflow, structure: Structure, cards: Mapping[str, NodeItem]) -> dict[str, Position]:
         """The place of each card."""
-        places: dict[str, Place] = {}
+        places: dict[str, Position] = {}
         missing: list[str] = []
         for node_id in cards:
-            place = place_of(workflow, node_id) or self._found.get(node_id)
+            place = position_of(workflow, node_id) or self._found.get(node_id)
             if place is None:
                 missing.append(node_id)
             else:
@@ -43,44 +43,46 @@ class Places:
         self._found = {node: place for node, place in self._found.items() if node in cards}
         if missing:
             made = (
-                tidied(workflow, structure, boxes_of(cards)) if not places else beside(missing, workflow, places, cards)
+                auto_layout(workflow, structure, card_boxes(cards))
+                if not places
+                else positions_beside(missing, workflow, places, cards)
             )
             self._found.update({node: made[node] for node in missing})
             places.update({node: made[node] for node in missing})
-        for node_id in [node for node in self._found if place_of(workflow, node) is not None]:
+        for node_id in [node for node in self._found if position_of(workflow, node) is not None]:
             del self._found[node_id]
         return places
 
 
-def boxes_of(cards: Mapping[str, NodeItem]) -> dict[str, Box]:
+def card_boxes(cards: Mapping[str, NodeItem]) -> dict[str, Box]:
     """The measures of cards."""
     return {
         node_id: Box(
-            card.shape_.width,
-            card.shape_.height,
-            {port.name: place.y() for port, place in zip(card.facts.inputs, card.shape_.inputs, strict=True)},
-            {port.name: place.y() for port, place in zip(card.facts.outputs, card.shape_.outputs, strict=True)},
+            card.geometry.width,
+            card.geometry.height,
+            {port.name: place.y() for port, place in zip(card.content.inputs, card.geometry.inputs, strict=True)},
+            {port.name: place.y() for port, place in zip(card.content.outputs, card.geometry.outputs, strict=True)},
         )
         for node_id, card in cards.items()
     }
 
 
-def wires_of(workflow: Workflow) -> list[Wire]:
+def edge_wires(workflow: Workflow) -> list[Wire]:
     """The edges."""
     return [Wire(*edge.source, *edge.target) for edge in workflow.edges]
 
 
-def tidied(workflow: Workflow, structure: Structure, boxes: Mapping[str, Box]) -> dict[str, Place]:
+def auto_layout(workflow: Workflow, structure: Structure, boxes: Mapping[str, Box]) -> dict[str, Position]:
     """A place for each card in layers."""
-    return tidy(boxes, wires_of(workflow), structure.bodies, structure.parent)
+    return layered_layout(boxes, edge_wires(workflow), structure.bodies, structure.parent)
 
 
-def beside(
-    missing: list[str], workflow: Workflow, places: Mapping[str, Place], cards: Mapping[str, NodeItem]
-) -> dict[str, Place]:
+def positions_beside(
+    missing: list[str], workflow: Workflow, places: Mapping[str, Position], cards: Mapping[str, NodeItem]
+) -> dict[str, Position]:
     """Places near the cards that lead to the missing ones, or below all, where nothing lies yet."""
     taken = dict(places)
-    made: dict[str, Place] = {}
+    made: dict[str, Position] = {}
     before: dict[str, list[str]] = {}
     for edge in workflow.edges:
         before.setdefault(edge.target[0], []).append(edge.source[0])
@@ -88,27 +90,29 @@ def beside(
         sources = [source for source in before.get(node_id, ()) if source in taken]
         if sources:
             source = max(sources, key=lambda node: taken[node][0])
-            wish = (taken[source][0] + cards[source].shape_.width + COLUMN_GAP, taken[source][1])
+            wish = (taken[source][0] + cards[source].geometry.width + COLUMN_GAP, taken[source][1])
         else:
             left = min(x for x, _ in taken.values())
-            wish = (left, max(y + cards[node].shape_.height for node, (_, y) in taken.items()) + ROW_GAP)
-        made[node_id] = taken[node_id] = free_place(node_id, wish, taken, cards)
+            wish = (left, max(y + cards[node].geometry.height for node, (_, y) in taken.items()) + ROW_GAP)
+        made[node_id] = taken[node_id] = free_position(node_id, wish, taken, cards)
     return made
 
 
-def free_place(node_id: str, wish: Place, taken: Mapping[str, Place], cards: Mapping[str, NodeItem]) -> Place:
+def free_position(
+    node_id: str, wish: Position, taken: Mapping[str, Position], cards: Mapping[str, NodeItem]
+) -> Position:
     """The first place from a wished one downwards where the card covers no other."""
-    width, height = cards[node_id].shape_.width, cards[node_id].shape_.height
+    width, height = cards[node_id].geometry.width, cards[node_id].geometry.height
     x, y = wish
     while True:
         below = [
-            there[1] + cards[other].shape_.height
+            there[1] + cards[other].geometry.height
             for other, there in taken.items()
             if other != node_id
             and there[0] < x + width
-            and x < there[0] + cards[other].shape_.width
+            and x < there[0] + cards[other].geometry.width
             and there[1] < y + height
-            and y < there[1] + cards[other].shape_.height
+            and y < there[1] + cards[other].geometry.height
         ]
         if not below:
             return (x, y)
@@ -121,7 +125,7 @@ Rect = tuple[float, float, float, float]
 ALIGNMENTS: Final = ("left", "centre", "right", "top", "middle", "bottom")
 
 
-def align(rects: Mapping[str, Rect], where: str) -> dict[str, Place]:
+def align(rects: Mapping[str, Rect], where: str) -> dict[str, Position]:
     """Put cards on one line: their left edges, centres, right edges, tops, middles or bottoms."""
     if len(rects) < 2:
         return {}
@@ -131,14 +135,14 @@ def align(rects: Mapping[str, Rect], where: str) -> dict[str, Place]:
     high = max(rect[axis] + rect[extent] for rect in rects.values())
     share = {"left": 0.0, "top": 0.0, "centre": 0.5, "middle": 0.5, "right": 1.0, "bottom": 1.0}[where]
     line = low + (high - low) * share
-    moved: dict[str, Place] = {}
+    moved: dict[str, Position] = {}
     for node_id, rect in rects.items():
         start = line - rect[extent] * share
         moved[node_id] = (start, rect[1]) if across else (rect[0], start)
     return moved
 
 
-def distribute(rects: Mapping[str, Rect], *, across: bool) -> dict[str, Place]:
+def distribute(rects: Mapping[str, Rect], *, across: bool) -> dict[str, Position]:
     """Make the gaps between cards equal; the first and the last stay."""
     if len(rects) < 3:
         return {}
@@ -148,7 +152,7 @@ def distribute(rects: Mapping[str, Rect], *, across: bool) -> dict[str, Place]:
     taken = sum(rects[node_id][extent] for node_id in order)
     gap = (last[axis] + last[extent] - first[axis] - taken) / (len(order) - 1)
     at = first[axis]
-    moved: dict[str, Place] = {}
+    moved: dict[str, Position] = {}
     for node_id in order:
         rect = rects[node_id]
         moved[node_id] = (at, rect[1]) if across else (rect[0], at)

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.canvas.canvas_style import fonts, growth, icon_path, look, pen, zoom_of
-from app.canvas.node_card import words_of
+from app.canvas.canvas_style import canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
+from app.canvas.node_card import card_text
 from app.runs.executions import NodeState
 from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
@@ -118,7 +118,7 @@ class StateItem(QGraphicsItem):
     def fit(self, card: NodeItem) -> None:
         """Lie over the upper right corner of a card and, where there is something to say, over its summary."""
         # The card itself is not kept: two items that hold each other are freed late, and in whatever thread is at work.
-        self._shape, self._title = card.shape_, card.facts.title
+        self._shape, self._title = card.geometry, card.content.title
         self._measure()
 
     def _measure(self) -> None:
@@ -157,7 +157,7 @@ class StateItem(QGraphicsItem):
             self._paint_spot(painter)
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        zoom = zoom_of(scale)
+        zoom = zoom_from_scale(scale)
         if self._has_line:
             self._paint_line(painter, zoom)
         if self.shown.bar is not None:
@@ -165,9 +165,9 @@ class StateItem(QGraphicsItem):
         self._grow(painter, zoom)
         if self.shown.state is not None:
             icon, colour, _ = _MARKS[self.shown.state]
-            self._paint_pill(painter, self._pill, look().colour(colour), icon, self._words())
+            self._paint_pill(painter, self._pill, canvas_style().colour(colour), icon, self._words())
         if not self._badge.isNull():
-            colour = look().colour("bad" if self.shown.errors else "warning")
+            colour = canvas_style().colour("bad" if self.shown.errors else "warning")
             words = str(self.shown.errors or self.shown.warnings)
             self._paint_pill(painter, self._badge, colour, "mdi6.alert", words)
 
@@ -175,7 +175,7 @@ class StateItem(QGraphicsItem):
         """Enlarge the marks from the card's upper right corner to the left, no further than it reaches."""
         card = self._shape
         most = min(MOST_GROWTH, max((card.width - 16) / max(self._total, 1.0), 1.0))
-        grown = growth(FONT_SIZE_SMALL, zoom, most)
+        grown = legible_scale(FONT_SIZE_SMALL, zoom, most)
         painter.translate(card.width - 8, GROWS_FROM)
         painter.scale(grown, grown)
         painter.translate(8 - card.width, -GROWS_FROM)
@@ -186,7 +186,7 @@ class StateItem(QGraphicsItem):
         if self.shown.state is not None:
             colour = _MARKS[self.shown.state][1]
         if colour:
-            painter.fillRect(self._spot, look().colour(colour))
+            painter.fillRect(self._spot, canvas_style().colour(colour))
 
     def _words(self) -> str:
         assert self.shown.state is not None
@@ -204,7 +204,7 @@ class StateItem(QGraphicsItem):
         return 8 + MARK + 4 + fonts().bold_metrics.horizontalAdvance(str(count)) + 8 if count else 0.0
 
     def _paint_pill(self, painter: QPainter, pill: QRectF, colour: QColor, icon: str, words: str) -> None:
-        theme = look()
+        theme = canvas_style()
         tint = QColor(colour)
         tint.setAlpha(36)
         edge = QColor(colour)
@@ -237,7 +237,7 @@ class StateItem(QGraphicsItem):
 
     def _paint_bar(self, painter: QPainter, bar: Bar) -> None:
         """A bar along the lower edge: what is done, then what has failed."""
-        theme, card = look(), self._shape
+        theme, card = canvas_style(), self._shape
         place = QRectF(12, card.height - 8, card.width - 24, 4)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.colour("line"))
@@ -249,13 +249,13 @@ class StateItem(QGraphicsItem):
                 painter.drawRoundedRect(QRectF(place.x(), place.y(), count * share, 4), 2, 2)
 
     def _paint_line(self, painter: QPainter, zoom: float) -> None:
-        theme, used = look(), fonts()
-        words = words_of(self._title, self._shape, zoom)
+        theme, used = canvas_style(), fonts()
+        words = card_text(self._title, self._shape, zoom)
         if not words.has_line:
             return
         place = words.line_rect
         painter.save()
-        painter.scale(words.growth, words.growth)
+        painter.scale(words.legible_scale, words.legible_scale)
         painter.fillRect(place, theme.colour("card"))
         painter.setFont(used.small)
         state = self.shown.state

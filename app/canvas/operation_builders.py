@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from app.canvas.annotations import entries
-from app.canvas.node_card import config_of
+from app.canvas.annotations import layout_entries
+from app.canvas.node_card import validated_config
 from engine.document.ids import make_id
 from engine.document.model import Edge, Node, Workflow
 from engine.document.node_operations import AddNode, RemoveNodes, SetEnabled
@@ -24,7 +24,7 @@ from engine.plan.structure import Structure
 from engine.tools.registry import all_tools
 from engine.values import Value
 
-Place = tuple[float, float]
+Position = tuple[float, float]
 
 SNAP = 4
 """Cards stand on multiples of this."""
@@ -33,29 +33,29 @@ BODY_ROOM = 520.0
 """How far right of a new loop its exit stands: room for a body."""
 
 
-def snapped(place: Place) -> dict[str, Value]:
+def snap(place: Position) -> dict[str, Value]:
     """A place as the document keeps it."""
     return {"x": SNAP * round(place[0] / SNAP), "y": SNAP * round(place[1] / SNAP)}
 
 
-def set_places(workflow: Workflow, places: Mapping[str, Place]) -> SetLayout:
+def set_positions(workflow: Workflow, places: Mapping[str, Position]) -> SetLayout:
     """One change of the layout for any number of places; what else it says of the nodes stays."""
-    before = entries(workflow, "nodes")
+    before = layout_entries(workflow, "nodes")
     after: dict[str, Value] = dict(before)
     for node_id, place in places.items():
         kept = before.get(node_id)
-        after[node_id] = {**(kept if isinstance(kept, dict) else {}), **snapped(place)}
+        after[node_id] = {**(kept if isinstance(kept, dict) else {}), **snap(place)}
     return SetLayout(("nodes",), after)
 
 
 def move(
-    workflow: Workflow, places: Mapping[str, Place], others: Iterable[Operation] = (), verb: str = "Move"
+    workflow: Workflow, places: Mapping[str, Position], others: Iterable[Operation] = (), verb: str = "Move"
 ) -> Batch | None:
     """Put nodes, and with them frames and notes, somewhere else."""
     operations: list[Operation] = [*others]
     count = len(places) + len(operations)
     if places:
-        operations.append(set_places(workflow, places))
+        operations.append(set_positions(workflow, places))
     if not count:
         return None
     if count == 1 and places:
@@ -80,7 +80,7 @@ class Added:
     last: str
 
 
-def add(workflow: Workflow, spec: AnySpec, place: Place, *, tool: str = "") -> Added:
+def add(workflow: Workflow, spec: AnySpec, place: Position, *, tool: str = "") -> Added:
     """Add a node of a type; a loop or iterator brings its end, a tool node may call a tool from the start."""
     taken = set(workflow.nodes_by_id)
     known = all_tools().get(tool)
@@ -96,7 +96,7 @@ def add(workflow: Workflow, spec: AnySpec, place: Place, *, tool: str = "") -> A
         operations.append(AddNode(exit_))
         places[exit_.id] = (place[0] + BODY_ROOM, place[1])
         last = exit_.id
-    return Added((*operations, set_places(workflow, places)), node.id, last)
+    return Added((*operations, set_positions(workflow, places)), node.id, last)
 
 
 def _new_node(title: str, node_type: str, config: dict[str, Value], taken: set[str]) -> Node:
@@ -105,7 +105,7 @@ def _new_node(title: str, node_type: str, config: dict[str, Value], taken: set[s
     return Node(id=node_id, type=node_type, title=f"{title} {number}" if number.isdigit() else title, config=config)
 
 
-def offered_as(spec: AnySpec) -> str:
+def display_title(spec: AnySpec) -> str:
     """What a type is called where it is offered: with the one that it brings, if it brings one."""
     pair = PAIR_BY_START.get(spec.type)
     return spec.title if pair is None else f"{spec.title} and {pair.end.capitalize()}"
@@ -113,7 +113,7 @@ def offered_as(spec: AnySpec) -> str:
 
 def add_step(spec: AnySpec, added: Added, *more: Operation) -> Batch:
     """The whole step of adding a node."""
-    return Batch(f"Add {offered_as(spec)}", (*added.operations, *more))
+    return Batch(f"Add {display_title(spec)}", (*added.operations, *more))
 
 
 def connect(workflow: Workflow, source: str, target: str, old: Edge | None, *, takes_many: bool) -> Operation:
@@ -130,14 +130,14 @@ def connect(workflow: Workflow, source: str, target: str, old: Edge | None, *, t
 def main_ports(node: Node, registry: Registry, structure: Structure) -> tuple[Port | None, Port | None]:
     """The port that a value comes in by, and the one that it goes on by, if there are any."""
     spec = registry.find(node.type)
-    config = config_of(node, spec, structure)
+    config = validated_config(node, spec, structure)
     if spec is None or config is None:
         return None, None
     inputs, outputs = spec.inputs(config), spec.all_outputs(config)
     return (inputs[0] if inputs else None), (outputs[0] if outputs else None)
 
 
-def insertion(
+def insert_into_edge(
     edge: Edge, source: Port, target: Port, first: tuple[str, Port], last: tuple[str, Port]
 ) -> tuple[Operation, ...] | None:
     """Put a node (of a loop: its start and its exit) into an edge; None where it does not fit.
@@ -158,7 +158,7 @@ def insertion(
     )
 
 
-def with_pairs(workflow: Workflow, structure: Structure, node_ids: Iterable[str]) -> list[str]:
+def include_pairs(workflow: Workflow, structure: Structure, node_ids: Iterable[str]) -> list[str]:
     """The nodes, and for each loop among them its exit, for each exit its loop: they are one thing."""
     wanted = dict.fromkeys(node_ids)
     for node_id in list(wanted):
@@ -239,12 +239,12 @@ def _sources_before(node_id: str, workflow: Workflow, gone: set[str]) -> list[st
     return list(found)
 
 
-def port_of(end: str, workflow: Workflow, registry: Registry, structure: Structure, *, is_input: bool) -> Port | None:
+def find_port(end: str, workflow: Workflow, registry: Registry, structure: Structure, *, is_input: bool) -> Port | None:
     """The port at one end of an edge; None where its node has no such port."""
     node_id, _, name = end.partition(".")
     node = workflow.nodes_by_id.get(node_id)
     spec = registry.find(node.type) if node is not None else None
-    config = config_of(node, spec, structure) if node is not None else None
+    config = validated_config(node, spec, structure) if node is not None else None
     if spec is None or config is None:
         return None
     ports = spec.inputs(config) if is_input else spec.all_outputs(config)
@@ -252,13 +252,13 @@ def port_of(end: str, workflow: Workflow, registry: Registry, structure: Structu
 
 
 def _ports_fit(pair: tuple[str, str], workflow: Workflow, registry: Registry, structure: Structure) -> bool:
-    source = port_of(pair[0], workflow, registry, structure, is_input=False)
-    target = port_of(pair[1], workflow, registry, structure, is_input=True)
+    source = find_port(pair[0], workflow, registry, structure, is_input=False)
+    target = find_port(pair[1], workflow, registry, structure, is_input=True)
     return source is not None and target is not None and can_ever_fit(source.type, target.type)
 
 
 def _takes_many(end: str, workflow: Workflow, registry: Registry, structure: Structure) -> bool:
-    port = port_of(end, workflow, registry, structure, is_input=True)
+    port = find_port(end, workflow, registry, structure, is_input=True)
     return port is not None and port.many
 
 

@@ -10,22 +10,22 @@ from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.canvas.annotations import RemarkItem
-from app.canvas.canvas_style import FRAME_COLOURS, look
-from app.canvas.connection_rules import Fits
-from app.canvas.edge_item import Pipe
-from app.canvas.inline_editor import TextEdit
+from app.canvas.annotations import AnnotationItem
+from app.canvas.canvas_style import FRAME_COLOURS, canvas_style
+from app.canvas.connection_rules import ConnectionRules
+from app.canvas.edge_item import EdgeItem
+from app.canvas.inline_editor import InlineEditor
 from app.canvas.node_item import NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.port_item import CanvasPort
-from app.canvas.quick_add import Entry, PickList, TypeAndPort, types_that_fit
+from app.canvas.quick_add import Entry, PickList, TypeAndPort, matching_node_types
 from engine.document.node_operations import SetTitle
 from engine.document.operation import Operation
 from engine.nodes.subflow import SUBFLOW
 
 if TYPE_CHECKING:
     from app.canvas.document_view import DocumentView
-    from app.canvas.edit_commands import Editing
+    from app.canvas.edit_commands import EditCommands
     from app.canvas.viewer import CanvasViewer
     from app.session import Session
 
@@ -61,21 +61,21 @@ class Popups(QObject):
     opened = Signal(str)
 
     def __init__(
-        self, session: Session, view: DocumentView, viewer: CanvasViewer, editing: Editing, canvas: QWidget
+        self, session: Session, view: DocumentView, viewer: CanvasViewer, commands: EditCommands, canvas: QWidget
     ) -> None:
         super().__init__(canvas)
-        self._session, self._view, self._viewer, self._editing = session, view, viewer, editing
+        self._session, self._view, self._viewer, self._editing = session, view, viewer, commands
         self._canvas = canvas
         self.list = PickList(canvas)
-        self.text = TextEdit(session, canvas)
+        self.text = InlineEditor(session, canvas)
         self.menu: QMenu | None = None
         self._menu_place: QPointF | None = None
         self.actions: dict[str, QAction] = {}
-        viewer.nothing_there.connect(self.choose_for_port)
+        viewer.dropped_on_empty.connect(self.choose_for_port)
         viewer.opened.connect(self._open)
-        viewer.menu_wanted.connect(self.open_menu)
-        viewer.view_moved.connect(self.text.finish)
-        session.changed.connect(self.list.put_away)  # what it offers is of the document as it was
+        viewer.context_menu_requested.connect(self.open_menu)
+        viewer.view_moved.connect(self.text.commit)
+        session.changed.connect(self.list.close_if_open)  # what it offers is of the document as it was
 
     @property
     def menu_place(self) -> QPointF | None:
@@ -87,7 +87,7 @@ class Popups(QObject):
         """Where something new belongs: at the right click, else at the mouse, else in the middle."""
         if self._menu_place is not None:
             return self._menu_place
-        mouse = self._viewer.mouse_place()
+        mouse = self._viewer.mouse_position()
         return mouse if mouse is not None else self._viewer.centre
 
     def quick_add(self) -> None:
@@ -97,7 +97,7 @@ class Popups(QObject):
         def add(choice: TypeAndPort) -> None:
             self._editing.add_node(choice.type, place)
 
-        entries = types_that_fit(self._session.registry, None, is_input=False)
+        entries = matching_node_types(self._session.registry, None, is_input=False)
         self.list.open(self._on_canvas(place), "Add a node", entries, add)
 
     def choose_for_port(self, port: CanvasPort, place: QPointF) -> None:
@@ -107,12 +107,12 @@ class Popups(QObject):
         def add(choice: TypeAndPort) -> None:
             self._editing.add_connected(choice.type, place, end, choice.port, from_output=not is_input)
 
-        node_id, structure = port.parentItem().facts.id, self._session.structure
+        node_id, structure = port.parentItem().content.id, self._session.structure
         in_body = not is_input and (
             node_id in structure.parent
             or (node_id in structure.bodies and port.name in structure.bodies[node_id].kind.body_ports)
         )
-        entries = types_that_fit(self._session.registry, port.facts, is_input=is_input, in_body=in_body)
+        entries = matching_node_types(self._session.registry, port.content, is_input=is_input, in_body=in_body)
         self.list.open(self._on_canvas(place), "Add a node that fits", entries, add)
 
     def connect_to(self, connect: Callable[[CanvasPort, CanvasPort], object]) -> None:
@@ -125,24 +125,26 @@ class Popups(QObject):
             connect(*ports)
 
         place = self._viewer.mapFromScene(item.card_rect.topRight())
-        self.list.open(place + QPoint(8, 0), f"Connect {item.facts.title} to", self._targets(item), chosen)
+        self.list.open(place + QPoint(8, 0), f"Connect {item.content.title} to", self._targets(item), chosen)
 
     def _targets(self, item: NodeItem) -> list[Entry]:
         entries: list[Entry] = []
         for output in item.outputs:
-            fits = Fits(self._session.workflow, self._session.structure, item.facts.id, output.facts, is_input=False)
+            fits = ConnectionRules(
+                self._session.workflow, self._session.structure, item.content.id, output.content, is_input=False
+            )
             for other in self._view.nodes.values():
                 for input_ in other.inputs:
-                    if fits.why_not(other.facts.id, input_.facts, is_input=True) is None:
-                        title = f"{other.facts.title} · {input_.name}"
+                    if fits.rejection_reason(other.content.id, input_.content, is_input=True) is None:
+                        title = f"{other.content.title} · {input_.name}"
                         help_ = f"from {output.name}"
                         title = title if len(item.outputs) == 1 else f"{output.name} → {title}"
                         entries.append(
                             Entry(
                                 title,
                                 help_,
-                                other.facts.icon,
-                                look().category(other.facts.category).name(),
+                                other.content.icon,
+                                canvas_style().category(other.content.category).name(),
                                 (output, input_),
                             )
                         )
@@ -150,7 +152,7 @@ class Popups(QObject):
 
     def _open(self, item: AbstractNodeItem) -> None:
         """Open the workflow in a subflow; edit the words of anything else."""
-        node = self._session.node(item.facts.id) if isinstance(item, NodeItem) else None
+        node = self._session.node(item.content.id) if isinstance(item, NodeItem) else None
         if node is not None and node.type == SUBFLOW:
             self.opened.emit(node.id)
         else:
@@ -160,12 +162,14 @@ class Popups(QObject):
         """Edit the title of a node or a frame, or the text of a note."""
         if isinstance(item, NodeItem):
             self.rename(item)
-        elif isinstance(item, RemarkItem):
+        elif isinstance(item, AnnotationItem):
             rect = self._in_view(item.text_rect.translated(item.pos()))
             if item.is_frame:
-                self.text.edit_line(rect, item.remark.text, lambda text: self._remark_step(item, text.strip()))
+                self.text.edit_line(
+                    rect, item.annotation.text, lambda text: self._annotation_operation(item, text.strip())
+                )
             else:
-                self.text.edit_text(rect, item.remark.text, lambda text: self._remark_step(item, text))
+                self.text.edit_text(rect, item.annotation.text, lambda text: self._annotation_operation(item, text))
 
     def rename_selected(self) -> None:
         """Edit the title of what is selected."""
@@ -175,8 +179,8 @@ class Popups(QObject):
 
     def rename(self, item: NodeItem) -> None:
         """Edit the title of a node."""
-        node = self._session.workflow.nodes_by_id[item.facts.id]
-        rect = self._in_view(item.shape_.title_rect.translated(item.pos()))
+        node = self._session.workflow.nodes_by_id[item.content.id]
+        rect = self._in_view(item.geometry.title_rect.translated(item.pos()))
 
         def step(text: str) -> Operation | None:
             text = " ".join(text.split())
@@ -189,13 +193,13 @@ class Popups(QObject):
         """Open the menu that fits what lies at a place of the scene; select that first."""
         self._menu_place = place
         items = self._viewer.scene().items(place)
-        item = next((item for item in items if isinstance(item, (NodeItem, RemarkItem))), None)
-        pipe = self._viewer.pipe_at(place) if item is None else None
+        item = next((item for item in items if isinstance(item, (NodeItem, AnnotationItem))), None)
+        pipe = self._viewer.edge_at(place) if item is None else None
         self.menu = QMenu(self._canvas)
         self.menu.setAccessibleName("Actions")
         if item is not None or pipe is not None:
             self._select_only(item if item is not None else pipe)
-        if isinstance(item, RemarkItem):
+        if isinstance(item, AnnotationItem):
             self._fill(self.menu, (("rename", "delete"),))
             if item.is_frame:
                 self._add_colours(self.menu, item)
@@ -215,12 +219,12 @@ class Popups(QObject):
         menu = self.sender()
         assert isinstance(menu, QMenu)
         menu.deleteLater()
-        self._viewer.later(self._forget_menu_place)
+        self._viewer.call_later(self._forget_menu_place)
 
     def _forget_menu_place(self) -> None:
         self._menu_place = None
 
-    def _select_only(self, item: AbstractNodeItem | Pipe | None) -> None:
+    def _select_only(self, item: AbstractNodeItem | EdgeItem | None) -> None:
         if item is not None and not item.isSelected():
             self._viewer.scene().clearSelection()
             item.setSelected(True)
@@ -232,23 +236,23 @@ class Popups(QObject):
             for name in group:
                 menu.addAction(self.actions[name])
 
-    def _add_colours(self, menu: QMenu, item: RemarkItem) -> None:
+    def _add_colours(self, menu: QMenu, item: AnnotationItem) -> None:
         colours = menu.addMenu("Colour")
         for name in FRAME_COLOURS:
             action = colours.addAction(name.capitalize())
             action.setCheckable(True)
-            action.setChecked(item.remark.colour == name)
+            action.setChecked(item.annotation.colour == name)
             action.triggered.connect(
-                lambda _checked=False, name=name: self._editing.change_remark(
-                    item, replace(item.remark, colour=name), "Colour a frame"
+                lambda _checked=False, name=name: self._editing.change_annotation(
+                    item, replace(item.annotation, colour=name), "Colour a frame"
                 )
             )
 
-    def _remark_step(self, item: RemarkItem, text: str) -> Operation | None:
+    def _annotation_operation(self, item: AnnotationItem, text: str) -> Operation | None:
         if item.scene() is None:
             return None
         words = "Rename a frame" if item.is_frame else "Write a note"
-        return self._editing.remark_step(item, replace(item.remark, text=text), words)
+        return self._editing.annotation_operation(item, replace(item.annotation, text=text), words)
 
     def _on_canvas(self, place: QPointF) -> QPoint:
         return self._viewer.mapTo(self._canvas, self._viewer.mapFromScene(place))

@@ -15,8 +15,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import look, pen
-from app.canvas.node_card import PortFacts
+from app.canvas.canvas_style import canvas_style, pen
+from app.canvas.node_card import PortViewModel
 from app.canvas.nodegraphqt_imports import INPUT, PortItem
 from app.theme.widgets import plain_tool_tip
 
@@ -34,26 +34,26 @@ class CanvasPort(PortItem):
     """A port of a card. The base class's own start-up costs four times as much and is not needed.
 
     Attributes:
-        facts: What the port is.
-        is_off: Whether its node is switched off.
+        content: What the port is.
+        is_disabled: Whether its node is switched off.
     """
 
     # The base class watches changes in Python, to no end here; each port would tell of eight before it is seen.
     itemChange = QGraphicsItem.itemChange  # noqa: N815 - Qt's name
 
-    is_off = False
+    is_disabled = False
     _locked = False
     _hovered = False
     _multi_connection = True  # what a port takes is decided by the document, see `fits`
 
-    def __init__(self, facts: PortFacts, port_type: str, parent: QGraphicsItem) -> None:
+    def __init__(self, content: PortViewModel, port_type: str, parent: QGraphicsItem) -> None:
         QGraphicsItem.__init__(self, parent)  # see above
         self.setFlag(_NO_CONTENTS)
         self.setAcceptHoverEvents(True)
         self._pipes = []
-        self._name = facts.name
+        self._name = content.name
         self._port_type = port_type
-        self.facts = facts
+        self.content = content
 
     @property
     def is_input(self) -> bool:
@@ -81,9 +81,9 @@ class CanvasPort(PortItem):
     def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Let the card show it; say what it is."""
         self._hovered = True
-        kind = "unknown port" if not self.facts.known else f"{self.facts.type}"
-        many = ", takes several edges" if self.facts.many and self.is_input else ""
-        self.setToolTip(plain_tool_tip(f"{self._name}: {kind}{many}\n{self.facts.help}".rstrip()))
+        kind = "unknown port" if not self.content.known else f"{self.content.type}"
+        many = ", takes several edges" if self.content.many and self.is_input else ""
+        self.setToolTip(plain_tool_tip(f"{self._name}: {kind}{many}\n{self.content.help}".rstrip()))
         self.parentItem().update()
         event.accept()
 
@@ -97,7 +97,7 @@ class CanvasPort(PortItem):
 RADIUS: Final = 9.0
 
 
-class LightItem(QGraphicsItem):
+class PortHighlightItem(QGraphicsItem):
     """The rings around all ports that fit, as one item."""
 
     def __init__(self) -> None:
@@ -133,8 +133,8 @@ class LightItem(QGraphicsItem):
     def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Paint the rings."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(pen(look().colour("accent"), 2.0))
-        painter.setBrush(look().colour("accent", 60))
+        painter.setPen(pen(canvas_style().colour("accent"), 2.0))
+        painter.setBrush(canvas_style().colour("accent", 60))
         for place in self._places:
             painter.drawEllipse(place, RADIUS, RADIUS)
 
@@ -143,4 +143,4 @@ def dim_others(nodes: Mapping[str, NodeItem], lit: Iterable[CanvasPort], start: 
     """Dim the cards with no port that fits."""
     bright = {port.parentItem() for port in lit} | {start.parentItem()}
     for item in nodes.values():
-        item.dim(by_light=item not in bright)
+        item.dim(by_connection=item not in bright)

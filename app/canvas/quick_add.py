@@ -10,9 +10,9 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
-from app.canvas.node_card import PortFacts
-from app.canvas.operation_builders import offered_as
-from app.palette.entries import tool_rows
+from app.canvas.node_card import PortViewModel
+from app.canvas.operation_builders import display_title
+from app.palette.entries import tool_entries
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
@@ -59,7 +59,9 @@ class TypeAndPort:
     port: str
 
 
-def types_that_fit(registry: Registry, port: PortFacts | None, *, is_input: bool, in_body: bool = False) -> list[Entry]:
+def matching_node_types(
+    registry: Registry, port: PortViewModel | None, *, is_input: bool, in_body: bool = False
+) -> list[Entry]:
     """The node types and the tools to choose from: all, or those with a port that fits one end of an edge.
 
     Args:
@@ -75,10 +77,10 @@ def types_that_fit(registry: Registry, port: PortFacts | None, *, is_input: bool
         joined = _fitting(spec, spec.config(), port, is_input=is_input) if port is not None else ""
         if joined is not None:
             choice = TypeAndPort(spec.type, joined)
-            entries.append(Entry(offered_as(spec), spec.help, spec.icon, theme.category[spec.category], choice))
+            entries.append(Entry(display_title(spec), spec.help, spec.icon, theme.category[spec.category], choice))
     caller = registry.find("tool")
     assert caller is not None, "a type of the program's own"
-    for row in tool_rows():
+    for row in tool_entries():
         config = caller.config(tool=row.key.removeprefix("tool:"))
         joined = _fitting(caller, config, port, is_input=is_input) if port is not None else ""
         if joined is not None:
@@ -87,7 +89,7 @@ def types_that_fit(registry: Registry, port: PortFacts | None, *, is_input: bool
     return entries
 
 
-def _fitting(spec: AnySpec, config: NodeConfig, port: PortFacts, *, is_input: bool) -> str | None:
+def _fitting(spec: AnySpec, config: NodeConfig, port: PortViewModel, *, is_input: bool) -> str | None:
     if not is_input:
         found = next((own for own in spec.inputs(config) if can_ever_fit(port.type, own.type)), None)
     elif spec.type in PAIR_BY_START:  # its value goes on from the end that comes with it
@@ -160,7 +162,7 @@ class PickList(QFrame):
                 self.hide()
         return super().eventFilter(watched, event)
 
-    def put_away(self) -> None:
+    def close_if_open(self) -> None:
         """Close, if it is open."""
         if self.isVisible():
             self.close_list()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from app.canvas.edge_item import Flow
-from app.canvas.loop_region_label import LoopFacts
+from app.canvas.loop_region_label import LoopViewModel
 from app.canvas.node_status_item import Bar, CardState
 from app.runs.executions import NodePicture, NodeState
 from app.runs.picture import RunPicture
@@ -81,14 +81,14 @@ class RunMarks:
         body = self._structure.bodies.get(loop_id)
         return "item" if body is not None and body.kind is ITERATOR else "iteration"
 
-    def loop(self, loop_id: str, title: str) -> LoopFacts:
+    def loop(self, loop_id: str, title: str) -> LoopViewModel:
         """What the pill of a region says."""
         loop = self._picture.loop(loop_id, self._chosen)
         if loop.current < 0:
-            return LoopFacts(title)
+            return LoopViewModel(title)
         shown = self._shown(loop_id)
         unit = self._unit(loop_id)
-        return LoopFacts(
+        return LoopViewModel(
             title,
             f"{unit} {shown + 1} of {loop.total}" if loop.total else f"{unit} {shown + 1}",
             loop.total,

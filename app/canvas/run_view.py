@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.canvas.edge_item import Flow, Travels
-from app.canvas.loop_region_label import LoopFacts
+from app.canvas.edge_item import EdgeAnimation, Flow
+from app.canvas.loop_region_label import LoopViewModel
 from app.canvas.node_item import NodeItem
 from app.canvas.node_status_item import CardState, StateItem
 from app.canvas.run_decorations import RunMarks, with_problems
@@ -33,7 +33,7 @@ class RunView(QObject):
     """Shows the run of a session on its canvas.
 
     Attributes:
-        travels: The dots on their way.
+        edge_animation: The dots on their way.
     """
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, parent: QObject) -> None:
@@ -44,7 +44,7 @@ class RunView(QObject):
         self._states: dict[str, NodeState] = {}
         self._iterations: dict[str, int] = {}
         self._moving: set[NodeItem] = set()
-        self.travels = Travels(viewer.scene())
+        self.edge_animation = EdgeAnimation(viewer.scene())
         self._timer = QTimer(self)
         self._timer.setInterval(BEAT_MS)
         self._timer.timeout.connect(self._beat)
@@ -53,14 +53,14 @@ class RunView(QObject):
         session.shown.ended.connect(self.show_all)
         session.shown.view_changed.connect(self.show_all)
         view.regions.chosen = session.shown.look_at
-        self.take_up_problems()
+        self.update_problems()
 
     @property
     def is_moving(self) -> bool:
         """Whether the timer runs."""
         return self._timer.isActive()
 
-    def take_up_problems(self) -> None:
+    def update_problems(self) -> None:
         """Show how many problems each node has, and what they are."""
         found: dict[str, list[str]] = {}
         self._problems = {}
@@ -82,7 +82,7 @@ class RunView(QObject):
 
     def _started(self) -> None:
         self._states, self._iterations = {}, {}
-        self.travels.clear()
+        self.edge_animation.clear()
         self.show_all()
 
     def _updated(self, touched: set[str]) -> None:
@@ -97,11 +97,11 @@ class RunView(QObject):
             for loop in touched & bodies.keys():  # with its iteration, all in it begins anew
                 touched = touched | bodies[loop].nodes | {bodies[loop].exit}
             self.show(touched)
-        for item in () if self._view.spots.isVisible() else self._moving:
+        for item in () if self._view.node_lod.isVisible() else self._moving:
             if item.state is not None:
                 item.state.beat()
-        self.travels.beat()
-        if not self._moving and not self.travels.is_moving and not self._touched:
+        self.edge_animation.beat()
+        if not self._moving and not self.edge_animation.is_moving and not self._touched:
             self._timer.stop()
 
     def show(self, node_ids: Iterable[str]) -> None:
@@ -118,7 +118,7 @@ class RunView(QObject):
                 state = with_problems(state, counted[Severity.ERROR], counted[Severity.WARNING])
             self._show_card(self._view.nodes[node_id], state)
             self._show_edges(node_id, marks)
-        self._moving = {item for item in self._moving if self._view.nodes.get(item.facts.id) is item}
+        self._moving = {item for item in self._moving if self._view.nodes.get(item.content.id) is item}
         loops = [node_id for node_id in wanted if node_id in self._view.regions.items]
         self._show_loops(marks, loops)
         if marks is not None and not self._session.shown.chosen:
@@ -155,8 +155,8 @@ class RunView(QObject):
     def _show_loops(self, marks: RunMarks | None, loops: Iterable[str]) -> None:
         for loop in loops:
             region = self._view.regions.items[loop]
-            title = self._view.nodes[loop].facts.title
-            region.label.show_facts(LoopFacts(title) if marks is None else marks.loop(loop, title))
+            title = self._view.nodes[loop].content.title
+            region.label.set_content(LoopViewModel(title) if marks is None else marks.loop(loop, title))
 
     def _send_off(self, marks: RunMarks, node_ids: Iterable[str], loops: Iterable[str]) -> None:
         """Let a dot travel along each edge that has just carried a value."""
@@ -172,7 +172,7 @@ class RunView(QObject):
             now = picture.loop(loop).current
             if now > self._iterations.get(loop, -1):
                 if now > 0:
-                    self.travels.send(region.arrow)
+                    self.edge_animation.send(region.arrow)
                 self._send_along(loop, only="body")
             self._iterations[loop] = now
 
@@ -183,4 +183,4 @@ class RunView(QObject):
             if port.name != skip and (not only or port.name == only):
                 for pipe in port.connected_pipes:
                     if pipe.flow is Flow.CARRIED:
-                        self.travels.send(pipe.path())
+                        self.edge_animation.send(pipe.path())

@@ -18,14 +18,14 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneMouseEvent, QGraphicsView, QWidget
 
-from app.canvas.annotations import RemarkItem
-from app.canvas.edge_item import Pipe
+from app.canvas.annotations import AnnotationItem
+from app.canvas.edge_item import EdgeItem
 from app.canvas.node_item import NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.port_item import CanvasPort
 from app.canvas.zoom_pan_view import DropView
 
-Refusal = Callable[[CanvasPort, CanvasPort], str | None]
+RejectionReason = Callable[[CanvasPort, CanvasPort], str | None]
 
 
 class CanvasViewer(DropView):
@@ -33,32 +33,32 @@ class CanvasViewer(DropView):
 
     Signals:
         connecting: An edge is being drawn from this port; None when it no longer is.
-        connect_wanted: From this port to that; with the edge that is to go for it, or None.
-        disconnect_wanted: This edge shall go.
-        nothing_there: An edge was let go over empty ground: the port and the place in the scene.
+        connect_requested: From this port to that; with the edge that is to go for it, or None.
+        disconnect_requested: This edge shall go.
+        dropped_on_empty: An edge was let go over empty ground: the port and the place in the scene.
         hint_changed: What to say beside the mouse; empty for nothing.
-        released: The mouse button went up after a gesture.
+        drag_finished: The mouse button went up after a gesture.
         dragged: Something is being dragged; the one item, or None where several are.
-        menu_wanted: The right button was pressed here, a global place.
+        context_menu_requested: The right button was pressed here, a global place.
         opened: Something was double-clicked.
     """
 
     connecting = Signal(object)
-    connect_wanted = Signal(object, object, object)
-    disconnect_wanted = Signal(object)
-    nothing_there = Signal(object, QPointF)
+    connect_requested = Signal(object, object, object)
+    disconnect_requested = Signal(object)
+    dropped_on_empty = Signal(object, QPointF)
     hint_changed = Signal(str, QPoint)
-    released = Signal()
+    drag_finished = Signal()
     dragged = Signal(object)
-    menu_wanted = Signal(QPoint, QPointF)
+    context_menu_requested = Signal(QPoint, QPointF)
     opened = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.refusal: Refusal = lambda _start, _end: None
+        self.rejection_reason: RejectionReason = lambda _start, _end: None
         self.key_handler: Callable[[QKeyEvent], bool] = lambda _event: False
-        self._pressed_pipe: Pipe | None = None
-        self._detached_pipe: Pipe | None = None
+        self._pressed_pipe: EdgeItem | None = None
+        self._detached_pipe: EdgeItem | None = None
         self._pan_from: QPoint | None = None
         self._pan_button = Qt.MouseButton.NoButton
         self._space = False
@@ -117,7 +117,7 @@ class CanvasViewer(DropView):
                 pipe.setSelected(False)
         if self._is_dragging:
             self._is_dragging = False
-            self.released.emit()
+            self.drag_finished.emit()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Open what lies there."""
@@ -140,11 +140,11 @@ class CanvasViewer(DropView):
         """Ask for the menu that fits what lies there; from the keyboard, for that of what is selected."""
         selected = self.scene().selectedItems() if event.reason() == QContextMenuEvent.Reason.Keyboard else []
         if selected:
-            self.ensure_seen(selected[-1].sceneBoundingRect())
+            self.ensure_visible(selected[-1].sceneBoundingRect())
             place = _middle(selected[-1])
-            self.menu_wanted.emit(self.viewport().mapToGlobal(self.mapFromScene(place)), place)
+            self.context_menu_requested.emit(self.viewport().mapToGlobal(self.mapFromScene(place)), place)
         else:
-            self.menu_wanted.emit(event.globalPos(), self.mapToScene(event.pos()))
+            self.context_menu_requested.emit(event.globalPos(), self.mapToScene(event.pos()))
         event.accept()
 
     # Keys and focus
@@ -152,7 +152,7 @@ class CanvasViewer(DropView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows, Escape, Space; everything else goes on to the window."""
         if event.key() == Qt.Key.Key_Escape and self._LIVE_PIPE.isVisible():
-            self.let_go()
+            self.cancel_connection()
         elif event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
             self._space = True
             self.viewport().setCursor(Qt.CursorShape.OpenHandCursor)
@@ -205,7 +205,7 @@ class CanvasViewer(DropView):
         if node is not None:
             self._node_positions[node] = node.xy_pos
             return
-        self._pressed_pipe = next((item for item in near if isinstance(item, Pipe)), None)
+        self._pressed_pipe = next((item for item in near if isinstance(item, EdgeItem)), None)
         if self._pressed_pipe is not None and not self.SHIFT_state:
             self.scene().clearSelection()
             self._pressed_pipe.setSelected(True)
@@ -218,7 +218,7 @@ class CanvasViewer(DropView):
         port = self._port_at(place)
         why = None
         if port is not None and port is not self._start_port:
-            why = self.refusal(self._start_port, port)
+            why = self.rejection_reason(self._start_port, port)
             place = port.middle
         self._LIVE_PIPE.draw_path(self._start_port, None, place, "bad" if why else "accent")
         self.hint_changed.emit(why or "", self.mapFromScene(event.scenePos()))
@@ -239,7 +239,7 @@ class CanvasViewer(DropView):
         self.hint_changed.emit("", QPoint())
         self.connecting.emit(None)
 
-    def let_go(self) -> None:
+    def cancel_connection(self) -> None:
         """Break off the drawing of an edge: what it hangs on may be gone in a moment."""
         self._pressed_pipe = None
         if self._LIVE_PIPE.isVisible():
@@ -252,20 +252,20 @@ class CanvasViewer(DropView):
             return
         start, end, old = self._start_port, self._port_at(event.scenePos()), self._detached_pipe
         place = event.scenePos()
-        fits = end is not None and end is not start and self.refusal(start, end) is None
+        fits = end is not None and end is not start and self.rejection_reason(start, end) is None
         self._put_back()
         self.end_live_connection()
         if end is start or (end is None and old is None and not self._is_far(self.mapFromScene(place))):
             return
         if end is not None:
             if fits:
-                self.connect_wanted.emit(start, end, old)
+                self.connect_requested.emit(start, end, old)
         elif old is not None:
-            self.disconnect_wanted.emit(old)
+            self.disconnect_requested.emit(old)
         else:
-            self.nothing_there.emit(start, place)
+            self.dropped_on_empty.emit(start, place)
 
-    def _detach(self, pipe: Pipe, place: QPointF) -> None:
+    def _detach(self, pipe: EdgeItem, place: QPointF) -> None:
         """Take the nearer end of an edge off; the edge itself stays until it is known what becomes of it."""
         self._pressed_pipe = None
         self._detached_pipe = pipe
@@ -277,7 +277,7 @@ class CanvasViewer(DropView):
             self._detached_pipe.setVisible(True)
 
     @property
-    def detached_pipe(self) -> Pipe | None:
+    def detached_pipe(self) -> EdgeItem | None:
         """The edge whose end hangs on the mouse."""
         return self._detached_pipe
 
@@ -287,7 +287,7 @@ class CanvasViewer(DropView):
             node = next((item for item in self.scene().items(place) if isinstance(item, NodeItem)), None)
             if node is not None and self._start_port is not None and node is not self._start_port.parentItem():
                 wanted = node.outputs if self._start_port.is_input else node.inputs
-                fitting = [port for port in wanted if self.refusal(self._start_port, port) is None]
+                fitting = [port for port in wanted if self.rejection_reason(self._start_port, port) is None]
                 return fitting[0] if fitting else (wanted[0] if wanted else None)
             return None
         return min(ports, key=lambda port: (port.middle - place).manhattanLength())
@@ -295,8 +295,8 @@ class CanvasViewer(DropView):
 
 def _middle(item: QGraphicsItem) -> QPointF:
     """A place where an item is hit."""
-    if isinstance(item, Pipe):
+    if isinstance(item, EdgeItem):
         return item.path().pointAtPercent(0.5)
-    if isinstance(item, RemarkItem):  # a frame is hit on its title
+    if isinstance(item, AnnotationItem):  # a frame is hit on its title
         return item.mapToScene(item.text_rect.center())
     return item.sceneBoundingRect().center()

@@ -60,7 +60,7 @@ class ZoomControls(QFrame):
         self.adjustSize()
 
 
-class Hint(PlainLabel):
+class CursorHint(PlainLabel):
     """A short text beside the mouse, such as why an edge may not end here."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -86,7 +86,7 @@ class Hint(PlainLabel):
         self.raise_()
 
 
-class Beginning(PlainLabel):
+class EmptyCanvasHint(PlainLabel):
     """What to do first, in the middle of a canvas with nothing on it."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -94,7 +94,7 @@ class Beginning(PlainLabel):
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
-    def stand_in_the_middle(self) -> None:
+    def center_in_parent(self) -> None:
         """Take the middle of the parent, on one line where there is room."""
         room = self.parentWidget().rect()
         one_line = self.fontMetrics().horizontalAdvance(HOW_TO_BEGIN) + 2 * UNIT
@@ -108,7 +108,7 @@ LEAST_FIRST: Final = 0.4
 """The least zoom at which a document is first seen: titles are legible, and few of them cut."""
 
 
-class Fitting:
+class FitToView:
     """Fits parts of a document into the view, beside the zoom buttons and the overview map."""
 
     def __init__(self, view: DocumentView, viewer: CanvasViewer, controls: ZoomControls, minimap: Minimap) -> None:
@@ -117,7 +117,7 @@ class Fitting:
         self._fitted: tuple[float, float, float] | None = None
         self._fit_again = self.fit_all
 
-    def place_corners(self, size: QSize) -> None:
+    def place_overlays(self, size: QSize) -> None:
         """Put buttons and map into the lower corners of a canvas of that size."""
         controls, minimap = self._controls, self._minimap
         controls.adjustSize()
@@ -125,20 +125,20 @@ class Fitting:
         minimap.move(size.width() - minimap.width() - CORNER, size.height() - minimap.height() - CORNER)
         is_wide = size.width() > controls.width() + minimap.width() + 4 * CORNER
         minimap.has_room = is_wide and size.height() > 3 * minimap.height()
-        minimap.stand_back()
+        minimap.update_visibility()
 
     def fit_all(self) -> None:
         """Show the whole document; the map stands back then."""
-        self._viewer.show_rect(self._view.content_rect, self._covers(has_map=False))
+        self._viewer.fit_rect(self._view.content_rect, self._overlay_rects(has_map=False))
         self._fitted, self._fit_again = self._standing, self.fit_all
 
-    def first_look(self) -> None:
+    def fit_initial_view(self) -> None:
         """Show the whole document; the start of one that is too large to be read as a whole."""
-        if self._viewer.zoom_for(self._view.content_rect, self._covers(has_map=False)) < LEAST_FIRST:
-            self._look_at_start()
+        if self._viewer.fit_zoom(self._view.content_rect, self._overlay_rects(has_map=False)) < LEAST_FIRST:
+            self._fit_start()
         else:
             self.fit_all()
-        self._fitted, self._fit_again = self._standing, self.first_look
+        self._fitted, self._fit_again = self._standing, self.fit_initial_view
 
     @property
     def is_fitted(self) -> bool:
@@ -157,11 +157,11 @@ class Fitting:
         corner = self._viewer.mapToScene(0, 0)
         return (self._viewer.transform().m11(), corner.x(), corner.y())
 
-    def _look_at_start(self) -> None:
+    def _fit_start(self) -> None:
         rect, cards = self._view.content_rect, self._view.nodes.values()
         middles = (card.card_rect.center() for card in cards)
         start = min(middles, key=lambda place: place.x(), default=rect.center())
-        self._viewer.show_start(rect, start, self._covers(has_map=self._minimap.has_room), LEAST_FIRST)
+        self._viewer.fit_start(rect, start, self._overlay_rects(has_map=self._minimap.has_room), LEAST_FIRST)
 
     def fit_selection(self) -> None:
         """Show what is selected; the whole document where nothing is."""
@@ -171,9 +171,9 @@ class Fitting:
         if rect.isNull():
             self.fit_all()
         else:
-            self._viewer.show_rect(rect, self._covers(has_map=self._minimap.has_room))
+            self._viewer.fit_rect(rect, self._overlay_rects(has_map=self._minimap.has_room))
 
-    def _covers(self, *, has_map: bool) -> list[QRectF]:
+    def _overlay_rects(self, *, has_map: bool) -> list[QRectF]:
         """What lies over the view, in its pixels."""
-        covers = [self._controls, self._minimap] if has_map else [self._controls]
-        return [QRectF(cover.geometry()).translated(-QPointF(self._viewer.pos())) for cover in covers]
+        overlays = [self._controls, self._minimap] if has_map else [self._controls]
+        return [QRectF(cover.geometry()).translated(-QPointF(self._viewer.pos())) for cover in overlays]

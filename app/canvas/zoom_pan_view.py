@@ -26,8 +26,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QGraphicsView, QWidget
 
 from app.canvas.annotations import FARTHEST
-from app.canvas.canvas_style import look
-from app.canvas.edge_item import LivePipe, Pipe
+from app.canvas.canvas_style import canvas_style
+from app.canvas.edge_item import EdgeItem, LiveEdgeItem
 from app.canvas.nodegraphqt_imports import NodeViewer
 from app.theme.style import style
 from app.theme.tokens import UNIT
@@ -37,7 +37,7 @@ MARGIN: Final = 6.0 * UNIT
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ViewportFrame:
     """A way to look at the scene.
 
     Attributes:
@@ -49,39 +49,39 @@ class Frame:
     centre: QPointF
 
 
-def framed(rect: QRectF, view: QRectF, covers: Sequence[QRectF], largest: float) -> Frame:
+def fit_frame(rect: QRectF, view: QRectF, overlays: Sequence[QRectF], largest: float) -> ViewportFrame:
     """Look at a part of the scene as a whole, as large as it goes, beside what lies over the view.
 
     Args:
         rect: The part of the scene; not empty.
         view: The view in pixels, its upper left corner at the origin.
-        covers: What lies over the view in its lower corners, in pixels.
+        overlays: What lies over the view in its lower corners, in pixels.
         largest: The greatest factor.
     """
     whole = _in_area(rect, view, view, largest)
     seen = _seen(rect, view, whole)
-    if not any(cover.intersects(seen) for cover in covers):
+    if not any(cover.intersects(seen) for cover in overlays):
         return whole
-    top = min(cover.top() for cover in covers)
-    left = max((cover.right() for cover in covers if cover.center().x() < view.center().x()), default=view.left())
-    right = min((cover.left() for cover in covers if cover.center().x() >= view.center().x()), default=view.right())
+    top = min(cover.top() for cover in overlays)
+    left = max((cover.right() for cover in overlays if cover.center().x() < view.center().x()), default=view.left())
+    right = min((cover.left() for cover in overlays if cover.center().x() >= view.center().x()), default=view.right())
     above = QRectF(view.left(), view.top(), view.width(), top - view.top())
     between = QRectF(left, view.top(), right - left, view.height())
     frames = [_in_area(rect, area, view, largest) for area in (above, between) if _has_room(area)]
     return max(frames, key=lambda frame: frame.factor, default=whole)
 
 
-def started(rect: QRectF, start: QPointF, view: QRectF, covers: Sequence[QRectF], factor: float) -> Frame:
+def start_frame(rect: QRectF, start: QPointF, view: QRectF, overlays: Sequence[QRectF], factor: float) -> ViewportFrame:
     """Look at the start of a part of the scene that does not go into the view as a whole.
 
     Args:
         rect: The part of the scene.
         start: The place in it where people begin to read.
         view: The view in pixels, its upper left corner at the origin.
-        covers: What lies over the view in its lower corners, in pixels.
+        overlays: What lies over the view in its lower corners, in pixels.
         factor: Pixels of the screen for one unit of the scene.
     """
-    bottom = min((cover.top() for cover in covers), default=view.bottom())
+    bottom = min((cover.top() for cover in overlays), default=view.bottom())
     free = QRectF(view.left(), view.top(), view.width(), bottom - view.top()).adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
     across, down = free.width() / factor, free.height() / factor
     left = rect.left() if rect.width() > across else rect.center().x() - across / 2
@@ -90,16 +90,16 @@ def started(rect: QRectF, start: QPointF, view: QRectF, covers: Sequence[QRectF]
     else:
         top = rect.center().y() - down / 2
     shift = view.center() - free.topLeft()
-    return Frame(factor, QPointF(left, top) + shift / factor)
+    return ViewportFrame(factor, QPointF(left, top) + shift / factor)
 
 
-def _in_area(rect: QRectF, area: QRectF, view: QRectF, largest: float) -> Frame:
+def _in_area(rect: QRectF, area: QRectF, view: QRectF, largest: float) -> ViewportFrame:
     free = area.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
     factor = min(max(free.width(), 1.0) / rect.width(), max(free.height(), 1.0) / rect.height(), largest)
-    return Frame(factor, rect.center() + (view.center() - area.center()) / factor)
+    return ViewportFrame(factor, rect.center() + (view.center() - area.center()) / factor)
 
 
-def _seen(rect: QRectF, view: QRectF, frame: Frame) -> QRectF:
+def _seen(rect: QRectF, view: QRectF, frame: ViewportFrame) -> QRectF:
     """Where a part of the scene is on the screen, with what stands out of it."""
     corner = view.center() + (rect.topLeft() - frame.centre) * frame.factor
     half = MARGIN / 2
@@ -127,7 +127,7 @@ class _NoSearch:
         return False
 
 
-class ViewBase(NodeViewer):
+class ZoomPanView(NodeViewer):
     """A view that zooms and pans.
 
     Signals:
@@ -163,7 +163,7 @@ class ViewBase(NodeViewer):
         self._ctx_node_menu.deleteLater()
         for item in (self._LIVE_PIPE, self._cursor_text):
             self.scene().removeItem(item)
-        self._LIVE_PIPE = LivePipe()
+        self._LIVE_PIPE = LiveEdgeItem()
         self.scene().addItem(self._LIVE_PIPE)
         self._cursor_text.setVisible(False)
         self.scene().grid_mode = 0  # its lines are for a dark ground, and would be in exported pictures
@@ -189,9 +189,9 @@ class ViewBase(NodeViewer):
         centre = self.centre
         self.setTransform(QTransform.fromScale(self.factor, self.factor))
         self._tile = QPixmap()
-        self.look_at(centre)
+        self.center_at(centre)
 
-    def expect_items(self, rect: QRectF) -> None:
+    def extend_scene_rect(self, rect: QRectF) -> None:
         """Say where the items are, so that those that are seen are found fast.
 
         The scene divides its rectangle evenly into fields. In one as large as all that can be looked at, the items of
@@ -201,7 +201,7 @@ class ViewBase(NodeViewer):
         if not self.scene().sceneRect().contains(rect):
             self.scene().setSceneRect(rect.adjusted(-ROOM, -ROOM, ROOM, ROOM))
 
-    def find_items(self, *, are_most_seen: bool) -> None:
+    def set_item_index(self, *, are_most_seen: bool) -> None:
         """Say whether most items are seen at once: then it takes longer to find out which than to go through all.
 
         Where they are is not kept up then, which items that move would pay for at each frame.
@@ -210,7 +210,7 @@ class ViewBase(NodeViewer):
         scene.setItemIndexMethod(index.NoIndex if are_most_seen else index.BspTreeIndex)
         scene.sceneRectChanged.emit(scene.sceneRect())  # a new index does not ask what it is to divide
 
-    def look_at(self, centre: QPointF) -> None:
+    def center_at(self, centre: QPointF) -> None:
         """Bring a place of the scene to the middle."""
         self.centerOn(centre)
         self.view_moved.emit()
@@ -226,29 +226,29 @@ class ViewBase(NodeViewer):
         shift = self.mapFromScene(before) - anchor
         self._pan(shift)
 
-    def show_rect(self, rect: QRectF, covers: Sequence[QRectF] = ()) -> None:
+    def fit_rect(self, rect: QRectF, overlays: Sequence[QRectF] = ()) -> None:
         """Show a part of the scene as a whole beside what lies over the view, no larger than at 100 %."""
         if not rect.isEmpty():
-            self._take(self._framed(rect, covers))
+            self._take(self._framed(rect, overlays))
 
-    def zoom_for(self, rect: QRectF, covers: Sequence[QRectF] = ()) -> float:
-        """The zoom at which `show_rect` would show a part of the scene."""
-        return max(self._framed(rect, covers).factor / style().scale, SMALLEST) if not rect.isEmpty() else self._zoom
+    def fit_zoom(self, rect: QRectF, overlays: Sequence[QRectF] = ()) -> float:
+        """The zoom at which `fit_rect` would show a part of the scene."""
+        return max(self._framed(rect, overlays).factor / style().scale, SMALLEST) if not rect.isEmpty() else self._zoom
 
-    def _framed(self, rect: QRectF, covers: Sequence[QRectF]) -> Frame:
-        return framed(rect, QRectF(self.viewport().rect()), covers, style().scale)
+    def _framed(self, rect: QRectF, overlays: Sequence[QRectF]) -> ViewportFrame:
+        return fit_frame(rect, QRectF(self.viewport().rect()), overlays, style().scale)
 
-    def show_start(self, rect: QRectF, start: QPointF, covers: Sequence[QRectF], zoom: float) -> None:
+    def fit_start(self, rect: QRectF, start: QPointF, overlays: Sequence[QRectF], zoom: float) -> None:
         """Show a part of the scene from the place where people begin to read, at a zoom."""
-        self._take(started(rect, start, QRectF(self.viewport().rect()), covers, zoom * style().scale))
+        self._take(start_frame(rect, start, QRectF(self.viewport().rect()), overlays, zoom * style().scale))
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: ViewportFrame) -> None:
         self._zoom = max(frame.factor / style().scale, SMALLEST)
         self.setTransform(QTransform.fromScale(self.factor, self.factor))
         self._tile = QPixmap()
-        self.look_at(frame.centre)
+        self.center_at(frame.centre)
 
-    def ensure_seen(self, rect: QRectF) -> None:
+    def ensure_visible(self, rect: QRectF) -> None:
         """Bring a part of the scene into view, moving no more than is needed."""
         margin = round(24 * style().scale)
         self.ensureVisible(rect, margin, margin)
@@ -281,16 +281,16 @@ class ViewBase(NodeViewer):
             and (item_type is None or isinstance(item, item_type))
         ]
 
-    def pipe_at(self, place: QPointF) -> Pipe | None:
+    def edge_at(self, place: QPointF) -> EdgeItem | None:
         """The edge under or near a place of the scene."""
-        near = self._items_near(place, Pipe, 24, 24)
+        near = self._items_near(place, EdgeItem, 24, 24)
         return near[0] if near else None
 
-    def mouse_place(self) -> QPointF | None:
+    def mouse_position(self) -> QPointF | None:
         """The place of the scene under the mouse; None where the mouse is elsewhere."""
         return self.mapToScene(self._previous_pos) if self.underMouse() else None
 
-    def later(self, call: Callable[[], object]) -> None:
+    def call_later(self, call: Callable[[], object]) -> None:
         """Call something when the present event is over."""
         QTimer.singleShot(0, self, call)
 
@@ -301,7 +301,7 @@ class ViewBase(NodeViewer):
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
         """The ground with its grid of dots."""
-        theme = look()
+        theme = canvas_style()
         if self._tile.isNull():
             self._tile = _dots(theme.colour("ground"), theme.colour("line"), self.factor)
         painter.save()
@@ -311,7 +311,7 @@ class ViewBase(NodeViewer):
         painter.fillRect(self.mapFromScene(rect).boundingRect().adjusted(-1, -1, 1, 1), QBrush(self._tile))
         painter.restore()
 
-    def repaint_ground(self) -> None:
+    def update_background(self) -> None:
         """Take up another theme."""
         self._tile = QPixmap()
         self.viewport().update()
@@ -338,7 +338,7 @@ TEMPLATE_MIME: Final = "application/x-loopwright-template"
 FILES_MIME: Final = "text/uri-list"
 
 
-class DropView(ViewBase):
+class DropView(ZoomPanView):
     """A view that takes drops.
 
     Signals:

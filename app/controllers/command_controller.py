@@ -150,7 +150,7 @@ class CommandController(QObject):
 
     def open_command_palette(self) -> CommandPalette:
         """Find anything that can be done by some letters."""
-        from app.palette.entries import tool_rows
+        from app.palette.entries import tool_entries
         from engine.nodes.registry import builtin_registry
 
         window, document = self._window, self._window.current
@@ -161,7 +161,7 @@ class CommandController(QObject):
                 for spec in builtin_registry()
             ]
             entries += [
-                PaletteEntry(f"Add {row.title}", "tool", partial(self.add_node, row.key)) for row in tool_rows()
+                PaletteEntry(f"Add {row.title}", "tool", partial(self.add_node, row.key)) for row in tool_entries()
             ]
             entries += _nodes_of(document)
         entries += [

@@ -293,7 +293,7 @@ class DocumentController(QObject):
         document.save_as_wanted.connect(lambda: self.files.save_as(document))
         FileConflictBar(document, self)
         self._subflows[document] = SubflowRefresher(session, document.bars, document)
-        document.canvas.open_wanted.connect(lambda node_id: self._subflow_pages.open(document, node_id))
+        document.canvas.subflow_requested.connect(lambda node_id: self._subflow_pages.open(document, node_id))
         self.all.append(document)
         self.opened.emit(document)
         return document

@@ -26,16 +26,16 @@ Found = Callable[[], None] | None
 """What is to be done in the window's thread with something found; None when a thread has come to its end."""
 
 
-class Background(QObject):
+class BackgroundLoader(QObject):
     """Does the work in threads and tells results in the window's.
 
     Signals:
-        drawn: The picture of a template is ready: the path of its file, and the diagram.
-        missed: Which of the files asked about are not there: a list of paths.
+        diagram_ready: The picture of a template is ready: the path of its file, and the diagram.
+        files_missing: Which of the files asked about are not there: a list of paths.
     """
 
-    drawn = Signal(object, object)
-    missed = Signal(object)
+    diagram_ready = Signal(object, object)
+    files_missing = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -62,17 +62,17 @@ class Background(QObject):
             types = registry or builtin_registry()
             for template in wanted:
                 diagram = make_diagram(template.workflow, types)
-                yield lambda path=template.path, diagram=diagram: self.drawn.emit(path, diagram)
+                yield lambda path=template.path, diagram=diagram: self.diagram_ready.emit(path, diagram)
 
         self._start(work, "pictures")
 
-    def look_for(self, paths: Iterable[Path]) -> None:
+    def check_files(self, paths: Iterable[Path]) -> None:
         """Find out which of these files are not there."""
         wanted = list(paths)
 
         def work() -> Iterator[Callable[[], None]]:
             missing = [path for path in wanted if not _is_there(path)]
-            yield lambda: self.missed.emit(missing)
+            yield lambda: self.files_missing.emit(missing)
 
         self._start(work, "recent files")
 

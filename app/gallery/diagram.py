@@ -168,7 +168,7 @@ class DiagramPicture(QWidget):
         """Whether there is nothing to draw yet."""
         return self._diagram is None
 
-    def show_diagram(self, diagram: Diagram) -> None:
+    def set_diagram(self, diagram: Diagram) -> None:
         """Show another drawing."""
         self._diagram = diagram
         self._kept = None

@@ -13,7 +13,7 @@ from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.gallery.background import Background
+from app.gallery.background import BackgroundLoader
 from app.gallery.diagram import DiagramPicture
 from app.gallery.templates import Template, bundled_templates
 from app.theme.style import ThemedIcon, style
@@ -65,7 +65,7 @@ class RecentFile(QWidget):
         """Whether the file is known not to be there."""
         return not self.button.isEnabled()
 
-    def show_missing(self) -> None:
+    def mark_missing(self) -> None:
         """Say that the file is not there any more; it can be opened no longer."""
         self.button.setEnabled(False)
         self.button.setAccessibleDescription("This file was not found.")
@@ -99,12 +99,12 @@ class RecentFiles(QWidget):
             file.chosen.connect(self.chosen)
             self._layout.addWidget(file)
 
-    def show_missing(self, paths: Iterable[Path]) -> None:
+    def mark_missing(self, paths: Iterable[Path]) -> None:
         """Say which of them are not there any more."""
         missing = set(paths)
         for file in self.files:
             if file.path in missing:
-                file.show_missing()
+                file.mark_missing()
 
 
 GAP = 4 * UNIT
@@ -248,7 +248,7 @@ class TemplateCard(QFrame):
         self.opened.emit(self.template.path)
 
 
-WHAT_IT_IS: Final = (
+INTRODUCTION: Final = (
     "Draw a workflow in which a language model improves its own work, run it, and look at every iteration."
 )
 MODEL_LINE: Final = "Built-in demo model (135M): real, but not reliable. Add a key or a local server for a better one."
@@ -291,9 +291,9 @@ class Gallery(QWidget):
         self._recent_part = _part("Recent", self._recent)
         self._recent_part.hide()
         self._model_line = PlainLabel(MODEL_LINE, look="dim", wrap=True)
-        self._background = Background(self)
-        self._background.drawn.connect(self._show_picture)
-        self._background.missed.connect(self._recent.show_missing)
+        self._background = BackgroundLoader(self)
+        self._background.diagram_ready.connect(self._show_picture)
+        self._background.files_missing.connect(self._recent.mark_missing)
         page = self._make_page()
         templates, problems = bundled_templates(folder)
         self._registry = registry
@@ -327,7 +327,7 @@ class Gallery(QWidget):
         self._recent.show_files(paths)
         self._recent_part.setVisible(bool(paths))
         if paths:
-            self._background.look_for(paths)
+            self._background.check_files(paths)
 
     def set_model_line(self, text: str) -> None:
         """Say which model is ready."""
@@ -365,7 +365,7 @@ class Gallery(QWidget):
         head = QVBoxLayout()
         head.setSpacing(UNIT)
         head.addWidget(PlainLabel("Loopwright", look="heading"))
-        head.addWidget(PlainLabel(WHAT_IT_IS, look="dim", wrap=True))
+        head.addWidget(PlainLabel(INTRODUCTION, look="dim", wrap=True))
         head.addSpacing(3 * UNIT)
         head.addLayout(buttons)
         return head
@@ -400,7 +400,7 @@ class Gallery(QWidget):
     def _show_picture(self, path: Path, diagram: Diagram) -> None:
         for card in self.cards:
             if card.template.path == path:
-                card.picture.show_diagram(diagram)
+                card.picture.set_diagram(diagram)
 
 
 def _part(title: str, body: QWidget) -> QWidget:

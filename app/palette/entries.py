@@ -23,7 +23,7 @@ LEAST_IN_HELP: Final = 3
 """Fewer letters than these begin a word in almost every line of help."""
 
 
-def fit(typed: str, names: tuple[str, ...], help_line: str = "") -> int:
+def match_score(typed: str, names: tuple[str, ...], help_line: str = "") -> int:
     """How well what was typed fits any of the names or the help; 0 where it does not, higher is better."""
     wanted = " ".join(typed.casefold().split())
     if not wanted:
@@ -66,7 +66,7 @@ LONGEST_HELP: Final = 200
 """Servers describe their tools for models, at any length."""
 
 
-class RowKind(StrEnum):
+class EntryKind(StrEnum):
     """What a row of the palette is."""
 
     HEADER = "header"
@@ -75,7 +75,7 @@ class RowKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PaletteEntry:
     """One row.
 
     Attributes:
@@ -87,7 +87,7 @@ class Row:
         category: The category whose colour it has.
     """
 
-    kind: RowKind
+    kind: EntryKind
     title: str
     key: str = ""
     help: str = ""
@@ -95,39 +95,39 @@ class Row:
     category: Category | None = None
 
 
-def rows(registry: Registry, templates: Iterable[Template], typed: str = "") -> list[Row]:
+def palette_entries(registry: Registry, templates: Iterable[Template], typed: str = "") -> list[PaletteEntry]:
     """What to list: everything in its order under headers, or, where something is typed, what fits it, best first."""
-    nodes = [*(_node_row(spec) for spec in registry), *tool_rows()]
+    nodes = [*(_node_row(spec) for spec in registry), *tool_entries()]
     offered = [_template_row(template) for template in templates]
     if typed.strip():
-        scored = [(fit(typed, (row.title, row.key), row.help), row) for row in nodes]
-        scored += [(fit(typed, (row.title,), row.help), row) for row in offered]
+        scored = [(match_score(typed, (row.title, row.key), row.help), row) for row in nodes]
+        scored += [(match_score(typed, (row.title,), row.help), row) for row in offered]
         return [row for score, row in sorted(scored, key=lambda found: -found[0]) if score]
-    listed: list[Row] = []
+    listed: list[PaletteEntry] = []
     for category in Category:
         members = [row for row in nodes if row.category is category and row.key not in ONLY_WHEN_SOUGHT]
         listed += _under(CATEGORY_TITLES[category], members)
     return listed + _under("Templates", offered)
 
 
-def _under(title: str, members: list[Row]) -> list[Row]:
-    return [Row(RowKind.HEADER, title), *members] if members else []
+def _under(title: str, members: list[PaletteEntry]) -> list[PaletteEntry]:
+    return [PaletteEntry(EntryKind.HEADER, title), *members] if members else []
 
 
-def _node_row(spec: AnySpec) -> Row:
+def _node_row(spec: AnySpec) -> PaletteEntry:
     title = TITLES.get(spec.type, spec.title)
-    return Row(RowKind.NODE, title, spec.type, spec.help, spec.icon, spec.category)
+    return PaletteEntry(EntryKind.NODE, title, spec.type, spec.help, spec.icon, spec.category)
 
 
-def tool_rows() -> Iterator[Row]:
+def tool_entries() -> Iterator[PaletteEntry]:
     """A row for each tool of a server or a plugin; the built-in ones are chosen in the tool node."""
     built_in = builtin_tools()
     for tool in all_tools().values():
         if tool.name not in built_in:
             text = " ".join(tool.help.split())
             text = text if len(text) <= LONGEST_HELP else f"{text[: LONGEST_HELP - 1].rstrip()}…"
-            yield Row(RowKind.NODE, tool.title, f"tool:{tool.name}", text, TOOL_ICON, Category.TOOLS)
+            yield PaletteEntry(EntryKind.NODE, tool.title, f"tool:{tool.name}", text, TOOL_ICON, Category.TOOLS)
 
 
-def _template_row(template: Template) -> Row:
-    return Row(RowKind.TEMPLATE, template.title, str(template.path), template.about, TEMPLATE_ICON)
+def _template_row(template: Template) -> PaletteEntry:
+    return PaletteEntry(EntryKind.TEMPLATE, template.title, str(template.path), template.about, TEMPLATE_ICON)

@@ -46,7 +46,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.gallery.templates import bundled_templates
-from app.palette.entries import Row, RowKind, rows
+from app.palette.entries import EntryKind, PaletteEntry, palette_entries
 from app.theme.elided_text import elide_two_lines
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
@@ -57,13 +57,13 @@ CARD = QSize(220, 48)
 """Size of a dragged card at the usual size of texts."""
 
 
-class RowDelegate(QStyledItemDelegate):
+class EntryDelegate(QStyledItemDelegate):
     """Draws headers as small words and everything else as icon, name and at most two lines of help."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         """One line for a header; for the rest, the name and as many lines as the help takes."""
         row = _row(index)
-        if row.kind is RowKind.HEADER:
+        if row.kind is EntryKind.HEADER:
             return QSize(0, QFontMetrics(_small()).height() + 4 * UNIT)
         room = (
             option.widget.viewport().width() if isinstance(option.widget, QAbstractScrollArea) else option.rect.width()
@@ -77,14 +77,14 @@ class RowDelegate(QStyledItemDelegate):
         row = _row(index)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if row.kind is RowKind.HEADER:
+        if row.kind is EntryKind.HEADER:
             _paint_header(painter, option.rect, row)
         else:
             _paint_row(painter, option, row)
         painter.restore()
 
 
-def help_lines(row: Row, width: int) -> list[str]:
+def help_lines(row: PaletteEntry, width: int) -> list[str]:
     """The help of a row as it fits a width: on one line or two, the second cut where it is too long."""
     return list(_lines(row.help, width, style().scale))
 
@@ -101,7 +101,7 @@ def _height(text: str, room: int, scale: float) -> int:
     return QFontMetrics(style().font()).height() + lines * QFontMetrics(_small()).height() + 2 * UNIT + UNIT
 
 
-def drag_picture(row: Row, ratio: float) -> QPixmap:
+def drag_pixmap(row: PaletteEntry, ratio: float) -> QPixmap:
     """A card as the canvas shows it, for a screen with that many dots a pixel."""
     theme = style().theme
     size = QSize(round(CARD.width() * style().scale), round(CARD.height() * style().scale))
@@ -132,10 +132,10 @@ def drag_picture(row: Row, ratio: float) -> QPixmap:
     return pixmap
 
 
-def _row(index: QModelIndex | QPersistentModelIndex) -> Row:
+def _row(index: QModelIndex | QPersistentModelIndex) -> PaletteEntry:
     model = index.model()
     assert isinstance(model, PaletteModel)
-    row = model.row_at(index)
+    row = model.entry_at(index)
     assert row is not None
     return row
 
@@ -144,7 +144,7 @@ def _small(weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
     return style().font(FONT_SIZE_SMALL, weight)
 
 
-def _colour(row: Row) -> str:
+def _colour(row: PaletteEntry) -> str:
     theme = style().theme
     return theme.category[row.category] if row.category is not None else theme.dim
 
@@ -158,13 +158,13 @@ def _words_width(row_width: int) -> int:
     return row_width - 2 * UNIT - _icon_side() - 3 * UNIT - UNIT
 
 
-def _paint_header(painter: QPainter, area: QRect, row: Row) -> None:
+def _paint_header(painter: QPainter, area: QRect, row: PaletteEntry) -> None:
     painter.setFont(_small(QFont.Weight.DemiBold))
     painter.setPen(QColor(style().theme.dim))
     painter.drawText(area.adjusted(2 * UNIT, 0, 0, -UNIT), Qt.AlignmentFlag.AlignBottom, row.title)
 
 
-def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: Row) -> None:
+def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: PaletteEntry) -> None:
     theme = style().theme
     area = QRect(option.rect)
     is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
@@ -195,7 +195,7 @@ def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: Row) -> Non
 
 NODE_MIME: Final = "application/x-loopwright-node"
 TEMPLATE_MIME: Final = "application/x-loopwright-template"
-MIME_TYPES: Final = {RowKind.NODE: NODE_MIME, RowKind.TEMPLATE: TEMPLATE_MIME}
+MIME_TYPES: Final = {EntryKind.NODE: NODE_MIME, EntryKind.TEMPLATE: TEMPLATE_MIME}
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -205,21 +205,21 @@ class PaletteModel(QAbstractListModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[Row] = []
+        self._rows: list[PaletteEntry] = []
 
-    def show_rows(self, rows: list[Row]) -> None:
+    def set_entries(self, palette_entries: list[PaletteEntry]) -> None:
         """List these rows and no others."""
         self.beginResetModel()
-        self._rows = rows
+        self._rows = palette_entries
         self.endResetModel()
 
-    def row_at(self, index: Index) -> Row | None:
+    def entry_at(self, index: Index) -> PaletteEntry | None:
         """The row at an index; None where there is none."""
         return self._rows[index.row()] if index.isValid() and index.row() < len(self._rows) else None
 
     def first(self) -> QModelIndex:
         """The first row that can be chosen; an invalid index where there is none."""
-        at = next((at for at, row in enumerate(self._rows) if row.kind is not RowKind.HEADER), -1)
+        at = next((at for at, row in enumerate(self._rows) if row.kind is not EntryKind.HEADER), -1)
         return self.index(at, 0) if at >= 0 else QModelIndex()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
@@ -228,7 +228,7 @@ class PaletteModel(QAbstractListModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """The title, the help as a tool tip, and both for a screen reader."""
-        row = self.row_at(index)
+        row = self.entry_at(index)
         if row is None:
             return None
         match role:
@@ -243,8 +243,8 @@ class PaletteModel(QAbstractListModel):
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """What can be done with a row."""
-        row = self.row_at(index)
-        if row is None or row.kind is RowKind.HEADER:
+        row = self.entry_at(index)
+        if row is None or row.kind is EntryKind.HEADER:
             return Qt.ItemFlag.NoItemFlags
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsDragEnabled
 
@@ -256,7 +256,7 @@ class PaletteModel(QAbstractListModel):
         """The name of the type, or the path of the template, as UTF-8."""
         data = QMimeData()
         for index in indexes:
-            row = self.row_at(index)
+            row = self.entry_at(index)
             if row is not None and row.kind in MIME_TYPES:
                 data.setData(MIME_TYPES[row.kind], row.key.encode())
         return data
@@ -266,32 +266,32 @@ class PaletteModel(QAbstractListModel):
         return Qt.DropAction.CopyAction
 
 
-def carry(drag: QDrag) -> None:
+def run_drag(drag: QDrag) -> None:
     """Let a person drag until the button is released."""
     drag.exec(Qt.DropAction.CopyAction)
 
 
-class RowList(QListView):
+class EntryList(QListView):
     """The list of rows.
 
     Signals:
-        row_chosen: A row is to be placed or opened.
-        left_at_top: The arrow up was pressed on the first row.
+        entry_chosen: A row is to be placed or opened.
+        top_reached: The arrow up was pressed on the first row.
 
     Attributes:
-        carry: What holds a drag while it lasts.
+        run_drag: What holds a drag while it lasts.
     """
 
-    row_chosen = Signal(object)
-    left_at_top = Signal()
+    entry_chosen = Signal(object)
+    top_reached = Signal()
 
     def __init__(self, model: PaletteModel) -> None:
         super().__init__()
-        self.carry: Callable[[QDrag], None] = carry
+        self.run_drag: Callable[[QDrag], None] = run_drag
         self._rows = model
         self.setModel(model)
-        self.setItemDelegate(RowDelegate(self))
-        self.setProperty("bare", "rows")
+        self.setItemDelegate(EntryDelegate(self))
+        self.setProperty("bare", "palette_entries")
         self.setAccessibleName("Nodes and templates")
         self.setDragEnabled(True)
         self.setDragDropMode(QAbstractItemView.DragDropMode.DragOnly)
@@ -304,14 +304,14 @@ class RowList(QListView):
     def startDrag(self, _actions: Qt.DropAction) -> None:
         """Drag the row under the pointer as a card."""
         index = self.currentIndex()
-        row = self._rows.row_at(index)
-        if row is None or row.kind is RowKind.HEADER:
+        row = self._rows.entry_at(index)
+        if row is None or row.kind is EntryKind.HEADER:
             return
         drag = QDrag(self)
         drag.setMimeData(self._rows.mimeData([index]))
-        drag.setPixmap(drag_picture(row, self.devicePixelRatioF()))
+        drag.setPixmap(drag_pixmap(row, self.devicePixelRatioF()))
         drag.setHotSpot(QPoint(4 * UNIT, 4 * UNIT))
-        self.carry(drag)
+        self.run_drag(drag)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Choose with Enter, and go back to the filter above the first row."""
@@ -320,7 +320,7 @@ class RowList(QListView):
             self._choose(self.currentIndex())
         elif event.key() == Qt.Key.Key_Up and self.currentIndex() == self._rows.first():
             event.accept()
-            self.left_at_top.emit()
+            self.top_reached.emit()
         else:
             super().keyPressEvent(event)
 
@@ -331,9 +331,9 @@ class RowList(QListView):
             self.scheduleDelayedItemsLayout()
 
     def _choose(self, index: QModelIndex) -> None:
-        row = self._rows.row_at(index)
-        if row is not None and row.kind is not RowKind.HEADER:
-            self.row_chosen.emit(row)
+        row = self._rows.entry_at(index)
+        if row is not None and row.kind is not EntryKind.HEADER:
+            self.entry_chosen.emit(row)
 
 
 class Palette(QWidget):
@@ -359,9 +359,9 @@ class Palette(QWidget):
         self.filter.textChanged.connect(self._show)
         self.filter.returnPressed.connect(self._choose_first)
         self.filter.installEventFilter(self)
-        self.list = RowList(self._model)
-        self.list.row_chosen.connect(self._chosen)
-        self.list.left_at_top.connect(self.filter.setFocus)
+        self.list = EntryList(self._model)
+        self.list.entry_chosen.connect(self._chosen)
+        self.list.top_reached.connect(self.filter.setFocus)
         self._nothing = PlainLabel("Nothing fits. Try other letters.", look="dim", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._nothing.hide()
@@ -402,19 +402,19 @@ class Palette(QWidget):
         self._show(self.filter.text())
 
     def _show(self, typed: str) -> None:
-        self._model.show_rows(rows(self._registry, self._templates, typed))
+        self._model.set_entries(palette_entries(self._registry, self._templates, typed))
         is_empty = self._model.rowCount() == 0
         self._nothing.setVisible(is_empty)
         self.list.setVisible(not is_empty)
         self.list.scrollToTop()
 
     def _choose_first(self) -> None:
-        row = self._model.row_at(self._model.first())
+        row = self._model.entry_at(self._model.first())
         if row is not None and self.filter.text().strip():
             self._chosen(row)
 
-    def _chosen(self, row: Row) -> None:
-        if row.kind is RowKind.NODE:
+    def _chosen(self, row: PaletteEntry) -> None:
+        if row.kind is EntryKind.NODE:
             self.node_chosen.emit(row.key)
         else:
             self.template_chosen.emit(Path(row.key))

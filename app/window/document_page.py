@@ -123,7 +123,7 @@ class DocumentPage(QWidget):
         # Once everything around it has found its place.
         self._fitting = QTimer(self)
         self._fitting.setSingleShot(True)
-        self._fitting.timeout.connect(self.first_look)
+        self._fitting.timeout.connect(self.fit_initial_view)
         # Once all else has taken up the end of the run: the page of the output may have to be made first.
         self._showing = QTimer(self)
         self._showing.setSingleShot(True)
@@ -183,10 +183,10 @@ class DocumentPage(QWidget):
         if self._needs_fit:
             self._fitting.start()
 
-    def first_look(self) -> None:
+    def fit_initial_view(self) -> None:
         """Fit the workflow into the view."""
         if self.session.workflow.nodes:
-            self.canvas.first_look()
+            self.canvas.fit_initial_view()
         self._needs_fit = False
 
     def tell_end(self) -> None:

@@ -24,7 +24,7 @@ def offer(document: DocumentPage, remains: RecoveredDocument, open_beside: Calla
     def use() -> None:
         document.uses_remains = True
         document.session.do(ReplaceDocument("Use the recovered changes", remains.workflow))
-        document.first_look()
+        document.fit_initial_view()
 
     def look() -> None:
         open_beside()

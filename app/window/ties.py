@@ -34,7 +34,7 @@ class Ties(QObject):
         share_layout(window, document.iterations)
         canvas.files_dropped.connect(window.open_dropped)
         canvas.template_dropped.connect(lambda text: window.documents.open_template(Path(text)))
-        canvas.setup_wanted.connect(lambda: window.commands.set_up(document))
+        canvas.properties_requested.connect(lambda: window.commands.set_up(document))
         document.fresh_run_wanted.connect(lambda: window.runs.run(document))
         document.problems.counted.connect(lambda *_: self._count(document))
         self._follow(document)

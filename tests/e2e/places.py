@@ -18,7 +18,6 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.engine_thread import EngineThread
-from app.palette.entries import RowKind
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.window.main_window import MainWindow
@@ -48,12 +47,12 @@ def main() -> None:
         index = next(
             model.index(at, 0)
             for at in range(model.rowCount())
-            if (entry := model.row_at(model.index(at, 0))).kind is RowKind.NODE and entry.key == NODE_TYPE
+            if (entry := model.entry_at(model.index(at, 0))).kind is EntryKind.NODE and entry.key == NODE_TYPE
         )
         row = rows.viewport().mapTo(window, rows.visualRect(index).center())
         places["palette_row"] = (row.x(), row.y())
         viewer = document.canvas.viewer
-        pipe = document.canvas.view.pipes[EDGE]
+        pipe = document.canvas.view.edge_items[EDGE]
         at = viewer.mapFromScene(pipe.mapToScene(pipe.path().pointAtPercent(0.5)))
         middle = viewer.viewport().mapTo(window, at)
         places["edge"] = (middle.x(), middle.y())

@@ -105,7 +105,7 @@ def make_canvas(make_session: MakeSession, qtbot: QtBot) -> Iterator[MakeCanvas]
         with qtbot.waitExposed(canvas):
             canvas.show()
         seen = canvas.view.content_rect
-        canvas.viewer.look_at(QRectF(seen.x() - 40, seen.y() - 80, 1200, 800).center())
+        canvas.viewer.center_at(QRectF(seen.x() - 40, seen.y() - 80, 1200, 800).center())
         canvas.activateWindow()
         canvas.setFocus()
         return Hand(canvas)

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF
 from pytestqt.qtbot import QtBot
 
 from app.canvas.canvas_style import fonts
-from app.canvas.node_card import CardFacts, facts_of, shape_of
+from app.canvas.node_card import CardViewModel, card_geometry, card_view_model
 from app.theme.elided_text import elide_two_lines
 from engine.document.model import Edge, Workflow
 from engine.document.node_operations import SetConfig, SetTitle
@@ -20,18 +20,18 @@ from tests.app.canvas.documents import nested, node, refine, workflow
 
 
 def test_a_card_says_title_summary_and_ports(hand: Hand) -> None:
-    facts = hand.item("draft").facts
-    assert facts.title == "Draft"
-    assert facts.category is Category.AI
-    assert "default model" in facts.summary
+    content = hand.item("draft").content
+    assert content.title == "Draft"
+    assert content.category is Category.AI
+    assert "default model" in content.summary
     assert [port.name for port in hand.item("draft").inputs] == ["input"]
-    assert hand.item("draft").outputs[0].facts.type == "text"
+    assert hand.item("draft").outputs[0].content.type == "text"
     assert (hand.item("draft").x(), hand.item("draft").y()) == (480, 80)
 
 
 def test_a_card_without_a_title_has_its_types(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([node("a", "llm")], []))
-    assert hand.item("a").facts.title == "LLM"
+    assert hand.item("a").content.title == "LLM"
 
 
 def test_unknown_types_and_broken_settings_are_drawn_with_the_ports_that_edges_name(make_canvas: MakeCanvas) -> None:
@@ -40,13 +40,13 @@ def test_unknown_types_and_broken_settings_are_drawn_with_the_ports_that_edges_n
         ["a.some -> b.where", "b.output -> c.nowhere"],
     )
     hand = make_canvas(document)
-    assert hand.item("a").facts.summary == "unknown type"
-    assert hand.item("a").facts.category is None
+    assert hand.item("a").content.summary == "unknown type"
+    assert hand.item("a").content.category is None
     assert [port.name for port in hand.item("b").inputs] == ["where"]
     port = hand.item("c").port("nowhere", is_input=True)
     assert port is not None
-    assert not port.facts.known
-    assert set(hand.canvas.view.pipes) == {("a.some", "b.where"), ("b.output", "c.nowhere")}
+    assert not port.content.known
+    assert set(hand.canvas.view.edge_items) == {("a.some", "b.where"), ("b.output", "c.nowhere")}
 
 
 def test_what_cannot_be_drawn_does_no_harm(make_canvas: MakeCanvas) -> None:
@@ -64,8 +64,8 @@ def test_what_cannot_be_drawn_does_no_harm(make_canvas: MakeCanvas) -> None:
     }
     hand = make_canvas(document.model_copy(update={"edges": edges, "layout": layout}))
     assert len(hand.canvas.view.nodes) == 5
-    assert len(hand.canvas.view.pipes) == 4
-    assert hand.canvas.view.remarks.items == {}
+    assert len(hand.canvas.view.edge_items) == 4
+    assert hand.canvas.view.annotations.items == {}
     assert len({(item.x(), item.y()) for item in hand.canvas.view.nodes.values()}) == 5
 
 
@@ -99,21 +99,21 @@ def test_the_arrow_says_another_feedback_mode_at_once(hand: Hand) -> None:
 
 
 def test_a_changed_title_changes_one_card_and_keeps_all_items(hand: Hand) -> None:
-    items, pipes = dict(hand.canvas.view.nodes), dict(hand.canvas.view.pipes)
+    items, edge_items = dict(hand.canvas.view.nodes), dict(hand.canvas.view.edge_items)
     hand.session.do(SetTitle("loop", "Improve"))
-    assert hand.item("loop").facts.title == "Improve"
-    assert hand.canvas.view.regions.items["loop"].label.facts.title == "Improve"
+    assert hand.item("loop").content.title == "Improve"
+    assert hand.canvas.view.regions.items["loop"].label.content.title == "Improve"
     assert hand.canvas.view.nodes == items
-    assert hand.canvas.view.pipes == pipes
+    assert hand.canvas.view.edge_items == edge_items
 
 
 def test_a_new_name_in_a_prompt_is_a_new_port_and_edges_stay(hand: Hand) -> None:
-    pipe = hand.canvas.view.pipes["loop.body", "draft.input"]
+    pipe = hand.canvas.view.edge_items["loop.body", "draft.input"]
     hand.session.do(SetConfig("draft", ("prompt",), "{{input}} {{above}}"))
     assert [port.name for port in hand.item("draft").inputs] == ["input", "above"]
     hand.session.do(SetConfig("draft", ("prompt",), "no names"))
     assert [port.name for port in hand.item("draft").inputs] == ["input"]
-    assert hand.canvas.view.pipes["loop.body", "draft.input"] is pipe
+    assert hand.canvas.view.edge_items["loop.body", "draft.input"] is pipe
     assert (pipe.path().currentPosition() - hand.port("draft.input")).manhattanLength() < 1
 
 
@@ -126,12 +126,12 @@ def test_a_loop_that_lost_its_exit_has_no_region(hand: Hand, qtbot: QtBot) -> No
 def test_titles_are_cut_only_where_the_card_ends(qapp: object) -> None:
     structure = analyse(Workflow())
     registry = builtin_registry()
-    short = facts_of(refine().node("draft"), registry, structure, (), ())
-    assert shape_of(short).title == "Draft"
+    short = card_view_model(refine().node("draft"), registry, structure, (), ())
+    assert card_geometry(short).title == "Draft"
     long_title = (
         refine().node("draft").model_copy(update={"title": "A title that goes on and on and never ends at all"})
     )
-    shape = shape_of(facts_of(long_title, registry, structure, (), ()))
+    shape = card_geometry(card_view_model(long_title, registry, structure, (), ()))
     assert shape.title.endswith("…")
     assert fonts().title_metrics.horizontalAdvance(shape.title) <= shape.title_rect.width()
 
@@ -149,25 +149,25 @@ def test_frames_and_notes_are_drawn_as_the_layout_has_them(hand: Hand) -> None:
         SetLayout(("frames", "f"), {"x": 10, "y": 300, "width": 200, "height": 100, "title": "Ideas", "own": 1})
     )
     hand.session.do(SetLayout(("notes", "n"), {"x": 300, "y": 300, "text": "Mind this"}))
-    frame = hand.canvas.view.remarks.items["frames", "f"]
+    frame = hand.canvas.view.annotations.items["frames", "f"]
     assert frame.scene_rect.topLeft() == QPointF(10, 300)
-    assert hand.canvas.view.remarks.items["notes", "n"].remark.text == "Mind this"
+    assert hand.canvas.view.annotations.items["notes", "n"].annotation.text == "Mind this"
     hand.session.undo()
-    assert ("notes", "n") not in hand.canvas.view.remarks.items
-    hand.canvas.editing.change_remark(frame, frame.remark.moved(20, 300), "Move")
+    assert ("notes", "n") not in hand.canvas.view.annotations.items
+    hand.canvas.commands.change_annotation(frame, frame.annotation.moved(20, 300), "Move")
     assert hand.session.workflow.layout["frames"]["f"]["own"] == 1
 
 
 def test_of_a_title_of_any_length_only_what_fits_is_measured(qapp: object) -> None:
-    long, longest = (shape_of(_named("word " * count)) for count in (100, 1_000_000))
+    long, longest = (card_geometry(_named("word " * count)) for count in (100, 1_000_000))
     assert (longest.width, longest.title) == (long.width, long.title)
 
 
 def test_to_measure_the_longest_title_takes_no_time(qapp: object) -> None:
     started = time.perf_counter()
-    shape_of(_named("a word " * 1_000_000))
+    card_geometry(_named("a word " * 1_000_000))
     assert time.perf_counter() - started < 0.2
 
 
-def _named(title: str) -> CardFacts:
-    return CardFacts("task", "input", title, title, "mdi6.login", None, (), ())
+def _named(title: str) -> CardViewModel:
+    return CardViewModel("task", "input", title, title, "mdi6.login", None, (), ())

@@ -40,7 +40,7 @@ def test_a_second_node_of_a_type_has_a_number_in_its_title(make_canvas: MakeCanv
     hand = make_canvas(workflow([], []))
     hand.canvas.add_node("llm")
     assert hand.canvas.add_node("llm") == "llm_2"
-    assert [hand.item(key).facts.title for key in ("llm", "llm_2")] == ["LLM", "LLM 2"]
+    assert [hand.item(key).content.title for key in ("llm", "llm_2")] == ["LLM", "LLM 2"]
     assert not hand.item("llm").card_rect.intersects(hand.item("llm_2").card_rect)
 
 
@@ -58,7 +58,7 @@ def test_delete_takes_a_loop_with_its_exit_and_its_edges(hand: Hand) -> None:
     assert hand.session.undo_title == "Delete 2 nodes"
     hand.session.undo()
     assert len(hand.edges()) == 4
-    assert len(hand.canvas.view.pipes) == 4
+    assert len(hand.canvas.view.edge_items) == 4
 
 
 def test_backspace_deletes_too(hand: Hand) -> None:
@@ -81,7 +81,7 @@ def test_delete_and_reconnect_leads_through_several_nodes_at_once(make_canvas: M
         hand.connect(source, target)
     hand.connect("second.output", "files.query")
     hand.session.select(["first", "second"])
-    hand.canvas.editing.delete_and_reconnect()
+    hand.canvas.commands.delete_and_reconnect()
     assert hand.edges() == ["task.value -> files.query"]
 
 
@@ -116,7 +116,7 @@ def test_a_copy_is_pasted_into_another_window(make_canvas: MakeCanvas) -> None:
     first.canvas.copy()
     second.canvas.paste()
     assert set(second.canvas.view.nodes) == {"loop", "draft", "exit"}
-    assert len(second.canvas.view.pipes) == 2
+    assert len(second.canvas.view.edge_items) == 2
 
 
 def test_cut_takes_out_and_paste_brings_back(hand: Hand) -> None:
@@ -125,7 +125,7 @@ def test_cut_takes_out_and_paste_brings_back(hand: Hand) -> None:
     assert "draft" not in hand.canvas.view.nodes
     assert hand.session.undo_title == "Cut Draft"
     hand.key(Qt.Key.Key_V, CONTROL)
-    assert hand.item("draft").facts.title == "Draft"
+    assert hand.item("draft").content.title == "Draft"
 
 
 def test_a_foreign_text_is_refused_in_words(hand: Hand) -> None:
@@ -148,7 +148,7 @@ def test_an_empty_clipboard_pastes_nothing(hand: Hand) -> None:
 def test_what_would_be_pasted_out_of_sight_comes_to_the_middle(hand: Hand) -> None:
     hand.session.select(["draft"])
     hand.canvas.copy()
-    hand.canvas.viewer.look_at(QPointF(9000, 9000))
+    hand.canvas.viewer.center_at(QPointF(9000, 9000))
     hand.canvas.paste()
     x, y = hand.place("draft_2")
     assert abs(x - 9000) < 200
@@ -221,11 +221,11 @@ def test_e_switches_off_and_on(hand: Hand) -> None:
     hand.session.select(["draft", "exit"])
     hand.key(Qt.Key.Key_E)
     assert [hand.session.workflow.node(key).enabled for key in ("draft", "exit")] == [False, False]
-    assert not hand.item("draft").facts.enabled
-    assert hand.canvas.view.pipes["loop.body", "draft.input"].pen().style() != Qt.PenStyle.SolidLine
+    assert not hand.item("draft").content.enabled
+    assert hand.canvas.view.edge_items["loop.body", "draft.input"].pen().style() != Qt.PenStyle.SolidLine
     hand.key(Qt.Key.Key_E)
-    assert hand.item("draft").facts.enabled
-    assert hand.canvas.view.pipes["loop.body", "draft.input"].pen().style() == Qt.PenStyle.SolidLine
+    assert hand.item("draft").content.enabled
+    assert hand.canvas.view.edge_items["loop.body", "draft.input"].pen().style() == Qt.PenStyle.SolidLine
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_large_document_is_tidied_off_the_windows_thread(make_canvas: MakeCanv
     nodes = [node(f"n{index}", "llm") for index in range(count)]
     edges = [f"n{index}.output -> n{index + 1}.input" for index in range(count - 1)]
     hand = make_canvas(workflow(nodes, edges, {f"n{index}": (0, 0) for index in range(count)}))
-    hand.canvas.editing.tidy()
+    hand.canvas.commands.tidy()
     assert hand.session.undo_title is None
     qtbot.waitUntil(lambda: hand.session.undo_title == "Tidy up")
     assert hand.place("n159")[0] > hand.place("n0")[0] + 10_000
@@ -281,10 +281,10 @@ def test_a_large_document_is_tidied_off_the_windows_thread(make_canvas: MakeCanv
 
 def test_a_tidied_result_is_dropped_when_the_document_has_changed(hand: Hand) -> None:
     old = hand.session.workflow
-    hand.canvas.editing.toggle_enabled()
+    hand.canvas.commands.toggle_enabled()
     hand.session.select(["draft"])
-    hand.canvas.editing.toggle_enabled()
-    hand.canvas.editing._take_up_places(old, {"draft": (1, 2)})
+    hand.canvas.commands.toggle_enabled()
+    hand.canvas.commands._take_up_places(old, {"draft": (1, 2)})
     assert hand.place("draft") == (480, 80)
 
 
@@ -303,14 +303,14 @@ def test_actions_are_possible_only_when_they_fit_the_selection(hand: Hand) -> No
 
 def test_folded_outputs_are_shown_on_demand(hand: Hand) -> None:
     assert [port.name for port in hand.item("loop").outputs] == ["body"]
-    assert hand.item("loop").facts.folded == 5
+    assert hand.item("loop").content.folded == 5
     hand.click(hand.title("loop"))
     hand.key(Qt.Key.Key_O)
     assert [port.name for port in hand.item("loop").outputs][:3] == ["body", "output", "iterations"]
-    end = hand.canvas.view.pipes["loop.body", "draft.input"].path().elementAt(0)
+    end = hand.canvas.view.edge_items["loop.body", "draft.input"].path().elementAt(0)
     assert (QPointF(end.x, end.y) - hand.port("loop.body")).manhattanLength() < 1
     hand.key(Qt.Key.Key_O)
-    assert hand.item("loop").facts.folded == 5
+    assert hand.item("loop").content.folded == 5
 
 
 def test_find_looks_at_title_id_type_and_summary(hand: Hand) -> None:
@@ -327,4 +327,4 @@ def test_a_renamed_node_stays_selected_through_undo_and_redo(hand: Hand) -> None
     for step, now in ((hand.session.undo, "draft"), (hand.session.redo, "first_try")):
         step()
         assert hand.session.selection == (now,)
-        assert [item.facts.id for item in hand.canvas.viewer.selected_nodes()] == [now]
+        assert [item.content.id for item in hand.canvas.viewer.selected_nodes()] == [now]

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.canvas.canvas_style import LEGIBLE
-from app.canvas.node_card import words_of
+from app.canvas.node_card import card_text
 from app.canvas.viewport_controls import LEAST_FIRST
-from app.canvas.zoom_pan_view import MARGIN, Frame, framed, started
+from app.canvas.zoom_pan_view import MARGIN, ViewportFrame, fit_frame, start_frame
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.bundled import templates_folder
@@ -27,21 +27,21 @@ MAP = QRectF(724, 588, 160, 96)
 TEMPLATES = sorted(templates_folder().glob("*.loop.json"))
 
 
-def on_screen(rect: QRectF, frame: Frame, view: QRectF = VIEW) -> QRectF:
+def on_screen(rect: QRectF, frame: ViewportFrame, view: QRectF = VIEW) -> QRectF:
     corner = view.center() + (rect.topLeft() - frame.centre) * frame.factor
     return QRectF(corner, rect.size() * frame.factor)
 
 
 def test_a_wide_part_is_in_the_middle_and_as_wide_as_the_view() -> None:
     wide = QRectF(100, 50, 2000, 400)
-    seen = on_screen(wide, framed(wide, VIEW, [CONTROLS, MAP], 1.0))
+    seen = on_screen(wide, fit_frame(wide, VIEW, [CONTROLS, MAP], 1.0))
     assert seen.width() == pytest.approx(VIEW.width() - 2 * MARGIN)
     assert seen.center().y() == pytest.approx(VIEW.center().y())
 
 
 def test_a_high_part_stands_between_what_lies_in_the_corners() -> None:
     high = QRectF(0, 0, 300, 2000)
-    seen = on_screen(high, framed(high, VIEW, [CONTROLS, MAP], 1.0))
+    seen = on_screen(high, fit_frame(high, VIEW, [CONTROLS, MAP], 1.0))
     assert seen.height() == pytest.approx(VIEW.height() - 2 * MARGIN)
     assert not seen.intersects(CONTROLS)
     assert not seen.intersects(MAP)
@@ -49,25 +49,25 @@ def test_a_high_part_stands_between_what_lies_in_the_corners() -> None:
 
 @pytest.mark.parametrize("size", [(900, 700), (1800, 1300), (700, 2400), (3000, 2000), (1200, 1200), (40, 9000)])
 @pytest.mark.parametrize("covers", [[CONTROLS], [CONTROLS, MAP]])
-def test_nothing_is_covered_and_all_is_seen(size: tuple[int, int], covers: list[QRectF]) -> None:
+def test_nothing_is_covered_and_all_is_seen(size: tuple[int, int], overlays: list[QRectF]) -> None:
     rect = QRectF(-300, 700, *size)
-    seen = on_screen(rect, framed(rect, VIEW, covers, 1.0))
+    seen = on_screen(rect, fit_frame(rect, VIEW, overlays, 1.0))
     assert VIEW.contains(seen)
-    assert not any(cover.intersects(seen) for cover in covers)
+    assert not any(cover.intersects(seen) for cover in overlays)
 
 
 def test_a_small_part_is_no_larger_than_life() -> None:
-    assert framed(QRectF(0, 0, 100, 40), VIEW, [CONTROLS], 1.5).factor == 1.5
+    assert fit_frame(QRectF(0, 0, 100, 40), VIEW, [CONTROLS], 1.5).factor == 1.5
 
 
 def test_a_part_that_is_too_large_begins_at_the_left_at_the_height_of_its_start() -> None:
     large = QRectF(0, 0, 9000, 5000)
-    seen = on_screen(large, started(large, QPointF(80, 2000), VIEW, [CONTROLS], 0.5))
+    seen = on_screen(large, start_frame(large, QPointF(80, 2000), VIEW, [CONTROLS], 0.5))
     assert seen.left() == pytest.approx(MARGIN)
     free_middle = (MARGIN + CONTROLS.top() - MARGIN) / 2
     assert seen.top() + 2000 * 0.5 == pytest.approx(free_middle)
     low = QRectF(0, 0, 9000, 400)
-    seen = on_screen(low, started(low, QPointF(80, 200), VIEW, [CONTROLS], 0.5))
+    seen = on_screen(low, start_frame(low, QPointF(80, 200), VIEW, [CONTROLS], 0.5))
     assert seen.center().y() == pytest.approx(free_middle)
 
 
@@ -79,17 +79,17 @@ def chain(count: int) -> Workflow:
 
 def test_a_large_document_is_first_seen_from_its_start_with_legible_titles(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(chain(40))
-    hand.canvas.first_look()
+    hand.canvas.fit_initial_view()
     assert hand.canvas.viewer.zoom == LEAST_FIRST
-    assert hand.canvas.editing.seen.contains(hand.item("n0").card_rect)
+    assert hand.canvas.commands.seen.contains(hand.item("n0").card_rect)
     assert hand.canvas.minimap.isVisible()
     hand.canvas.fit_all()
-    assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+    assert hand.canvas.commands.seen.contains(hand.canvas.view.content_rect)
 
 
 def test_a_small_document_is_first_seen_as_a_whole(hand: Hand) -> None:
-    hand.canvas.first_look()
-    assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+    hand.canvas.fit_initial_view()
+    assert hand.canvas.commands.seen.contains(hand.canvas.view.content_rect)
 
 
 def test_the_map_stands_back_while_everything_is_seen(hand: Hand) -> None:
@@ -107,7 +107,7 @@ def test_the_map_comes_back_when_a_card_is_moved_out_of_view(hand: Hand, qtbot: 
     hand.canvas.fit_all()
     hand.session.select(["text"])
     for _ in range(8):
-        hand.canvas.editing.nudge(200, 0)
+        hand.canvas.commands.nudge(200, 0)
     qtbot.waitUntil(hand.canvas.minimap.isVisible)
 
 
@@ -143,13 +143,13 @@ def test_a_template_is_first_seen_with_whole_titles_that_can_be_read(
     hand.canvas.resize(900, 720)  # what the usual window leaves for the canvas
     try:
         style().choose("dark", scale)
-        hand.canvas.first_look()
+        hand.canvas.fit_initial_view()
         zoom = hand.canvas.viewer.zoom
         for name, item in hand.canvas.view.nodes.items():
-            words = words_of(item.facts.title, item.shape_, zoom)
-            assert FONT_SIZE_TITLE * words.growth * zoom >= LEGIBLE - 0.01, name
+            words = card_text(item.content.title, item.geometry, zoom)
+            assert FONT_SIZE_TITLE * words.legible_scale * zoom >= LEGIBLE - 0.01, name
             if scale == 1.0:
-                assert " ".join(words.title) == item.facts.title, name
+                assert " ".join(words.title) == item.content.title, name
     finally:
         style().choose("dark", 1.0)
 
@@ -160,7 +160,7 @@ def test_cards_of_a_template_stand_clear_of_each_other_of_edges_and_of_the_way_b
 ) -> None:
     view = make_canvas(load(path)).canvas.view
     cards = {name: item.card_rect for name, item in view.nodes.items()}
-    lines = {f"{source} -> {target}": pipe.path() for (source, target), pipe in view.pipes.items()}
+    lines = {f"{source} -> {target}": pipe.path() for (source, target), pipe in view.edge_items.items()}
     lines |= {f"back to {loop}": region.arrow for loop, region in view.regions.items.items()}
     for name, card in cards.items():
         assert not any(card.intersects(other) for key, other in cards.items() if key != name), name
@@ -174,7 +174,7 @@ def test_a_fitted_document_is_fitted_again_when_the_view_becomes_lower(hand: Han
     hand.canvas.fit_all()
     hand.canvas.resize(1200, 260)
     QApplication.processEvents()
-    assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+    assert hand.canvas.commands.seen.contains(hand.canvas.view.content_rect)
     smaller = hand.canvas.viewer.zoom
     hand.canvas.resize(1200, 800)
     QApplication.processEvents()
@@ -187,7 +187,7 @@ def test_a_view_that_somebody_moved_stays_where_it_is(move: str, hand: Hand) -> 
     if move == "zoom":
         hand.canvas.zoom_to(0.7)
     else:
-        hand.canvas.viewer.look_at(hand.canvas.viewer.centre + QPointF(30, 0))
+        hand.canvas.viewer.center_at(hand.canvas.viewer.centre + QPointF(30, 0))
     zoom, corner = hand.canvas.viewer.zoom, hand.canvas.viewer.mapToScene(0, 0)
     hand.canvas.resize(1200, 260)
     QApplication.processEvents()
@@ -196,7 +196,7 @@ def test_a_view_that_somebody_moved_stays_where_it_is(move: str, hand: Hand) -> 
 
 def test_an_empty_canvas_says_how_to_begin(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(Workflow())
-    beginning = hand.canvas.beginning
+    beginning = hand.canvas.empty_hint
     assert beginning.isVisible()
     assert beginning.text() == "Drag a node here, press Tab to add one, or open a template."
     assert (beginning.geometry().center() - hand.canvas.rect().center()).manhattanLength() <= 2
@@ -210,7 +210,7 @@ def test_the_beginning_fits_a_narrow_canvas(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(Workflow())
     hand.canvas.resize(260, 400)
     QApplication.processEvents()
-    beginning = hand.canvas.beginning
+    beginning = hand.canvas.empty_hint
     assert hand.canvas.rect().contains(beginning.geometry())
     assert beginning.height() >= beginning.heightForWidth(beginning.width())
 
@@ -220,8 +220,8 @@ def test_a_fitted_document_is_fitted_again_with_larger_texts(hand: Hand) -> None
     try:
         style().choose("dark", 1.5)
         QApplication.processEvents()
-        assert hand.canvas.fitting.is_fitted
-        assert hand.canvas.editing.seen.contains(hand.canvas.view.content_rect)
+        assert hand.canvas.fit_to_view.is_fitted
+        assert hand.canvas.commands.seen.contains(hand.canvas.view.content_rect)
     finally:
         style().choose("dark", 1.0)
 

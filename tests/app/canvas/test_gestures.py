@@ -29,7 +29,7 @@ def test_selected_cards_move_together_in_one_step(hand: Hand) -> None:
 
 
 def test_edges_and_region_follow_while_a_card_is_dragged(hand: Hand) -> None:
-    pipe = hand.canvas.view.pipes["loop.body", "draft.input"]
+    pipe = hand.canvas.view.edge_items["loop.body", "draft.input"]
     region = hand.canvas.view.regions.items["loop"]
     before = region.rect
     hand.press(hand.title("draft"))
@@ -143,14 +143,14 @@ def test_what_fits_lights_up_and_the_rest_dims(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.press(hand.port("first.output"))
     hand.move(hand.port("first.output") + QPointF(30, 40))
-    lit = hand.canvas.gestures.light.places
+    lit = hand.canvas.gestures.port_highlight.places
     assert hand.port("second.input") in lit
     assert hand.port("second.more") in lit
     assert hand.port("first.input") not in lit
     assert hand.item("task").opacity() < 0.5
     assert hand.item("second").opacity() == 1.0
     hand.key(Qt.Key.Key_Escape)
-    assert hand.canvas.gestures.light.places == []
+    assert hand.canvas.gestures.port_highlight.places == []
     assert hand.item("task").opacity() == 1.0
     hand.release(hand.port("first.output"))
     assert hand.edges() == []
@@ -199,14 +199,14 @@ def test_a_veto_leaves_the_edge_that_was_pulled_where_it_was(make_canvas: MakeCa
     near_end = hand.port("second.input") - QPointF(22, 0)
     hand.drag(near_end, hand.port("first.input"))
     assert hand.edges() == ["first.output -> second.input"]
-    assert hand.canvas.view.pipes["first.output", "second.input"].isVisible()
+    assert hand.canvas.view.edge_items["first.output", "second.input"].isVisible()
 
 
 def test_a_click_on_an_edge_selects_it_and_delete_takes_it_out(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "first.input")
     hand.click((hand.port("task.value") + hand.port("first.input")) / 2)
-    assert hand.canvas.view.pipes["task.value", "first.input"].isSelected()
+    assert hand.canvas.view.edge_items["task.value", "first.input"].isSelected()
     hand.key(Qt.Key.Key_Delete)
     assert hand.edges() == []
 
@@ -248,7 +248,7 @@ def test_a_rubber_band_selects_what_it_touches_and_no_edges(hand: Hand) -> None:
     start = hand.item("draft").card_rect.topLeft() - QPointF(16, 24)
     hand.drag(start, hand.item("exit").card_rect.bottomRight() - QPointF(20, 0))
     assert set(hand.session.selection) == {"draft", "exit"}
-    assert not hand.canvas.editing.selected_edges
+    assert not hand.canvas.commands.selected_edges
     assert hand.session.undo_title is None
 
 

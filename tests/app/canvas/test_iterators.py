@@ -69,9 +69,9 @@ def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
     with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
         hand.session.start_run({}, RunOptions())
 
-    label = hand.canvas.view.regions.items["each"].label.facts
+    label = hand.canvas.view.regions.items["each"].label.content
     assert (label.counter, label.total, label.done, label.is_live) == ("item 3 of 3", 3, 3, False)
-    assert all(pipe.flow is Flow.CARRIED for pipe in hand.canvas.view.pipes.values())
+    assert all(pipe.flow is Flow.CARRIED for pipe in hand.canvas.view.edge_items.values())
     state = hand.item("gather").state
     assert state is not None
     assert state.shown.line == "3 entries"
@@ -101,12 +101,12 @@ def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
     with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
         hand.session.start_run({}, RunOptions())
 
-    state, facts = hand.item("each").state, hand.canvas.view.regions.items["each"].label.facts
+    state, content = hand.item("each").state, hand.canvas.view.regions.items["each"].label.content
     assert state is not None
     assert state.shown.bar == Bar(done=2, failed=1, total=3)
     assert state.shown.note.endswith("1 failed")
-    assert facts.failed == {1}
-    assert [facts.words(index) for index in range(3)] == ["Item 1", "Item 2, failed", "Item 3"]
+    assert content.failed == {1}
+    assert [content.words(index) for index in range(3)] == ["Item 1", "Item 2, failed", "Item 3"]
     hand.session.select(["mark"])
     hand.session.shown.look_at("each", 1)
     mark = hand.item("mark").state
@@ -128,8 +128,8 @@ def test_the_bar_of_an_iterator_at_work_has_what_ended_in_any_order() -> None:
 
     assert marks.card(each, None).bar == Bar(done=1, failed=1, total=3)
     assert marks.card(each, None).note == "2 / 3 · 1 failed"
-    facts = marks.loop("each", "Each")
-    assert (facts.done, facts.ended_ahead, facts.failed) == (0, {1, 2}, {1})
+    content = marks.loop("each", "Each")
+    assert (content.done, content.ended_ahead, content.failed) == (0, {1, 2}, {1})
 
 
 @pytest.mark.parametrize(("outer", "inner"), [("iterator", "loop"), ("loop", "iterator")])

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from PySide6.QtCore import QPointF, QRectF
 
-from app.canvas.canvas_style import fonts, growth
-from app.canvas.node_card import HEADER_FROM, words_of
+from app.canvas.canvas_style import fonts, legible_scale
+from app.canvas.node_card import HEADER_FROM, card_text
 from app.canvas.node_status_item import GROWS_FROM, MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
 from app.runs.executions import NodeState
 from app.theme.style import style
@@ -37,10 +37,10 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
     hand.canvas.center_on("draft")
     item.state = StateItem(item)
     item.state.show_state(CardState(state))
-    grown = growth(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
+    grown = legible_scale(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
     width = item.state._pill.width() * grown
     top = GROWS_FROM - (GROWS_FROM + MARK / 2) * grown
-    corner = item.pos() + QPointF(item.shape_.width - 8 - width + 8 * grown, top)
+    corner = item.pos() + QPointF(item.geometry.width - 8 - width + 8 * grown, top)
     image = hand.canvas.viewer.viewport().grab().toImage()
 
     def colours(rect: QRectF) -> Counter[str]:
@@ -60,7 +60,7 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
 def test_the_marks_stay_off_the_title_below(hand: Hand, scale: float, zoom: float) -> None:
     style().choose("light", scale)
     item = hand.item("loop")
-    words = words_of(item.facts.title, item.shape_, zoom)
-    letters = words.growth * (words.room.center().y() - fonts().title_metrics.capHeight() / 2)
-    lower_edge = GROWS_FROM + (PILL_HEIGHT / 2 - GROWS_FROM) * growth(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
+    words = card_text(item.content.title, item.geometry, zoom)
+    letters = words.legible_scale * (words.room.center().y() - fonts().title_metrics.capHeight() / 2)
+    lower_edge = GROWS_FROM + (PILL_HEIGHT / 2 - GROWS_FROM) * legible_scale(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
     assert lower_edge + 3 <= letters

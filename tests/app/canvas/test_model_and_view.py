@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication
 
-from app.canvas.annotations import place_of, remarks
+from app.canvas.annotations import position_of, read_annotations
 from app.canvas.canvas import Canvas
 from app.engine_thread import EngineThread
 from app.session import Session
@@ -34,7 +34,7 @@ ENGINE: list[EngineThread] = []
 chance = st.randoms(use_true_random=False)
 
 
-class Editing(RuleBasedStateMachine):
+class CanvasMachine(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         QApplication.clipboard().clear()  # what an earlier example has copied is none of this one's
@@ -135,9 +135,9 @@ class Editing(RuleBasedStateMachine):
         assert set(view.nodes) == set(document.nodes_by_id)
         for node_id, item in view.nodes.items():
             node = document.nodes_by_id[node_id]
-            assert item.facts.title == (node.title or item.facts.title)
-            assert item.facts.enabled is node.enabled
-            place = place_of(document, node_id)
+            assert item.content.title == (node.title or item.content.title)
+            assert item.content.enabled is node.enabled
+            place = position_of(document, node_id)
             if place is not None:
                 assert (item.x(), item.y()) == place
             assert item.isSelected() == (node_id in self.session.selection)
@@ -146,8 +146,8 @@ class Editing(RuleBasedStateMachine):
     def edges_are_the_documents(self) -> None:
         document, view = self.session.workflow, self.canvas.view
         wanted = {(edge.from_, edge.to) for edge in document.edges}
-        assert set(view.pipes) == wanted
-        for ends, pipe in view.pipes.items():
+        assert set(view.edge_items) == wanted
+        for ends, pipe in view.edge_items.items():
             assert pipe.ends == ends
             assert (pipe.path().currentPosition() - pipe.input_port.middle).manhattanLength() < 1
             assert pipe in pipe.input_port.connected_pipes
@@ -157,8 +157,8 @@ class Editing(RuleBasedStateMachine):
 
     @invariant()
     def frames_and_notes_are_the_documents(self) -> None:
-        wanted = remarks(self.session.workflow)
-        assert {path: item.remark for path, item in self.canvas.view.remarks.items.items()} == wanted
+        wanted = read_annotations(self.session.workflow)
+        assert {path: item.annotation for path, item in self.canvas.view.annotations.items.items()} == wanted
 
     @invariant()
     def regions_are_the_loops(self) -> None:
@@ -192,5 +192,6 @@ def engine(engine_thread: EngineThread) -> Iterator[EngineThread]:
 def test_canvas_and_document_say_the_same_after_any_steps(engine: EngineThread) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     run_state_machine_as_test(
-        Editing, settings=settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=checks)
+        CanvasMachine,
+        settings=settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=checks),
     )

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.canvas import edit_commands
-from app.canvas.loop_region_label import LoopFacts
+from app.canvas.loop_region_label import LoopViewModel
 from app.worker import wait_for_workers
 from engine.document.operations import Disconnect
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
@@ -29,7 +29,7 @@ def joined(make_canvas: MakeCanvas) -> Hand:
 
 def pull_off(hand: Hand) -> None:
     """Pull the edge's end off its port, without letting go."""
-    near = hand.canvas.view.pipes["task.value", "second.input"].path().pointAtPercent(0.8)
+    near = hand.canvas.view.edge_items["task.value", "second.input"].path().pointAtPercent(0.8)
     hand.press(near)
     hand.move(near + QPointF(20, 30))
     hand.move(near + QPointF(40, 60))
@@ -63,7 +63,7 @@ def test_a_node_that_goes_while_an_edge_is_drawn_from_it_leaves_no_edge(hand: Ha
 
 
 def test_a_card_is_not_put_into_an_edge_that_went_while_it_was_dragged(joined: Hand) -> None:
-    start, edge = joined.title("first"), joined.canvas.view.pipes["task.value", "second.input"]
+    start, edge = joined.title("first"), joined.canvas.view.edge_items["task.value", "second.input"]
     way = edge.path().pointAtPercent(0.5) - joined.item("first").card_rect.center()
     joined.press(start)
     for share in (0.2, 0.6, 1.0):
@@ -116,13 +116,13 @@ def test_the_hand_of_space_goes_with_the_focus(hand: Hand) -> None:
 def test_a_click_on_a_frames_corner_changes_nothing(make_canvas: MakeCanvas) -> None:
     frame = {"x": 0, "y": 0, "width": 200, "height": 160, "title": "Ideas"}
     hand = make_canvas(workflow([], [], {}, frames={"frame_1": frame}))
-    hand.click(hand.canvas.view.remarks.items["frames", "frame_1"].scene_rect.bottomRight() - QPointF(5, 5))
+    hand.click(hand.canvas.view.annotations.items["frames", "frame_1"].scene_rect.bottomRight() - QPointF(5, 5))
     assert not hand.session.is_modified
 
 
 def test_dots_that_are_not_seen_are_not_clicked(hand: Hand) -> None:
     label, chosen = hand.canvas.view.regions.items["loop"].label, list[tuple[str, int]]()
-    label.show_facts(LoopFacts("Refine", "iteration 3 of 3", 3, 3, 2, 2))
+    label.set_content(LoopViewModel("Refine", "iteration 3 of 3", 3, 3, 2, 2))
     label.chosen = lambda loop, index: chosen.append((loop, index))
     hand.canvas.zoom_to(0.4)
     hand.click(label.mapToScene(label.dot(1)))
@@ -135,12 +135,12 @@ def test_dots_that_are_not_seen_are_not_clicked(hand: Hand) -> None:
 def test_a_canvas_may_close_while_it_is_tidied(
     make_canvas: MakeCanvas, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_go_on, real = threading.Event(), edit_commands.tidied
+    may_go_on, real = threading.Event(), edit_commands.auto_layout
     faults: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", faults.append)
     monkeypatch.setattr(edit_commands, "MANY", 1)
-    monkeypatch.setattr(edit_commands, "tidied", lambda *args: may_go_on.wait(5) and real(*args))
-    commands = make_canvas().canvas.editing
+    monkeypatch.setattr(edit_commands, "auto_layout", lambda *args: may_go_on.wait(5) and real(*args))
+    commands = make_canvas().canvas.commands
     commands.tidy()
     at_work = [thread for thread in threading.enumerate() if thread.name.startswith("loopwright")]
     with qtbot.waitSignal(commands.destroyed):
@@ -160,4 +160,4 @@ def test_disconnecting_while_an_end_is_moved_is_one_step(joined: Hand) -> None:
     assert joined.edges() == []
     joined.session.undo()
     assert joined.edges() == ["task.value -> second.input"]
-    assert joined.canvas.view.pipes["task.value", "second.input"].isVisible()
+    assert joined.canvas.view.edge_items["task.value", "second.input"].isVisible()

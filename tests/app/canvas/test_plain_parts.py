@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.canvas import connection_rules
-from app.canvas.annotations import place_of
-from app.canvas.auto_layout import MARGINS, Box, Wire, tidy
-from app.canvas.connection_rules import Fits, reach
-from app.canvas.node_card import PortFacts
-from app.canvas.node_positions import align, distribute, wires_of
+from app.canvas.auto_layout import MARGINS, Box, Wire, layered_layout
+from app.canvas.connection_rules import ConnectionRules, reachable_from
+from app.canvas.node_card import PortViewModel
+from app.canvas.node_positions import align, distribute, edge_wires
 from app.canvas.run_decorations import preview
 from engine.document.model import Workflow
 from engine.nodes.spec import PortType
@@ -21,7 +20,7 @@ from engine.plan.structure import analyse
 from engine.values import Value
 from tests.app.canvas.documents import nested, node, refine, workflow
 
-TEXT = PortFacts("output", PortType.TEXT)
+TEXT = PortViewModel("output", PortType.TEXT)
 
 
 def boxes(document: Workflow) -> dict[str, Box]:
@@ -33,7 +32,7 @@ def boxes(document: Workflow) -> dict[str, Box]:
 
 def tidied(document: Workflow) -> dict[str, tuple[float, float]]:
     structure = analyse(document)
-    return tidy(boxes(document), wires_of(document), structure.bodies, structure.parent)
+    return layered_layout(boxes(document), edge_wires(document), structure.bodies, structure.parent)
 
 
 def overlapping(places: dict[str, tuple[float, float]]) -> list[tuple[str, str]]:
@@ -88,15 +87,15 @@ def test_any_graph_gets_places_without_overlap_and_the_same_ones_each_time(seed:
     pairs = {tuple(chance.sample(names, 2)) for _ in range(45)}
     wires = [Wire(source, "output", target, "input") for source, target in sorted(pairs)]
     cards = {name: Box(160, 84, {"input": 66}, {"output": 66}) for name in names}
-    places = tidy(cards, wires, {}, {})
+    places = layered_layout(cards, wires, {}, {})
     assert set(places) == set(names)
     assert overlapping(places) == []
     assert min(x for x, _ in places.values()) == min(y for _, y in places.values()) == 0
-    assert tidy(cards, wires, {}, {}) == places
+    assert layered_layout(cards, wires, {}, {}) == places
 
 
 def test_no_cards_need_no_places() -> None:
-    assert tidy({}, [], {}, {}) == {}
+    assert layered_layout({}, [], {}, {}) == {}
 
 
 def test_loops_in_a_row_keep_room_for_their_regions() -> None:
@@ -113,29 +112,29 @@ def test_loops_in_a_row_keep_room_for_their_regions() -> None:
     assert places["l1"][0] - (places["e0"][0] + 160) >= MARGINS[0] + MARGINS[2]
 
 
-def why_not(document: Workflow, source: str, target: str, port: PortFacts = TEXT) -> str | None:
+def rejection_reason(document: Workflow, source: str, target: str, port: PortViewModel = TEXT) -> str | None:
     node_id, _, name = source.partition(".")
-    fits = Fits(document, analyse(document), node_id, PortFacts(name, port.type), is_input=False)
+    fits = ConnectionRules(document, analyse(document), node_id, PortViewModel(name, port.type), is_input=False)
     target_id, _, target_name = target.partition(".")
-    return fits.why_not(target_id, PortFacts(target_name), is_input=True)
+    return fits.rejection_reason(target_id, PortViewModel(target_name), is_input=True)
 
 
 def test_fits_say_why_not() -> None:
     document = refine()
-    assert why_not(document, "task.value", "draft.input") is None
-    assert why_not(document, "draft.output", "draft.input") == "A node cannot lead to itself."
-    assert why_not(document, "draft.output", "exit.input") == "These two are connected already."
-    assert "circle" in str(why_not(document, "exit.output", "task.x"))
-    assert "out of the loop “Refine”" in str(why_not(document, "draft.output", "text.value"))
-    assert "only after its last iteration" in str(why_not(document, "loop.output", "draft.other"))
-    assert why_not(document, "loop.output", "text.value") is None
-    assert "out of the loop" in str(why_not(document, "loop.body", "text.value"))
+    assert rejection_reason(document, "task.value", "draft.input") is None
+    assert rejection_reason(document, "draft.output", "draft.input") == "A node cannot lead to itself."
+    assert rejection_reason(document, "draft.output", "exit.input") == "These two are connected already."
+    assert "circle" in str(rejection_reason(document, "exit.output", "task.x"))
+    assert "out of the loop “Refine”" in str(rejection_reason(document, "draft.output", "text.value"))
+    assert "only after its last iteration" in str(rejection_reason(document, "loop.output", "draft.other"))
+    assert rejection_reason(document, "loop.output", "text.value") is None
+    assert "out of the loop" in str(rejection_reason(document, "loop.body", "text.value"))
 
 
 def test_an_edge_may_hang_a_node_on_a_body() -> None:
     document = refine()
     grown = document.model_copy(update={"nodes": (*document.nodes, workflow([node("side", "transform")], []).nodes[0])})
-    assert why_not(grown, "draft.output", "side.input") is None
+    assert rejection_reason(grown, "draft.output", "side.input") is None
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -147,7 +146,7 @@ def test_an_edge_that_fits_gives_no_new_problem_of_its_kind(seed: int) -> None:
     for _ in range(12):
         source, target = chance.sample(names, 2)
         document = workflow([node(name, "transform") for name in names], edges)
-        if why_not(document, f"{source}.output", f"{target}.input") is None:
+        if rejection_reason(document, f"{source}.output", f"{target}.input") is None:
             edges.append(f"{source}.output -> {target}.input")
     final = workflow([node(name, "transform") for name in names], edges)
     assert [problem.code for problem in analyse(final).problems if problem.code in {"cycle", "duplicate-edge"}] == []
@@ -165,9 +164,11 @@ def test_what_fits_among_many_nodes_is_found_by_a_few_walks(monkeypatch: pytest.
         before = f"e{index}.output"
     document = workflow(nodes, [*edges, f"{before} -> end.value"])
     walks = list[object]()
-    monkeypatch.setattr(connection_rules, "reach", lambda *given: walks.append(given) or reach(*given))
-    asked = Fits(document, analyse(document), "s3", TEXT, is_input=False)
-    found = {node.id: asked.why_not(node.id, TEXT, is_input=True) for node in document.nodes}
+    monkeypatch.setattr(
+        connection_rules, "reachable_from", lambda *given: walks.append(given) or reachable_from(*given)
+    )
+    asked = ConnectionRules(document, analyse(document), "s3", TEXT, is_input=False)
+    found = {node.id: asked.rejection_reason(node.id, TEXT, is_input=True) for node in document.nodes}
     assert "circle" in str(found["l3"])
     assert "out of the loop" in str(found["s9"])
     assert found["e3"] is None
@@ -237,4 +238,4 @@ def test_a_large_value_is_not_written_out() -> None:
 def test_places_that_make_no_sense_are_none() -> None:
     places = {"a": {"x": 1, "y": 2}, "b": {"x": "1", "y": 2}, "c": {"x": 1}, "d": 5}
     document = Workflow(layout={"nodes": places})
-    assert [place_of(document, key) for key in "abcd"] == [(1, 2), None, None, None]
+    assert [position_of(document, key) for key in "abcd"] == [(1, 2), None, None, None]

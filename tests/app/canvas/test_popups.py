@@ -37,7 +37,7 @@ def test_a_double_click_on_a_card_renames_it_in_place(hand: Hand) -> None:
     QTest.keyClicks(line, "First try")
     QTest.keyClick(line, Qt.Key.Key_Return)
     assert hand.session.workflow.node("draft").title == "First try"
-    assert hand.item("draft").facts.title == "First try"
+    assert hand.item("draft").content.title == "First try"
     assert not line.isVisible()
     assert hand.canvas.viewer.hasFocus()
 
@@ -157,7 +157,7 @@ def test_paste_from_the_menu_goes_where_it_was_opened(hand: Hand) -> None:
 
 def test_the_menu_key_opens_the_menu_of_what_is_selected(hand: Hand) -> None:
     hand.session.select(["task"])
-    hand.canvas.viewer.look_at(hand.item("text").card_rect.center())
+    hand.canvas.viewer.center_at(hand.item("text").card_rect.center())
     viewport = hand.canvas.viewer.viewport()
     middle = viewport.rect().center()
     event = QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, middle, viewport.mapToGlobal(middle))
@@ -165,7 +165,7 @@ def test_the_menu_key_opens_the_menu_of_what_is_selected(hand: Hand) -> None:
     menu = hand.canvas.popups.menu
     assert menu is not None
     assert hand.session.selection == ("task",)
-    assert hand.canvas.editing.seen.contains(hand.item("task").card_rect)
+    assert hand.canvas.commands.seen.contains(hand.item("task").card_rect)
     choose(menu, "Switch off or on")
     assert not hand.session.workflow.node("task").enabled
 
@@ -179,7 +179,7 @@ def test_the_menu_of_an_edge_deletes_it(hand: Hand) -> None:
 def test_a_frame_is_put_around_the_selection_moves_its_nodes_and_is_deleted(hand: Hand) -> None:
     hand.session.select(["text"])
     hand.key(Qt.Key.Key_G, Qt.KeyboardModifier.ControlModifier)
-    frame = hand.canvas.view.remarks.items["frames", "frame_1"]
+    frame = hand.canvas.view.annotations.items["frames", "frame_1"]
     assert frame.scene_rect.contains(hand.item("text").card_rect)
     title = frame.pos() + QPointF(60, 14)
     hand.session.select([])
@@ -191,21 +191,21 @@ def test_a_frame_is_put_around_the_selection_moves_its_nodes_and_is_deleted(hand
     assert (frame.x(), frame.y(), hand.item("text").y()) == (936, 32, 80)
     hand.click(frame.pos() + QPointF(60, 14))
     hand.key(Qt.Key.Key_Delete)
-    assert hand.canvas.view.remarks.items == {}
+    assert hand.canvas.view.annotations.items == {}
     assert "text" in hand.canvas.view.nodes
 
 
 def test_a_rubber_band_starts_inside_a_frame(make_canvas: MakeCanvas) -> None:
     hand = make_canvas()
-    hand.canvas.editing.add_remark("frames", QPointF(440, 40))
+    hand.canvas.commands.add_annotation("frames", QPointF(440, 40))
     start = QPointF(466, 190)
     hand.drag(start, QPointF(560, 100))
     assert hand.session.selection == ("draft",)
 
 
 def test_a_frame_is_renamed_coloured_and_resized(hand: Hand) -> None:
-    hand.canvas.editing.add_remark("frames", QPointF(300, 400))
-    frame = hand.canvas.view.remarks.items["frames", "frame_1"]
+    hand.canvas.commands.add_annotation("frames", QPointF(300, 400))
+    frame = hand.canvas.view.annotations.items["frames", "frame_1"]
     hand.double_click(frame.pos() + QPointF(60, 14))
     QTest.keyClicks(hand.canvas.popups.text.line, "Ideas")
     QTest.keyClick(hand.canvas.popups.text.line, Qt.Key.Key_Return)
@@ -222,8 +222,8 @@ def test_a_frame_is_renamed_coloured_and_resized(hand: Hand) -> None:
 
 
 def test_a_note_is_written_on_several_lines(hand: Hand) -> None:
-    path = hand.canvas.editing.add_remark("notes", QPointF(300, 400))
-    hand.double_click(hand.canvas.view.remarks.items[path].pos() + QPointF(30, 30))
+    path = hand.canvas.commands.add_annotation("notes", QPointF(300, 400))
+    hand.double_click(hand.canvas.view.annotations.items[path].pos() + QPointF(30, 30))
     area = hand.canvas.popups.text.area
     QTest.keyClicks(area, "one")
     QTest.keyClick(area, Qt.Key.Key_Return)

@@ -47,8 +47,8 @@ def test_a_finished_run_marks_cards_edges_and_the_loop(hand: Hand, qtbot: QtBot,
     )
     assert state(hand, "draft").line == "Version 3"
     assert state(hand, "text").line == "Version 3"
-    assert all(pipe.flow is Flow.CARRIED for pipe in hand.canvas.view.pipes.values())
-    label = hand.canvas.view.regions.items["loop"].label.facts
+    assert all(pipe.flow is Flow.CARRIED for pipe in hand.canvas.view.edge_items.values())
+    label = hand.canvas.view.regions.items["loop"].label.content
     assert (label.counter, label.total, label.done, label.shown, label.is_live) == ("iteration 3 of 3", 3, 3, 2, False)
     assert label.cost.startswith("$")
 
@@ -60,7 +60,7 @@ def test_a_click_on_a_dot_shows_its_iteration(hand: Hand, qtbot: QtBot, tmp_path
     assert hand.session.shown.chosen == {"loop": 0}
     assert state(hand, "draft").line == "Version 1"
     assert state(hand, "exit").line == "Version 1"
-    assert label.facts.counter == "iteration 1 of 3"
+    assert label.content.counter == "iteration 1 of 3"
     hand.session.shown.look_at_latest()
     assert state(hand, "draft").line == "Version 3"
 
@@ -84,9 +84,9 @@ def test_a_running_node_shows_the_tail_of_its_stream_and_moves(hand: Hand, qtbot
 def test_dots_travel_when_values_flow_and_go_when_they_have_arrived(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     rules = [{"node": "draft", "reply": {"text": "Slow", "delay_s": 0.15}}]
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
-    qtbot.waitUntil(lambda: hand.canvas.run_view.travels.is_moving)
+    qtbot.waitUntil(lambda: hand.canvas.run_view.edge_animation.is_moving)
     qtbot.waitUntil(lambda: hand.session.shown.live is None)
-    qtbot.waitUntil(lambda: not hand.canvas.run_view.travels.is_moving)
+    qtbot.waitUntil(lambda: not hand.canvas.run_view.edge_animation.is_moving)
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
 
 
@@ -114,10 +114,10 @@ def test_a_dead_branch_is_dimmed_and_dashed(make_canvas: MakeCanvas, qtbot: QtBo
     run(hand, qtbot, script(tmp_path))
     assert state(hand, "right").state is NodeState.SKIPPED
     assert hand.item("right").opacity() < 0.7
-    dead = hand.canvas.view.pipes["way.right", "right.value"]
+    dead = hand.canvas.view.edge_items["way.right", "right.value"]
     assert dead.flow is Flow.DEAD
     assert dead.pen().style() != Qt.PenStyle.SolidLine
-    assert hand.canvas.view.pipes["way.left", "left.value"].flow is Flow.CARRIED
+    assert hand.canvas.view.edge_items["way.left", "left.value"].flow is Flow.CARRIED
     assert state(hand, "way").line == "→ left"
 
 
@@ -134,7 +134,7 @@ def test_a_new_run_begins_without_the_marks_of_the_last(hand: Hand, qtbot: QtBot
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
     assert state(hand, "text").state is NodeState.WAITING
     assert state(hand, "text").line == ""
-    assert hand.canvas.view.pipes["exit.output", "text.value"].flow is Flow.NONE
+    assert hand.canvas.view.edge_items["exit.output", "text.value"].flow is Flow.NONE
 
 
 def test_a_node_added_since_has_no_part_in_the_run(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_region_that_comes_back_shows_the_run_again(hand: Hand, qtbot: QtBot, 
     qtbot.waitUntil(lambda: regions == {})
     hand.session.undo()
     qtbot.waitUntil(lambda: "loop" in regions)
-    assert regions["loop"].label.facts.counter == "iteration 3 of 3"
+    assert regions["loop"].label.content.counter == "iteration 3 of 3"
 
 
 def test_marks_are_strokes_of_colour_when_zoomed_far_out(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:

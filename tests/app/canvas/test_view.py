@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QGraphicsScene, 
 from pytestqt.qtbot import QtBot
 
 from app.canvas import operation_builders
-from app.canvas.edge_item import Pipe
+from app.canvas.edge_item import EdgeItem
 from app.canvas.image_export import ExportError
 from app.canvas.node_item import NodeItem
 from app.canvas.port_item import CanvasPort
@@ -38,11 +38,11 @@ def move(hand: Hand, node_id: str, x: float, y: float) -> None:
 
 
 def seen(hand: Hand) -> QRectF:
-    return hand.canvas.editing.seen
+    return hand.canvas.commands.seen
 
 
 def test_fit_all_shows_everything_and_no_larger_than_life(hand: Hand) -> None:
-    hand.canvas.viewer.look_at(QPointF(9000, 9000))
+    hand.canvas.viewer.center_at(QPointF(9000, 9000))
     hand.key(Qt.Key.Key_0, CONTROL)
     assert seen(hand).contains(hand.canvas.view.content_rect)
     assert hand.canvas.viewer.zoom <= 1.0
@@ -72,7 +72,7 @@ def test_keys_and_buttons_zoom(hand: Hand) -> None:
 
 def test_the_state_of_the_view_can_be_restored(hand: Hand) -> None:
     hand.canvas.zoom_to(0.6)
-    hand.canvas.viewer.look_at(QPointF(700, 300))
+    hand.canvas.viewer.center_at(QPointF(700, 300))
     state = hand.canvas.view_state
     hand.canvas.fit_all()
     hand.canvas.view_state = state
@@ -110,7 +110,7 @@ def test_another_theme_repaints_everything(hand: Hand) -> None:
 
 def test_zoomed_far_out_cards_are_spots_that_can_still_be_picked(hand: Hand) -> None:
     hand.canvas.zoom_to(0.1)
-    assert hand.canvas.view.spots.isVisible()
+    assert hand.canvas.view.node_lod.isVisible()
     assert hand.item("draft").flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
     hand.click(hand.item("draft").card_rect.center())
     assert hand.session.selection == ("draft",)
@@ -119,7 +119,7 @@ def test_zoomed_far_out_cards_are_spots_that_can_still_be_picked(hand: Hand) -> 
     assert added is not None
     assert hand.item(added).flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
     hand.canvas.zoom_to(1.0)
-    assert not hand.canvas.view.spots.isVisible()
+    assert not hand.canvas.view.node_lod.isVisible()
     assert not hand.item(added).flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
 
 
@@ -128,7 +128,7 @@ def test_every_zoom_paints_the_colour_of_the_category(hand: Hand, zoom: float) -
     hand.canvas.zoom_to(zoom)
     hand.canvas.center_on("draft")
     edge = hand.item("draft").pos() + QPointF(2 if zoom > 0.5 else 4, 40)
-    assert colour_at(hand, edge) == DARK.category[hand.item("draft").facts.category]
+    assert colour_at(hand, edge) == DARK.category[hand.item("draft").content.category]
 
 
 def test_the_overview_map_goes_where_one_clicks(hand: Hand, qtbot: QtBot) -> None:
@@ -158,8 +158,8 @@ def test_the_whole_document_is_exported_as_a_picture(hand: Hand, tmp_path: Path)
     assert image.pixelColor(inside.toPoint()).name() == DARK.card
     assert hand.session.selection == ("draft",)
     assert hand.item("draft").isSelected()
-    assert hand.canvas.view.spots.isVisible()
-    assert hand.canvas.grab_picture().width() == pytest.approx(content.width() + 48, abs=2)
+    assert hand.canvas.view.node_lod.isVisible()
+    assert hand.canvas.render_image().width() == pytest.approx(content.width() + 48, abs=2)
 
 
 def test_the_drawing_has_texts_and_no_pixels(hand: Hand, tmp_path: Path) -> None:
@@ -176,12 +176,12 @@ def test_the_drawing_has_texts_and_no_pixels(hand: Hand, tmp_path: Path) -> None
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_a_picture_is_the_same_at_every_zoom_and_selection(hand: Hand, theme: str) -> None:
     style().choose(theme)
-    content, picture = hand.canvas.view.content_rect, hand.canvas.grab_picture()
+    content, picture = hand.canvas.view.content_rect, hand.canvas.render_image()
     ground = {picture.pixelColor(x, 2).name() for x in range(picture.width())}
     hand.canvas.zoom_to(0.1)
     hand.session.select(["draft"])
-    hand.canvas.view.pipes["task.value", "loop.input"].setSelected(True)
-    assert hand.canvas.grab_picture() == picture
+    hand.canvas.view.edge_items["task.value", "loop.input"].setSelected(True)
+    assert hand.canvas.render_image() == picture
     assert picture.width() == pytest.approx(content.width() + 48, abs=2)
     style().choose("dark")
     assert ground == {(LIGHT if theme == "light" else DARK).ground}
@@ -198,7 +198,7 @@ def test_a_drawing_can_be_read_whatever_a_title_says(make_canvas: MakeCanvas, tm
 def test_a_place_that_the_view_cannot_reach_is_none(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([node("task", "input")], [], {"task": (5_000_000, 0)}))
     hand.canvas.fit_all()
-    assert hand.canvas.editing.seen.contains(hand.item("task").card_rect)
+    assert hand.canvas.commands.seen.contains(hand.item("task").card_rect)
 
 
 def test_a_tip_shows_what_a_title_says_and_no_markup(make_canvas: MakeCanvas) -> None:
@@ -252,7 +252,7 @@ def test_zoomed_far_out_all_regions_are_painted_by_one_item(hand: Hand) -> None:
     view = hand.canvas.view
     region = view.regions.items["loop"]
     hand.canvas.zoom_to(0.15)
-    assert view.regions.grounds.isVisible()
+    assert view.regions.lod_item.isVisible()
     assert region.flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
     assert not region.label.isVisible()
     corner = region.rect.bottomRight() - QPointF(16, 16)
@@ -262,7 +262,7 @@ def test_zoomed_far_out_all_regions_are_painted_by_one_item(hand: Hand) -> None:
     move(hand, "exit", hand.item("exit").x(), hand.item("exit").y() + 400)
     assert colour_at(hand, region.rect.bottomRight() - QPointF(16, 16)) != DARK.ground
     hand.canvas.zoom_to(1.0)
-    assert not view.regions.grounds.isVisible()
+    assert not view.regions.lod_item.isVisible()
     assert not region.flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
     assert region.label.isVisible()
 
@@ -299,7 +299,7 @@ def test_the_scene_keeps_up_where_items_are_only_while_not_all_are_seen(hand: Ha
 
 
 @pytest.mark.parametrize(
-    ("kind", "of_qt"), [(NodeItem, QGraphicsItem), (CanvasPort, QGraphicsItem), (Pipe, QGraphicsPathItem)]
+    ("kind", "of_qt"), [(NodeItem, QGraphicsItem), (CanvasPort, QGraphicsItem), (EdgeItem, QGraphicsPathItem)]
 )
 def test_python_is_not_told_of_every_change_of_the_many_items(kind: type, of_qt: type) -> None:
     assert kind.itemChange is of_qt.itemChange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
-from app.canvas.annotations import RemarkItem
+from app.canvas.annotations import AnnotationItem
 from tests.app.canvas.conftest import Hand, MakeCanvas
 from tests.app.canvas.documents import node, workflow
 
@@ -22,7 +22,7 @@ FRAMED = workflow(
 def chosen(hand: Hand) -> list[str]:
     """What is chosen on the canvas, by id."""
     items = hand.canvas.viewer.scene().selectedItems()
-    return sorted(item.remark.id if isinstance(item, RemarkItem) else item.facts.id for item in items)
+    return sorted(item.annotation.id if isinstance(item, AnnotationItem) else item.content.id for item in items)
 
 
 def test_arrows_reach_a_note_and_the_title_of_a_frame_and_go_back_to_the_cards(make_canvas: MakeCanvas) -> None:

@@ -76,7 +76,7 @@ def test_a_picture_is_kept_until_the_theme_changes(qtbot: QtBot) -> None:
     picture = DiagramPicture("Self-Refine")
     qtbot.addWidget(picture)
     picture.resize(SIZE)
-    picture.show_diagram(ALONE)
+    picture.set_diagram(ALONE)
     picture.show()
     picture.grab()
     kept = picture._kept

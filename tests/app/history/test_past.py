@@ -114,7 +114,7 @@ def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
     flow.connect(part["text"], out["value"])
     run_id = run_kept(store, flow.build(), refine_script(tmp_path / "s.json"))
     document = past(window, run_id, qtbot)
-    document.canvas.open_wanted.emit("part")
+    document.canvas.subflow_requested.emit("part")
     inside = window.current
     assert inside is not None
     session = inside.session

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.palette import palette as palette_module
-from app.palette.entries import Row, RowKind
-from app.palette.palette import NODE_MIME, TEMPLATE_MIME, Palette, drag_picture, help_lines
+from app.palette.entries import EntryKind, PaletteEntry
+from app.palette.palette import NODE_MIME, TEMPLATE_MIME, Palette, drag_pixmap, help_lines
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from engine.bundled import templates_folder
@@ -120,12 +120,12 @@ def dragged(palette: Palette, title: str) -> list[tuple[list[str], dict[str, str
     """Press on a row, move, and say what was carried: formats, texts, width of the picture."""
     carried: list[tuple[list[str], dict[str, str], int]] = []
 
-    def carry(drag: QDrag) -> None:
+    def run_drag(drag: QDrag) -> None:
         data = drag.mimeData()
         texts = {name: data.data(name).toStdString() for name in data.formats()}
         carried.append((data.formats(), texts, drag.pixmap().deviceIndependentSize().toSize().width()))
 
-    palette.list.carry = carry
+    palette.list.run_drag = run_drag
     start = middle_of(palette, title)
     viewport = palette.list.viewport()
     QTest.mousePress(viewport, Qt.MouseButton.LeftButton, pos=start)
@@ -157,7 +157,7 @@ def test_the_dragged_card_has_the_theme_and_the_colour_of_its_category(
     qapp: QApplication, name: str, theme: Theme
 ) -> None:
     style().choose(name, 1.0)
-    image = drag_picture(Row(RowKind.NODE, "LLM", "llm", "", "mdi6.creation", Category.AI), 2.0).toImage()
+    image = drag_pixmap(PaletteEntry(EntryKind.NODE, "LLM", "llm", "", "mdi6.creation", Category.AI), 2.0).toImage()
     style().choose("dark", 1.0)
     assert (image.width(), image.height()) == (440, 96)
     assert image.pixelColor(4, 48).name() == theme.category[Category.AI]
@@ -171,12 +171,12 @@ def test_a_row_says_its_help_in_the_tool_tip_and_to_a_screen_reader(palette: Pal
 
 
 def test_help_takes_the_lines_that_it_needs_and_two_at_the_most(palette: Palette, qtbot: QtBot) -> None:
-    row = Row(RowKind.NODE, "Input", "input", "A value that is given to the workflow when it starts.")
+    row = PaletteEntry(EntryKind.NODE, "Input", "input", "A value that is given to the workflow when it starts.")
     [first, second] = help_lines(row, 180)
     assert f"{first} {second}" == row.help
     assert help_lines(row, 600) == [row.help]
     assert help_lines(row, 90)[1].endswith("…")
-    assert help_lines(Row(RowKind.NODE, "Input"), 180) == []
+    assert help_lines(PaletteEntry(EntryKind.NODE, "Input"), 180) == []
 
     def height(title: str) -> int:
         return palette.list.visualRect(palette.list.model().index(titles(palette).index(title), 0)).height()

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
 from app.gallery.templates import bundled_templates
-from app.palette.entries import CATEGORY_TITLES, Row, RowKind, fit, rows
+from app.palette.entries import CATEGORY_TITLES, EntryKind, PaletteEntry, match_score, palette_entries
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import Category
 
 
-def listed(typed: str = "") -> list[Row]:
-    return rows(builtin_registry(), bundled_templates()[0], typed)
+def listed(typed: str = "") -> list[PaletteEntry]:
+    return palette_entries(builtin_registry(), bundled_templates()[0], typed)
 
 
 def keys(typed: str) -> list[str]:
-    return [row.key for row in listed(typed) if row.kind is RowKind.NODE]
+    return [row.key for row in listed(typed) if row.kind is EntryKind.NODE]
 
 
 def test_a_beginning_fits_better_than_a_word_than_an_inside_than_letters_in_order() -> None:
-    scores = [fit("exi", (name,)) for name in ("Exit", "Loop and Exit", "Flexible", "Explain it", "Loop")]
+    scores = [match_score("exi", (name,)) for name in ("Exit", "Loop and Exit", "Flexible", "Explain it", "Loop")]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == 5
     assert scores[-1] == 0
@@ -23,28 +23,28 @@ def test_a_beginning_fits_better_than_a_word_than_an_inside_than_letters_in_orde
 
 def test_help_counts_from_three_letters_on_and_less_than_a_name() -> None:
     help_line = "Asks a language model once."
-    assert fit("la", ("LLM",), help_line) == 0
-    assert 0 < fit("lang", ("LLM",), help_line) < fit("lang", ("Languages",), "")
+    assert match_score("la", ("LLM",), help_line) == 0
+    assert 0 < match_score("lang", ("LLM",), help_line) < match_score("lang", ("Languages",), "")
 
 
 def test_nothing_typed_fits_everything() -> None:
-    assert fit(" ", ("Loop",)) > 0
+    assert match_score(" ", ("Loop",)) > 0
 
 
 def test_case_and_spaces_around_do_not_matter() -> None:
-    assert fit("  LOOP  and ", ("Loop and Exit",)) == fit("loop and", ("Loop and Exit",))
+    assert match_score("  LOOP  and ", ("Loop and Exit",)) == match_score("loop and", ("Loop and Exit",))
 
 
 def test_everything_is_listed_under_its_category_and_then_the_templates() -> None:
-    headers = [row.title for row in listed() if row.kind is RowKind.HEADER]
+    headers = [row.title for row in listed() if row.kind is EntryKind.HEADER]
     assert headers == [CATEGORY_TITLES[category] for category in Category] + ["Templates"]
     registry = builtin_registry()
-    offered = {row.key for row in listed() if row.kind is RowKind.NODE}
+    offered = {row.key for row in listed() if row.kind is EntryKind.NODE}
     assert offered == {spec.type for spec in registry} - {"exit", "aggregator"}
 
 
 def test_every_row_has_an_icon_and_a_line_of_help() -> None:
-    assert [row.title for row in listed() if row.kind is not RowKind.HEADER and not (row.icon and row.help)] == []
+    assert [row.title for row in listed() if row.kind is not EntryKind.HEADER and not (row.icon and row.help)] == []
 
 
 def test_an_exit_is_not_offered_alone_but_can_be_found() -> None:
@@ -65,4 +65,4 @@ def test_what_fits_nothing_lists_nothing() -> None:
 
 def test_a_category_without_types_has_no_header() -> None:
     registry = Registry(spec for spec in builtin_registry() if spec.category is Category.AI)
-    assert [row.title for row in rows(registry, []) if row.kind is RowKind.HEADER] == ["AI"]
+    assert [row.title for row in palette_entries(registry, []) if row.kind is EntryKind.HEADER] == ["AI"]

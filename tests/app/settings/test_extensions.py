@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app import extensions_controller
 from app.engine_thread import EngineThread
-from app.palette.entries import rows
+from app.palette.entries import palette_entries
 from app.settings.extensions_section import McpSection, PluginsSection
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
@@ -87,7 +87,7 @@ def test_a_server_is_added_asked_offered_and_removed(dialog: SettingsDialog, fil
     assert section.form.name.text() == ""
     assert read_extensions(file).servers["sample"].env == {"MODE": "two words"}
     assert "sample/work" in all_tools()
-    (row,) = [row for row in rows(builtin_registry(), []) if row.key == "tool:sample/work"]
+    (row,) = [row for row in palette_entries(builtin_registry(), []) if row.key == "tool:sample/work"]
     assert (row.title, row.help) == ("Work (sample)", "Works.")
 
     qtbot.mouseClick(section.ask, LEFT)

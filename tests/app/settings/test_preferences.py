@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.canvas.node_card import facts_of
+from app.canvas.node_card import card_view_model
 from app.session import analyse_document
 from app.settings.preferences import MAX_BYTES, RECENT, PreferenceError, Preferences
 from app.settings.preferences_schema import Choices, OwnServer, fault
@@ -76,7 +76,7 @@ def test_cards_and_problems_show_the_count_that_the_persons_cap_leaves(path: Pat
     for cap in (3, 1000):
         preferences.set(max_iterations_cap=cap)
         structure, problems = analyse_document(workflow, registry)
-        card = facts_of(loop, registry, structure, (), ())
+        card = card_view_model(loop, registry, structure, (), ())
         shown.append((card.summary, [problem.code for problem in problems]))
 
     assert shown == [("at most 3", ["iterations-clamped"]), ("at most 500", [])]

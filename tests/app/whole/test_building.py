@@ -70,7 +70,7 @@ def check(whole: Whole) -> None:
         whole.press(Qt.Key.Key_Z, CTRL | SHIFT)
     assert session.workflow == built
     assert set(whole.document.canvas.view.nodes) == set(built.nodes_by_id)
-    assert set(whole.document.canvas.view.pipes) == {(edge.from_, edge.to) for edge in built.edges}
+    assert set(whole.document.canvas.view.edge_items) == {(edge.from_, edge.to) for edge in built.edges}
 
 
 def drop(whole: Whole, node_type: str, place: tuple[int, int]) -> None:

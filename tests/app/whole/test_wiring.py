@@ -25,10 +25,10 @@ def test_nodes_are_moved_out_of_a_loop_and_in_again_by_wiring(whole: Whole) -> N
     into_loop = [("draft.output", port) for port in ("critique.draft", "merge.draft")]
     into_loop.append(("critique.output", "merge.critique"))
     for edge in into_loop:
-        pipe = canvas.view.pipes[edge]
+        pipe = canvas.view.edge_items[edge]
         hand.click(pipe.mapToScene(pipe.path().pointAtPercent(0.35)))
         whole.press(Qt.Key.Key_Delete)
-        assert edge not in canvas.view.pipes
+        assert edge not in canvas.view.edge_items
     assert body(whole) == {"draft"}, "nothing of the loop reaches the others any more"
     whole.qtbot.waitUntil(lambda: not region.rect.intersects(hand.item("merge").card_rect))
 

@@ -466,10 +466,10 @@ def test_what_is_being_typed_over_the_canvas_is_kept_before_its_field_closes(
     document = at_rest(window, tmp_path, qtbot)
     canvas, autosave = document.canvas, document.autosave
     if what == "note":
-        canvas.editing.add_remark("notes", None)
+        canvas.commands.add_annotation("notes", None)
         window.documents.files.save(document)
         qtbot.waitUntil(lambda: not document.session.is_saving)
-        canvas.popups.edit(next(iter(canvas.view.remarks.items.values())))
+        canvas.popups.edit(next(iter(canvas.view.annotations.items.values())))
     else:
         canvas.popups.rename(canvas.view.nodes["draft"])
     field = canvas.popups.text.area if what == "note" else canvas.popups.text.line

@@ -184,7 +184,7 @@ def test_the_workflow_in_a_strangers_document_is_a_strangers(window: MainWindow,
     flow = Builder("Around")
     flow.add("subflow", id="inner", config={"file": "inner.loop.json", "workflow": searching().to_json()})
     around = window.documents.open_copy(flow.build(), is_trusted=False)
-    around.canvas.open_wanted.emit("inner")
+    around.canvas.subflow_requested.emit("inner")
 
     assert window.current is not around
     assert window.current is not None

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.palette.entries import rows
+from app.palette.entries import palette_entries
 from app.session import Session
 from app.window.main_window import MainWindow
 from engine.document.model import Node, Workflow
@@ -43,14 +43,14 @@ def test_every_type_has_a_row_a_card_and_a_form_as_it_says(
 ) -> None:
     workflow = Workflow(nodes=tuple(Node(id=spec.type, type=spec.type, title=spec.title) for spec in registry))
     document = window.documents.open_past(Session(engine_thread, workflow, registry=registry))
-    offered = {row.title: row for row in rows(registry, ())}
+    offered = {row.title: row for row in palette_entries(registry, ())}
     ends = {"exit": "Loop and Exit", "aggregator": "Iterator", "loop": "Loop and Exit"}
     for spec in registry:
         assert ends.get(spec.type, spec.title) in offered or spec.title in offered, spec.type
-        facts = document.canvas.view.nodes[spec.type].facts
-        assert (facts.title, facts.icon, facts.category) == (spec.title, spec.icon, spec.category)
-        assert {port.name for port in facts.inputs} <= {port.name for port in spec.inputs(spec.config())}
-        assert facts.summary == spec.summary(spec.config())
+        content = document.canvas.view.nodes[spec.type].content
+        assert (content.title, content.icon, content.category) == (spec.title, spec.icon, spec.category)
+        assert {port.name for port in content.inputs} <= {port.name for port in spec.inputs(spec.config())}
+        assert content.summary == spec.summary(spec.config())
         document.session.select([spec.type])
         form = document.inspector.page.form
         shown = {
@@ -77,14 +77,14 @@ def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
     }
     document = window.documents.open_past(Session(engine_thread, Workflow.model_validate(raw), registry=registry))
     session, card = document.session, document.canvas.view.nodes["short"]
-    assert card.facts.summary == "at most 50 words"
+    assert card.content.summary == "at most 50 words"
     session.select(["short"])
     row = document.inspector.page.form.row("words")
     QTest.mouseClick(row.editor.main_widget, Qt.MouseButton.LeftButton)
     row.editor.main_widget.selectAll()
     QTest.keyClicks(row.editor.main_widget, "2")
     QTest.keyClick(row.editor.main_widget, Qt.Key.Key_Return)
-    assert card.facts.summary == "at most 2 words"
+    assert card.content.summary == "at most 2 words"
 
     session.start_run({}, RunOptions(registry=registry))
     qtbot.waitUntil(lambda: session.shown.live is None, timeout=10_000)

@@ -107,7 +107,7 @@ def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_a
     assert gave(part, "draft") == "draft 6"
     qtbot.waitUntil(lambda: card(part, "draft").line == "draft 6")
     assert card(part, "draft").state is NodeState.DONE
-    assert part.canvas.view.regions.items["loop"].label.facts.counter == "iteration 2 of 2"
+    assert part.canvas.view.regions.items["loop"].label.content.counter == "iteration 2 of 2"
     window.drawer.unfold("iterations")
     assert part.iterations.model.rowCount() == 2
 
