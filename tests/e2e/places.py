@@ -18,6 +18,7 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.engine_thread import EngineThread
+from app.palette.entries import EntryKind
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.window.main_window import MainWindow

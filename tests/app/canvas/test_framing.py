@@ -48,7 +48,7 @@ def test_a_high_part_stands_between_what_lies_in_the_corners() -> None:
 
 
 @pytest.mark.parametrize("size", [(900, 700), (1800, 1300), (700, 2400), (3000, 2000), (1200, 1200), (40, 9000)])
-@pytest.mark.parametrize("covers", [[CONTROLS], [CONTROLS, MAP]])
+@pytest.mark.parametrize("overlays", [[CONTROLS], [CONTROLS, MAP]])
 def test_nothing_is_covered_and_all_is_seen(size: tuple[int, int], overlays: list[QRectF]) -> None:
     rect = QRectF(-300, 700, *size)
     seen = on_screen(rect, fit_frame(rect, VIEW, overlays, 1.0))
