@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.canvas import connection_rules
+from app.canvas.annotations import position_of
 from app.canvas.auto_layout import MARGINS, Box, Wire, layered_layout
 from app.canvas.connection_rules import ConnectionRules, reachable_from
 from app.canvas.node_card import PortViewModel
