@@ -18,13 +18,13 @@ from engine.errors import EngineError
 from engine.extensions import (
     Extensions,
     InstalledPlugin,
+    activate_extensions,
     enable_plugin,
     extensions_path,
     installed_plugins,
     listings_path,
     read_extensions,
     refresh_server,
-    set_up,
     withdraw_server,
     write_extensions,
 )
@@ -122,7 +122,7 @@ class ExtensionsController(QObject):
 
 async def _begin(path: Path) -> InstalledExtensions:
     try:
-        remarks = await asyncio.to_thread(lambda: set_up(read_extensions(path), path))
+        remarks = await asyncio.to_thread(lambda: activate_extensions(read_extensions(path), path))
     except EngineError as error:
         return InstalledExtensions(plugins=tuple(await asyncio.to_thread(installed_plugins)), remarks=(str(error),))
     return await _look(path, tuple(remarks))

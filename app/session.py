@@ -19,10 +19,10 @@ from app.engine_thread import EngineThread
 from app.file_watcher import FileFingerprint
 from app.run_view_state import RunViewState
 from app.worker import Worker
-from engine.document.history import History
 from engine.document.model import Node, Workflow
 from engine.document.operation import Operation
 from engine.document.problems import Problem
+from engine.document.undo_stack import History
 from engine.errors import EngineError
 from engine.nodes.iteration_cap import shown_cap
 from engine.nodes.registry import Registry, builtin_registry

@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
 from app.canvas.canvas_style import canvas_style, fonts, pen
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.theme.elided_text import elide
-from engine.document.config_path import UNSET, Unset
 from engine.document.model import Workflow
+from engine.document.operation import UNSET, Unset
 from engine.document.operations import SetLayout
 from engine.values import Value
 

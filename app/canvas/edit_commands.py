@@ -15,12 +15,11 @@ from app.canvas.edge_item import EdgeItem
 from app.canvas.node_item import NodeItem
 from app.canvas.node_positions import auto_layout, card_boxes, free_position
 from app.worker import Worker
+from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment
 from engine.document.files import loads
-from engine.document.fragments import PASTE_OFFSET, copy_fragment, paste_fragment
 from engine.document.model import Workflow
-from engine.document.node_operations import AddNode
 from engine.document.operation import Batch, Operation
-from engine.document.operations import Connect
+from engine.document.operations import AddNode, Connect
 from engine.errors import EngineError
 
 if TYPE_CHECKING:

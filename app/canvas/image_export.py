@@ -16,7 +16,7 @@ from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem
 from app.canvas.node_item import NodeLodItem
 from engine.errors import EngineError
-from engine.ordinary_file import replace_file
+from engine.safe_file_io import replace_file
 
 MARGIN: Final = 24.0
 LARGEST_SIDE: Final = 16_000

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 from app.canvas.annotations import layout_entries
 from app.canvas.node_card import validated_config
-from engine.document.ids import make_id
-from engine.document.model import Edge, Node, Workflow
-from engine.document.node_operations import AddNode, RemoveNodes, SetEnabled
+from engine.document.model import Edge, Node, Workflow, make_id
 from engine.document.operation import Batch, Operation
-from engine.document.operations import Connect, Disconnect, SetLayout
+from engine.document.operations import AddNode, Connect, Disconnect, RemoveNodes, SetEnabled, SetLayout
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.registry import Registry

@@ -19,8 +19,8 @@ from app.canvas.node_item import NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.port_item import CanvasPort
 from app.canvas.quick_add import Entry, PickList, TypeAndPort, matching_node_types
-from engine.document.node_operations import SetTitle
 from engine.document.operation import Operation
+from engine.document.operations import SetTitle
 from engine.nodes.subflow import SUBFLOW
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from app.window.document_page import DocumentPage
 from app.window.message_bars import MessageBars
 from app.worker import Worker
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig
 from engine.document.operation import Batch
+from engine.document.operations import SetConfig
 from engine.document.problems import Problem
 from engine.document.subflows import is_relative, refreshed
 from engine.nodes.pairs import ITERATOR

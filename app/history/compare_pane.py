@@ -17,9 +17,8 @@ from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
 from app.inspector.text_widgets import from_utf16_units, to_utf16_units
 from app.theme.style import style
-from engine.compare.alignment import Check
-from engine.compare.words import Kind, Span, differences
 from engine.formatting import format_count
+from engine.text_diff import Check, Kind, Span, differences
 
 Range = tuple[int, int]
 """From a place, to a place behind the last."""

@@ -19,7 +19,7 @@ from app.dialogs import FileDialogs, ask_question
 from app.history.runs_words import name_of, short_id, title_of
 from app.history.store_client import StoreAccess
 from engine.errors import EngineError
-from engine.ordinary_file import replace_file
+from engine.safe_file_io import replace_file
 from engine.store.base import RunSummary, Store, StoreError
 from engine.store.export_csv import BYTE_ORDER_MARK, run_to_csv
 from engine.store.export_markdown import run_to_markdown

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.document.config_path import set_in
 from engine.document.json_rules import JsonPath
 from engine.document.model import Node
-from engine.document.operation import OperationError
+from engine.document.operation import OperationError, set_in
 from engine.nodes.pairs import ITERATOR, LOOP
 from engine.nodes.spec import AnySpec, NamedText, TextKind
 from engine.plan.names import state_names

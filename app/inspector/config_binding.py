@@ -11,11 +11,9 @@ from PySide6.QtWidgets import QWidget
 
 from app.session import Session
 from app.theme.widgets import ignore_wheel_unless_focused
-from engine.document.config_path import Unset
 from engine.document.json_rules import JsonPath
-from engine.document.node_operations import SetConfig
-from engine.document.operation import Operation
-from engine.document.operations import SetSettings
+from engine.document.operation import Operation, Unset
+from engine.document.operations import SetConfig, SetSettings
 from engine.values import Value
 
 _REDO: Final = (QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y"))

@@ -18,7 +18,7 @@ from app.runs.stopping import unit_of
 from app.session import Session
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
-from engine.document.node_operations import RenameNode
+from engine.document.operations import RenameNode
 
 PROPERTIES: Final = 0
 RESULT: Final = 1

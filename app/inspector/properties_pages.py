@@ -18,10 +18,8 @@ from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch
-from engine.document.ids import is_node_id
-from engine.document.model import Node
-from engine.document.node_operations import SetEnabled, SetTitle
-from engine.document.operations import SetDescription, SetName
+from engine.document.model import Node, is_node_id
+from engine.document.operations import SetDescription, SetEnabled, SetName, SetTitle
 from engine.document.problems import Problem
 from engine.document.settings import Settings
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.runs.executions import NodePicture, NodeState
-from engine.document.wording import one_line
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_json, format_money, format_percent, format_score
 from engine.models.base import ToolCall, Usage
 from engine.nodes.spec import ModelCall
+from engine.text_sanitizing import one_line
 from engine.values import Value, compact_json
 
 _INDENTED: Final = 20_000

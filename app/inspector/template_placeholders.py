@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.expr import ExpressionError, TemplateError, compile_template
-from engine.expr.literals import hole_end
+from engine.expr.syntax import hole_end
 
 _OPEN: Final = "{{"
 _CLOSE: Final = "}}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from app.runs.executions import NOTHING, Executions, NodePicture
-from engine.document.ids import make_id
-from engine.document.model import Workflow
+from engine.document.model import Workflow, make_id
 from engine.formatting import format_score
 from engine.nodes.judge import JUDGE
 from engine.store.stopping import loop_config

@@ -20,7 +20,7 @@ from app.theme.style import style
 from engine.errors import EngineError
 from engine.formatting import format_json
 from engine.nodes.iteration_cap import set_shown_cap
-from engine.ordinary_file import read_text_file, replace_file
+from engine.safe_file_io import read_text_file, replace_file
 
 VERSION: Final = 1
 FILE_NAME: Final = "preferences.json"

@@ -13,7 +13,6 @@ from app.runs.executions import node_of, steps_of
 from app.runs.picture import RunPicture
 from app.runs.stopping import sentence, unit_of
 from engine.document.model import Workflow
-from engine.document.wording import one_line
 from engine.events import (
     AnyEvent,
     BudgetWarning,
@@ -47,6 +46,7 @@ from engine.formatting import (
 )
 from engine.nodes.pairs import ITERATOR
 from engine.store.stopping import loop_config
+from engine.text_sanitizing import one_line
 from engine.values import to_text
 
 MOST_LINES: Final = 10_000

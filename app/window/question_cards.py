@@ -28,12 +28,12 @@ from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
 from app.window.log_lines import iterators_of, place, titles_of
-from engine.document.wording import harmless, visible
 from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_members
 from engine.nodes.context import Answer
 from engine.runner.questions import check_answer, value_of_text
+from engine.text_sanitizing import harmless, visible
 from engine.values import Value, to_text
 
 MOST_EDITED: Final = 20_000

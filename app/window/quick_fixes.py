@@ -9,12 +9,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from engine.document.config_path import UNSET
-from engine.document.ids import make_id, unique_id
-from engine.document.model import Node, Workflow
-from engine.document.node_operations import AddNode, RemoveNode, RenameNode, SetConfig
-from engine.document.operation import Batch, Operation
-from engine.document.operations import Connect, Disconnect, SetLayout, SetSettings
+from engine.document.model import Node, Workflow, make_id, unique_id
+from engine.document.operation import UNSET, Batch, Operation
+from engine.document.operations import (
+    AddNode,
+    Connect,
+    Disconnect,
+    RemoveNode,
+    RenameNode,
+    SetConfig,
+    SetLayout,
+    SetSettings,
+)
 from engine.document.problems import Problem
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START

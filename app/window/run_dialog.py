@@ -31,8 +31,8 @@ from app.window.permissions_form import PermissionFields, Permissions, ToolNeeds
 from app.worker import Worker
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
-from engine.ordinary_file import read_text_file
 from engine.runner.declared import MAX_FILE_BYTES, Declared
+from engine.safe_file_io import read_text_file
 from engine.values import Value, to_text
 
 _KINDS: Final = {

@@ -11,8 +11,8 @@ from typing import Final
 
 from engine.batch.table import MAX_BYTES, Table, TableError, table_of_grid
 from engine.batch.text_encoding import decode_table
-from engine.document.wording import shown
 from engine.store.export_csv import is_own_table, value_of_csv_cell
+from engine.text_sanitizing import shown
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _SEPARATOR_LINE: Final = re.compile(r'"?sep=(.)"?[ \t]*\r?\n', re.IGNORECASE)

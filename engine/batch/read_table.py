@@ -9,8 +9,8 @@ from engine.batch.csv_table import read_csv
 from engine.batch.table import MAX_BYTES, TABLE_REMEDY, Table, TableError
 from engine.batch.text_encoding import decode_table
 from engine.batch.workbook import is_workbook, read_workbook
-from engine.document.wording import shown
-from engine.ordinary_file import read_ordinary_file
+from engine.safe_file_io import read_ordinary_file
+from engine.text_sanitizing import shown
 from engine.values import MAX_NESTING, Value, nesting, value_of_json
 
 TABLE_SUFFIXES: Final = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xlsm", ".xls", ".ods", ".jsonl", ".ndjson")

@@ -22,11 +22,11 @@ from engine.batch.result import RowResult
 from engine.batch.rows import BatchRow
 from engine.batch.table import TableError
 from engine.batch.workbook import MAX_ROWS, WORKBOOK_SUFFIXES, write_workbook
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.formatting import format_count
-from engine.ordinary_file import replace_file
+from engine.safe_file_io import replace_file
 from engine.store.export_csv import BYTE_ORDER_MARK, RESULT_MARKS, csv_line
+from engine.text_sanitizing import shown
 from engine.values import Value, to_text
 
 _FIGURES: Final = (

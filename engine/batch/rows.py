@@ -17,13 +17,13 @@ from typing import Final
 
 from engine.batch.table import Table, TableError, is_empty
 from engine.document.model import Workflow
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
-from engine.ordinary_file import normalize_line_ends
 from engine.runner.declared import Declared, declared_inputs
 from engine.runner.declared_text import misfit, value_of_text
+from engine.safe_file_io import normalize_line_ends
+from engine.text_sanitizing import shown
 from engine.values import Value, compact_json, to_text
 
 _RUN_ID_LENGTH = 16

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.text_sanitizing import shown
 from engine.values import Value, to_text
 
 MAX_BYTES: Final = 200_000_000

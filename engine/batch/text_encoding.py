@@ -15,8 +15,8 @@ from functools import cache
 from typing import Final
 
 from engine.batch.table import TableError
-from engine.document.wording import shown
-from engine.ordinary_file import NotTextError, decode_text
+from engine.safe_file_io import NotTextError, decode_text
+from engine.text_sanitizing import shown
 
 ENCODINGS: Final = {
     "utf-8": "UTF-8",

@@ -19,7 +19,7 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from engine.batch.table import Table, TableError, table_of_grid
-from engine.document.wording import shown
+from engine.text_sanitizing import shown
 from engine.values import Value, to_text
 
 WORKBOOK_SUFFIXES: Final = frozenset({".xlsx", ".xlsm", ".xls", ".ods"})

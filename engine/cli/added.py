@@ -20,10 +20,10 @@ def add_extensions(plugins: Sequence[str]) -> None:
         return  # the usual case, which is not to pay for the imports
     from engine.cli.output import err
     from engine.errors import EngineError
-    from engine.extensions import enable_plugin, read_extensions, set_up
+    from engine.extensions import activate_extensions, enable_plugin, read_extensions
 
     try:
-        remarks = set_up(read_extensions(path), path)
+        remarks = activate_extensions(read_extensions(path), path)
     except EngineError as error:
         remarks = [str(error)]
     for remark in remarks:

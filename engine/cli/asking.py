@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from engine.cli.output import err
-from engine.document.wording import one_line, visible
 from engine.errors import EngineError
 from engine.formatting import format_count, format_members, format_value
 from engine.nodes.context import Answer
 from engine.runner.questions import check_answer, value_of_text
+from engine.text_sanitizing import one_line, visible
 from engine.values import Value
 
 if TYPE_CHECKING:

@@ -179,7 +179,7 @@ def _columns(given: list[str] | tuple[str, ...]) -> dict[str, str]:
     for text in given:
         name, sign, column = text.partition("=")
         if not sign:
-            from engine.document.wording import shown
+            from engine.text_sanitizing import shown
 
             raise EngineError(f'"{shown(text, 60)}" gives no input a column.', "Write --column INPUT=COLUMN.")
         columns[name] = column
@@ -193,7 +193,7 @@ def _executor(where: str | None, workers: int) -> Generator[Executor | None]:
         return
     kind, _, address = where.partition("=")
     if kind != _DASK:
-        from engine.document.wording import shown
+        from engine.text_sanitizing import shown
 
         raise EngineError(f'There is no executor "{shown(where, 60)}".', "Write dask, or dask=ADDRESS.")
     from engine.batch.dask import dask_executor

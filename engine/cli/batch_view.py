@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 from engine.batch.local import RESUME_ROW
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_json
-from engine.document.wording import harmless
 from engine.formatting import format_count, format_duration, format_money, format_score
+from engine.text_sanitizing import harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

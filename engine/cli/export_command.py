@@ -56,8 +56,8 @@ def export_command(
 
 
 def _write(out: Path, text: str) -> None:
-    from engine.document.wording import shown
-    from engine.ordinary_file import replace_file
+    from engine.safe_file_io import replace_file
+    from engine.text_sanitizing import shown
 
     try:
         replace_file(out, text.encode())

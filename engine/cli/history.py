@@ -84,7 +84,7 @@ def moment(text: str | None, option: str) -> float | None:
             return (datetime.now().astimezone() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).timestamp()
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()
     except (ValueError, OverflowError, OSError):
-        from engine.document.wording import shown
+        from engine.text_sanitizing import shown
 
         raise EngineError(
             f'"{shown(text, 60)}" is no time for {option}.',

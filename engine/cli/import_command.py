@@ -34,9 +34,9 @@ def import_command(
     from engine.document.files import save
     from engine.document.model import FILE_SUFFIX
     from engine.document.problems import DocumentError
-    from engine.document.wording import shown
     from engine.importing.reader import import_file
     from engine.importing.report import Outcome
+    from engine.text_sanitizing import shown
 
     result = import_file(file)
     target = output if output is not None else file.with_name(f"{file.stem}{FILE_SUFFIX}")

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engine.document.model import Workflow
-from engine.document.wording import shown
-from engine.ordinary_file import NotTextError, read_text_file
 from engine.runner.declared import MAX_FILE_BYTES, Declared, declared_inputs
 from engine.runner.declared_text import value_of_text
 from engine.runner.parameters import InputError
+from engine.safe_file_io import NotTextError, read_text_file
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 

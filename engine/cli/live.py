@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 from engine.cli.output import Screen
 from engine.cli.progress import LoopProgress, Progress
 from engine.cli.views import NoteOf, event_line, model_line
-from engine.document.wording import harmless
 from engine.formatting import format_duration, format_money, format_tokens
 from engine.runner.at_work import NodeAtWork
+from engine.text_sanitizing import harmless
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

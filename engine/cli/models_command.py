@@ -98,9 +98,9 @@ def remove_key(provider: ProviderName) -> int:
 
 
 def _check(provider: str) -> None:
-    from engine.document.wording import shown
     from engine.errors import EngineError
     from engine.models.providers import PROVIDERS
+    from engine.text_sanitizing import shown
 
     if provider not in PROVIDERS and not provider.startswith("host:"):
         raise EngineError(

@@ -50,8 +50,8 @@ def nodes_command(
 def _find(registry: Registry, node_type: str) -> AnySpec:
     spec = registry.find(node_type)
     if spec is None:
-        from engine.document.wording import shown
         from engine.errors import EngineError
+        from engine.text_sanitizing import shown
 
         near = registry.suggestion(node_type)
         question = f'Did you mean "{near}"? ' if near else ""
@@ -62,7 +62,7 @@ def _find(registry: Registry, node_type: str) -> AnySpec:
 
 def _show(screen: Screen, spec: AnySpec) -> None:
     from engine.cli.node_facts import fields, port_notes, usual_ports
-    from engine.document.wording import one_line
+    from engine.text_sanitizing import one_line
 
     screen.line(f"{spec.title} ({spec.type}, {spec.category})", style="bold")
     screen.line(spec.help)

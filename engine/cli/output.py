@@ -44,7 +44,7 @@ class Screen:
         """Write a text, made harmless, and a newline. A long line is not broken: terminals do that better."""
         from rich.text import Text
 
-        from engine.document.wording import harmless
+        from engine.text_sanitizing import harmless
 
         self.console.print(Text(harmless(text), style=style), soft_wrap=True)
 
@@ -52,7 +52,7 @@ class Screen:
         """Write a text, made harmless, and stay on its line."""
         from rich.text import Text
 
-        from engine.document.wording import harmless
+        from engine.text_sanitizing import harmless
 
         self.console.print(Text(harmless(text)), end="", soft_wrap=True)
 
@@ -60,7 +60,7 @@ class Screen:
         """Write texts, made harmless, each in its style, and a newline."""
         from rich.text import Text
 
-        from engine.document.wording import harmless
+        from engine.text_sanitizing import harmless
 
         line = Text()
         for text, style in pieces:
@@ -73,7 +73,7 @@ class Screen:
         from rich.table import Table
         from rich.text import Text
 
-        from engine.document.wording import harmless
+        from engine.text_sanitizing import harmless
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for number, head in enumerate(heads):
@@ -111,7 +111,7 @@ def write_json(value: Any) -> None:
 
 def write_exactly(pieces: Iterable[str]) -> None:
     """Write a text that another program may read to standard output: unchanged, but harmless on a terminal."""
-    from engine.document.wording import harmless
+    from engine.text_sanitizing import harmless
 
     is_terminal = sys.stdout.isatty()
     for piece in pieces:

@@ -143,7 +143,7 @@ def refuse_broken(workflow: Workflow, name: str, options: RunOptions) -> None:
     from engine.cli.output import err
     from engine.cli.problems import counted, write_problems
     from engine.document.problems import DocumentError, has_errors
-    from engine.document.wording import shown
+    from engine.text_sanitizing import shown
 
     problems = validate(workflow, max_iterations_cap=options.max_iterations_cap)
     write_problems(err(), problems)

@@ -96,9 +96,9 @@ def runs_command(
 
 
 def _status(text: str) -> RunStatus:
-    from engine.document.wording import shown
     from engine.errors import EngineError
     from engine.store.base import RunStatus
+    from engine.text_sanitizing import shown
 
     try:
         return RunStatus(text.lower())
@@ -109,7 +109,7 @@ def _status(text: str) -> RunStatus:
 
 
 def _row(before: str, run: RunSummary) -> Sequence[str]:
-    from engine.document.wording import one_line
+    from engine.text_sanitizing import one_line
 
     ended = run.error or (format_exit_reason(run.exit_reason) if run.exit_reason else "")
     return (

@@ -12,9 +12,9 @@ from engine.cli.history import StorePath, history
 from engine.formatting import format_count
 
 if TYPE_CHECKING:
-    from engine.compare.words import Span
     from engine.store.base import Store
     from engine.store.parts import Part
+    from engine.text_diff import Span
 
 _CONTEXT: Final = 3
 _STYLES: Final = {"equal": ("", "", ""), "delete": ("[-", "-]", "red"), "insert": ("{+", "+}", "green")}
@@ -34,7 +34,7 @@ def runs_diff(
     Example: loopwright runs diff ab12@loop[0] @loop[2] --node critique --part prompt
     """
     from engine.cli.output import out, write_json
-    from engine.compare.words import differences
+    from engine.text_diff import differences
 
     which = _part(part)
     with history(context, store) as kept:
@@ -57,9 +57,9 @@ def runs_diff(
 
 
 def _part(text: str) -> Part:
-    from engine.document.wording import shown
     from engine.errors import EngineError
     from engine.store.parts import Part
+    from engine.text_sanitizing import shown
 
     try:
         return Part(text)

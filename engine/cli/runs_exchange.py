@@ -33,8 +33,8 @@ def runs_export(
     Example: loopwright runs export ab12 --to markdown -o run.md
     """
     from engine.cli.output import write_exactly
-    from engine.document.wording import shown
     from engine.store.export_csv import BYTE_ORDER_MARK
+    from engine.text_sanitizing import shown
 
     if to not in _KINDS:
         raise EngineError(f'There is no export to "{shown(to, 40)}".', f"Choose one of: {', '.join(_KINDS)}.")
@@ -87,8 +87,8 @@ def _write(file: Path, pieces: Iterable[str]) -> None:
     Raises:
         EngineError: It cannot be written; what was there before is unchanged.
     """
-    from engine.document.wording import shown
-    from engine.ordinary_file import replace_file
+    from engine.safe_file_io import replace_file
+    from engine.text_sanitizing import shown
 
     try:
         replace_file(file, (piece.encode("utf-8", "backslashreplace") for piece in pieces))

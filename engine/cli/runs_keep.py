@@ -25,7 +25,7 @@ def runs_delete(
     Example: loopwright runs delete ab12 cd34
     """
     from engine.cli.output import out
-    from engine.document.wording import one_line
+    from engine.text_sanitizing import one_line
 
     with history(context, store) as kept:
         found = {run.run_id: run for run in map(kept.find, runs)}

@@ -128,7 +128,7 @@ class _Shown:
 
 
 def _write_run(screen: Screen, shown: _Shown) -> None:
-    from engine.document.wording import one_line
+    from engine.text_sanitizing import one_line
     from engine.values import to_text
 
     run, outline, workflow = shown.run, shown.outline(""), shown.workflow()
@@ -175,7 +175,7 @@ def _write_loop(screen: Screen, shown: _Shown, outline: RunOutline, path: str, w
 
 
 def _row(path: str, iteration: LoopIterationCompleted, loop: LoopResult) -> tuple[str, ...]:
-    from engine.document.wording import one_line
+    from engine.text_sanitizing import one_line
     from engine.values import to_text
 
     returned = " (returned)" if loop.returned == iteration.index and iteration is not loop.iterations[-1] else ""

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from engine.cli.inputs import text_or_file
 from engine.document.model import Workflow
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.nodes.registry import builtin_registry
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 

@@ -11,7 +11,7 @@ from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refreshed
-from engine.document.wording import shown
+from engine.text_sanitizing import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def _refresh(names: Iterable[str]) -> None:
 
 
 def _list(screen: Screen, tools: Iterable[AnyTool]) -> None:
-    from engine.document.wording import one_line
+    from engine.text_sanitizing import one_line
 
     screen.table(
         ("Tool", "Gives", "What it does"), [(tool.name, tool.output_type, one_line(tool.help, 100)) for tool in tools]
@@ -75,7 +75,7 @@ def _list(screen: Screen, tools: Iterable[AnyTool]) -> None:
 
 def _show(screen: Screen, tool: AnyTool) -> None:
     from engine.cli.node_facts import fields
-    from engine.document.wording import one_line
+    from engine.text_sanitizing import one_line
 
     screen.line(f"{tool.title} ({tool.name})", style="bold")
     screen.line(tool.help)

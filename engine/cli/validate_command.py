@@ -28,7 +28,7 @@ def validate_command(
     from engine.cli.output import out, write_json
     from engine.cli.problems import counted, write_problems
     from engine.document.problems import has_errors
-    from engine.document.wording import shown
+    from engine.text_sanitizing import shown
 
     found = {name: _problems(name, max_iterations_cap) for name in files}
     if as_json:

@@ -11,7 +11,6 @@ from typing import Protocol, Self
 
 from engine.cli.output import Screen, write_json
 from engine.cli.progress import Progress, without_indices
-from engine.document.wording import one_line
 from engine.events import (
     AnyEvent,
     BudgetWarning,
@@ -36,6 +35,7 @@ from engine.formatting import (
 from engine.nodes.pairs import PAIR_BY_START
 from engine.runner.warning_log import budget_warning, not_kept
 from engine.store.stopping import loop_config, why_stopped
+from engine.text_sanitizing import one_line
 
 PREVIEW_CHARACTERS = 100
 _COMPARED_CHARACTERS = 10_000

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from engine.document.builder import Builder, NodeHandle
-from engine.document.config_path import UNSET, Unset
+from engine.document.clipboard import copy_fragment, paste_fragment
 from engine.document.files import dumps, load, loads, save
-from engine.document.fragments import copy_fragment, paste_fragment
-from engine.document.history import History
-from engine.document.ids import is_node_id, make_id, unique_id
 from engine.document.migrate import is_newer
-from engine.document.model import FILE_SUFFIX, FORMAT, VERSION, Edge, Node, Workflow
-from engine.document.node_operations import (
+from engine.document.model import FILE_SUFFIX, FORMAT, VERSION, Edge, Node, Workflow, is_node_id, make_id, unique_id
+from engine.document.operation import UNSET, Batch, Operation, OperationError, Restore, Unset
+from engine.document.operations import (
     AddNode,
+    Connect,
+    Disconnect,
     RemoveNode,
     RemoveNodes,
     RenameNode,
     SetConfig,
+    SetDescription,
     SetEnabled,
+    SetLayout,
+    SetName,
+    SetSettings,
     SetTitle,
 )
-from engine.document.operation import Batch, Operation, OperationError, Restore
-from engine.document.operations import Connect, Disconnect, SetDescription, SetLayout, SetName, SetSettings
 from engine.document.problems import DocumentError, Problem, Severity, has_errors
+from engine.document.undo_stack import History
 
 __all__ = [
     "FILE_SUFFIX",

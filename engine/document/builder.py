@@ -15,12 +15,10 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
-from engine.document.ids import unique_id
-from engine.document.model import Node, Workflow
-from engine.document.node_operations import AddNode
+from engine.document.model import Node, Workflow, unique_id
 from engine.document.operation import Operation, OperationError, require_json
-from engine.document.operations import Connect, SetDescription, SetName, SetSettings
-from engine.document.wording import shown
+from engine.document.operations import AddNode, Connect, SetDescription, SetName, SetSettings
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 

@@ -13,13 +13,11 @@ from pathlib import Path
 
 from engine.document.migrate import migrate
 from engine.document.model import Workflow
-from engine.document.parsing import MAX_BYTES, parse, too_large
-from engine.document.places import broken, rule_problems
-from engine.document.problems import DocumentError
-from engine.document.structure import to_workflow
-from engine.document.wording import shown
-from engine.document.writing import RulesBrokenError, TextWriter
-from engine.ordinary_file import replace_file
+from engine.document.parser import MAX_BYTES, parse, to_workflow, too_large
+from engine.document.problems import DocumentError, broken, rule_problems
+from engine.document.serializer import RulesBrokenError, TextWriter
+from engine.safe_file_io import replace_file
+from engine.text_sanitizing import shown
 
 
 def _nothing() -> None:

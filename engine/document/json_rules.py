@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from engine.document.wording import shown
+from engine.text_sanitizing import shown
 
 MAX_DEPTH = 200
 """The most objects and lists inside one another; deeper ones overflow the stack of one JSON tool or another."""

@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from engine.document.model import FORMAT, VERSION, Workflow
-from engine.document.places import kind_of
-from engine.document.problems import DocumentError
-from engine.document.wording import shown
+from engine.document.problems import DocumentError, kind_of
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 Migration: TypeAlias = Callable[[Mapping[str, Value]], dict[str, Value]]

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from engine.document.files import dumps, load
 from engine.document.model import Node, Workflow
 from engine.document.problems import DocumentError, Problem, Severity
-from engine.document.wording import shown
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 _TYPE: Final = "subflow"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engine.document.wording import quoted
 from engine.expr import Expression, ExpressionError, Scope
 from engine.nodes.spec import NodeError
+from engine.text_sanitizing import quoted
 from engine.values import Value
 
 

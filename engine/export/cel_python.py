@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from engine.errors import EngineError
-from engine.expr.literals import literal_value
 from engine.expr.scope import plain_path
-from engine.expr.syntax import CHAINS, argument_trees, parse, trees, unwrap
+from engine.expr.syntax import CHAINS, argument_trees, literal_value, parse, trees, unwrap
 
 if TYPE_CHECKING:
     from lark import Token

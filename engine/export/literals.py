@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Final
 
-from engine.document.wording import harmless
+from engine.text_sanitizing import harmless
 from engine.values import Value
 
 _WIDTH: Final = 100

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from engine.errors import did_you_mean
 from engine.expr import scope
-from engine.expr.comprehensions import COMPREHENSIONS, Body, Step, decide
 from engine.expr.errors import ExpressionError, MissingError
-from engine.expr.functions import FUNCTIONS, Function
+from engine.expr.functions import COMPREHENSIONS, FUNCTIONS, Body, Function, Step, decide
 from engine.expr.limits import MAX_NESTING, Frame
-from engine.expr.literals import literal_value
 from engine.expr.operators import ARITHMETIC, RELATIONS, Operator, as_bool, element, negate
-from engine.expr.syntax import CHAINS, argument_trees, start, trees, unwrap
+from engine.expr.syntax import CHAINS, argument_trees, literal_value, start, trees, unwrap
 from engine.values import Value
 
 if TYPE_CHECKING:

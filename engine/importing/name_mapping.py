@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from engine.document.wording import shown
+from engine.text_sanitizing import shown
 
 _PROVIDER_BY_MODEL_PREFIX: Final = {
     "claude": "anthropic",

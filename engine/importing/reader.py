@@ -10,16 +10,16 @@ from typing import Final
 
 from engine.document.files import dumps, read_file
 from engine.document.model import FILE_SUFFIX, FORMAT, Workflow
-from engine.document.parsing import decoded_text, parse
+from engine.document.parser import decoded_text, parse
 from engine.document.problems import DocumentError
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.importing.fields import as_object
 from engine.importing.registry import BUILT_IN, importable_suffixes, importers, known_formats
 from engine.importing.report import ImportReport, Outcome, ReportEntry
 from engine.importing.safe_yaml import read_yaml
 from engine.importing.spec import ForeignObject, ImporterSpec
-from engine.ordinary_file import decode_text
+from engine.safe_file_io import decode_text
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 _YAML_SUFFIXES: Final = frozenset({".yaml", ".yml"})

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from engine.document.wording import one_line, shown
 from engine.importing.fields import FieldReader
+from engine.text_sanitizing import one_line, shown
 
 _MAX_LINE_LENGTH: Final = 400
 _PLACE_SEPARATOR: Final = re.compile(r" |, ")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from engine.document.problems import DocumentError
-from engine.document.wording import shown
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 MAX_YAML_BYTES: Final = 300_000

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engine.document.ids import make_id
-from engine.document.model import Edge, Node, Workflow
+from engine.document.model import Edge, Node, Workflow, make_id
 from engine.values import Value
 
 _MIN_DISTANCE_X: Final = 200.0

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from engine.models.base import Finish, ModelError, ModelErrorKind, ToolCall
-from engine.ordinary_file import read_text_file
+from engine.safe_file_io import read_text_file
 from engine.values import Value
 
 LARGEST_FILE_BYTES = 4_000_000

@@ -22,7 +22,7 @@ from engine.nodes.replies import (
     rest_request,
 )
 from engine.nodes.spec import ConfigT, ModelCall, ModelChoice
-from engine.ordinary_file import normalize_line_ends
+from engine.safe_file_io import normalize_line_ends
 from engine.values import Value
 
 QuestionKind = Literal["approval", "question"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.document.problems import Severity
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.nodes.added_conditions import added_conditions
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped, shown_cap
@@ -25,6 +24,7 @@ from engine.nodes.spec import (
     TextKind,
 )
 from engine.nodes.texts import text_problems
+from engine.text_sanitizing import shown
 
 
 def _texts(config: LoopConfig) -> tuple[NamedText, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.document.wording import one_line
 from engine.formatting import format_count
 from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Reply, Request
+from engine.text_sanitizing import one_line
 
 if TYPE_CHECKING:
     from engine.nodes.spec import ModelCall

@@ -14,7 +14,6 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine.document.wording import quoted
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.models.base import Message
 from engine.nodes.context import NodeContext
@@ -34,6 +33,7 @@ from engine.nodes.spec import (
 from engine.nodes.structured import UnreadableReplyError, ask
 from engine.nodes.texts import text_problems
 from engine.nodes.verdicts import read_branch
+from engine.text_sanitizing import quoted
 from engine.values import Value, to_text
 
 DONE: Final = "done"

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from engine.document.json_rules import faults as faults_in
-from engine.document.wording import shown
 from engine.models.base import Finish, Message, Reply
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields, call_model
 from engine.nodes.schema import SchemaError, compile_schema
 from engine.nodes.verdicts import Faults, UnreadableReplyError, read_structured
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 __all__ = ["UnreadableReplyError", "ask", "faults_by", "read", "read_whole"]

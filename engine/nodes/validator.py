@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from engine.document.wording import quoted
 from engine.expr import Expression, compile_expression
 from engine.nodes.context import NodeContext
 from engine.nodes.json_text import parse_json
@@ -24,6 +23,7 @@ from engine.nodes.spec import (
     TextKind,
 )
 from engine.nodes.texts import text_problems
+from engine.text_sanitizing import quoted
 from engine.values import Value
 
 

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from engine.document.model import FORMAT, VERSION, Workflow
 from engine.document.problems import Problem, Severity
 from engine.document.settings import Settings, unknown_settings
-from engine.document.wording import shown
 from engine.nodes.input import InputConfig
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.loop import range_problem
@@ -24,6 +23,7 @@ from engine.plan.parts import told_of_part
 from engine.plan.secrets import secret_problems
 from engine.plan.structure import Structure, analyse
 from engine.plan.switched_off import eased
+from engine.text_sanitizing import shown
 
 
 def check(

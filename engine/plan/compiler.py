@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.document.ids import make_id
-from engine.document.model import Workflow
+from engine.document.model import Workflow, make_id
 from engine.document.problems import DocumentError, has_errors
 from engine.expr import compile_expression
 from engine.formatting import format_count

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from engine.document.wording import shown
+from engine.text_sanitizing import shown
 
 _SHOWN_LENGTH: Final = 40
 

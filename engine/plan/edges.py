@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from engine.document.model import Edge, Workflow
 from engine.document.problems import Problem, Severity
-from engine.document.wording import shown
 from engine.errors import did_you_mean
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.spec import Port
 from engine.plan.resolve import Resolution, Resolved
+from engine.text_sanitizing import shown
 
 
 @dataclass(frozen=True, slots=True)

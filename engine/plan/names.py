@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.document.problems import Problem
-from engine.document.wording import shown
 from engine.errors import did_you_mean
 from engine.nodes.pairs import ITERATOR, LOOP
 from engine.nodes.spec import RESERVED_NAMES, NamedText, PortType
 from engine.nodes.texts import elements_of, paths_of
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure
+from engine.text_sanitizing import shown
 
 LOOP_MEMBERS: Final = frozenset(
     {"index", "iteration", "max_iterations", "input", "previous", "last", "history", "parent"}

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
-from engine.document.wording import shown
 from engine.nodes.pairs import ITERATOR, LOOP, Pair
 from engine.plan.edges import Link
 from engine.plan.resolve import Resolution
+from engine.text_sanitizing import shown
 
 
 @dataclass(frozen=True)

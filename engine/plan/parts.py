@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from engine.document.model import Node, Workflow
 from engine.document.problems import Problem
-from engine.document.wording import shown
 from engine.nodes.registry import Registry
 from engine.nodes.subflow import SUBFLOW, SubflowConfig, json_object, json_objects
 from engine.plan.resolve import Resolution, Resolved
+from engine.text_sanitizing import shown
 
 MAX_DEPTH: Final = 16
 """How deep workflows may lie inside one another; each level needs some of Python's stack."""

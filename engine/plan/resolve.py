@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from engine.document.model import NODE_ID_PATTERN, Node, Workflow
 from engine.document.problems import Problem, Severity, has_errors
-from engine.document.wording import shown
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, NodeConfig, Port
 from engine.plan.config_words import config_faults
+from engine.text_sanitizing import shown
 
 _ID: Final = re.compile(NODE_ID_PATTERN)
 

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from engine.document.model import Node, Workflow
 from engine.document.problems import Problem
-from engine.document.wording import shown
 from engine.nodes.extra_parameters import is_secret_name, is_secret_value
 from engine.nodes.registry import Registry, builtin_registry
+from engine.text_sanitizing import shown
 from engine.tools.mcp.plain_secrets import secret_in_address
 from engine.values import Value
 

@@ -7,7 +7,6 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.events import NodeRetrying
 from engine.models.base import ModelError
@@ -16,6 +15,7 @@ from engine.runner.account import BudgetError
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
 from engine.runner.progress import Attempts
+from engine.text_sanitizing import shown
 from engine.tools.base import ToolError
 
 _LONGEST_DELAY_S: Final = 3600.0

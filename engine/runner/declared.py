@@ -10,9 +10,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from engine.document.model import Workflow
-from engine.document.wording import one_line, shown
 from engine.nodes.input import InputConfig
 from engine.nodes.spec import PortType
+from engine.text_sanitizing import one_line, shown
 from engine.values import Value, to_text
 
 MAX_FILE_BYTES: Final = 10_000_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from engine.document.wording import shown
 from engine.nodes.spec import PortType
 from engine.runner.declared import Declared
 from engine.runner.parameters import InputError
+from engine.text_sanitizing import shown
 from engine.values import Value, value_of_json
 
 _TYPES: Final = {

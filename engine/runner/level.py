@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from engine.document.wording import quoted
 from engine.errors import EngineError
 from engine.events import (
     BudgetWarning,
@@ -41,6 +40,7 @@ from engine.runner.memory import LoopMemory
 from engine.runner.notes import Note, check_note
 from engine.runner.questions import Question
 from engine.runner.state import StateView
+from engine.text_sanitizing import quoted
 from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import all_tools, find_tool
 from engine.values import Value, clean_text

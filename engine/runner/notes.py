@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.models.base import Message
 from engine.plan.graph import GraphPlan, NodePlan
 from engine.runner.places import PlaceError, parse_place
+from engine.text_sanitizing import shown
 
 LONGEST_NOTE: Final = 100_000
 """Characters of a note."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from engine.document.wording import shown
 from engine.errors import EngineError
+from engine.text_sanitizing import shown
 
 _STEP: Final = re.compile(r"([a-z][a-z0-9_]*)(?:\[(0|[1-9][0-9]{0,8})\])?")
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.events import (
     AnyEvent,
@@ -22,6 +21,7 @@ from engine.events import (
 from engine.nodes.context import APPROVE, Answer, QuestionKind
 from engine.nodes.json_text import parse_json
 from engine.nodes.schema import SchemaError, compile_schema
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 CLOSING: Final = (NodeAnswered, NodeCompleted, NodeFailed, NodeRetrying, NodeStarted)

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from engine.document.model import Workflow
 from engine.document.settings import Settings
-from engine.document.wording import visible
 from engine.formatting import format_money, indent_lines
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.nodes.agent_config import AgentConfig
@@ -27,6 +26,7 @@ from engine.nodes.subflow import SubflowConfig
 from engine.nodes.tool import ToolConfig
 from engine.plan.structure import Structure, analyse
 from engine.runner.permissions import tools_of
+from engine.text_sanitizing import visible
 from engine.tools.base import Consent
 from engine.tools.registry import all_tools
 from engine.values import compact_json

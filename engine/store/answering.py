@@ -11,13 +11,13 @@ import time
 from concurrent.futures import Future
 from typing import Final
 
-from engine.document.wording import shown
 from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import APPROVE, REJECT, Answer
 from engine.runner.journal import LeftAnswer
 from engine.runner.questions import TELLING, check_answer, open_questions
 from engine.store.base import RunHeldError, RunStatus, Store, StoreError
 from engine.store.words import answered_before
+from engine.text_sanitizing import shown
 
 TAKEN_WITHIN_S: Final = 15.0
 """Seconds within which a process that is there has taken an answer."""

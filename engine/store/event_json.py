@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal, cast, get_args, get_origin
 
-from engine.document.wording import shown
 from engine.events import AnyEvent
 from engine.store.base import StoreError
+from engine.text_sanitizing import shown
 
 _KINDS: Final[dict[str, type[AnyEvent]]] = {kind.type: kind for kind in get_args(AnyEvent)}
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.events import (
     AnyEvent,
@@ -28,6 +27,7 @@ from engine.nodes.spec import ModelCall
 from engine.store.base import Store
 from engine.store.outline import RunOutline
 from engine.store.run_file import read_run_file
+from engine.text_sanitizing import shown
 
 RECORDED_NOTE: Final = "recorded: its replies come from an earlier run"
 _WITH_CALLS: Final = (LoopIterationStarted, NodeCalled, NodeCompleted, NodeFailed)

@@ -10,7 +10,7 @@ from typing import Final
 
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from engine.errors import EngineError
 from engine.events import AnyEvent, LoopCompleted, LoopIterationStarted, RunStarted
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP

@@ -12,15 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from engine.document.wording import shown
 from engine.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
 from engine.formatting import format_json
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
-from engine.ordinary_file import read_text_file
 from engine.plan.secrets import text_without_secrets
 from engine.runner.journal import RunHead
+from engine.safe_file_io import read_text_file
 from engine.store.base import Store, StoreError
 from engine.store.event_json import event_from_json
+from engine.text_sanitizing import shown
 from engine.values import MAX_NESTING, Value, nesting, value_of_json
 
 FORMAT: Final = "loopwright.run"

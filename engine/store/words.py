@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from engine.document.wording import shown
 from engine.store.base import RunHeldError, StoreError
+from engine.text_sanitizing import shown
 
 
 def level_of(path: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from engine.ordinary_file import NotTextError, decode_text
+from engine.safe_file_io import NotTextError, decode_text
 from engine.tools.base import Tool, ToolContext, ToolError
 from engine.tools.parameters import Parameters, Text
 from engine.tools.sandbox import (

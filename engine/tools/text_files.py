@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.ordinary_file import decode_text
+from engine.safe_file_io import decode_text
 from engine.tools.base import ToolError
 from engine.tools.sandbox import Parent, open_ordinary, shown
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.ordinary_file import clear_unfinished, unfinished_name
+from engine.safe_file_io import clear_unfinished, unfinished_name
 from engine.tools.base import Tool, ToolContext, ToolError
 from engine.tools.parameters import Parameters, Text
 from engine.tools.sandbox import (

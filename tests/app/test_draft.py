@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject
 
 from app.session import PendingEdit
 from engine.document.model import Node, Workflow
-from engine.document.node_operations import SetTitle
+from engine.document.operations import SetTitle
 
 
 def test_what_is_typed_is_added_to_the_document() -> None:

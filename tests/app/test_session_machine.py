@@ -18,14 +18,24 @@ from hypothesis.stateful import (
 
 from app.engine_thread import EngineThread
 from app.session import ReplaceDocument, Session
-from engine.document.config_path import UNSET
+from engine.document.clipboard import copy_fragment, paste_fragment
 from engine.document.files import dumps, loads
-from engine.document.fragments import copy_fragment, paste_fragment
-from engine.document.ids import unique_id
-from engine.document.model import Node, Workflow
-from engine.document.node_operations import AddNode, RemoveNode, RenameNode, SetConfig, SetEnabled, SetTitle
-from engine.document.operation import Batch, Operation
-from engine.document.operations import Connect, Disconnect, SetDescription, SetLayout, SetName, SetSettings
+from engine.document.model import Node, Workflow, unique_id
+from engine.document.operation import UNSET, Batch, Operation
+from engine.document.operations import (
+    AddNode,
+    Connect,
+    Disconnect,
+    RemoveNode,
+    RenameNode,
+    SetConfig,
+    SetDescription,
+    SetEnabled,
+    SetLayout,
+    SetName,
+    SetSettings,
+    SetTitle,
+)
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
 

@@ -14,7 +14,7 @@ import pytest
 from engine import loads, run_blocking, validate
 from engine.document.json_rules import MAX_DEPTH
 from engine.document.model import Workflow
-from engine.document.parsing import MAX_BYTES
+from engine.document.parser import MAX_BYTES
 from engine.document.settings import Settings
 from engine.expr import compile_expression, compile_template
 from engine.expr.functions import FUNCTIONS

@@ -14,8 +14,8 @@ from app.inspector.form_fields import EditorFactory, FormFields
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
-from engine.document.config_path import UNSET
-from engine.document.ids import make_id
+from engine.document.model import make_id
+from engine.document.operation import UNSET
 from engine.tools.registry import all_tools
 from engine.values import Value
 

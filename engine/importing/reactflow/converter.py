@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
-from engine.document.wording import shown
 from engine.importing.fields import FieldReader, as_list, as_number, as_object, as_text
 from engine.importing.name_mapping import MAIN_TOOL_PORT
 from engine.importing.reactflow.edges import BodyEnds, ForeignEdge, read_edges
@@ -29,6 +28,7 @@ from engine.importing.reactflow.node_settings import (
 from engine.importing.reactflow.prompt_names import TEXT_FIELDS, names_in, translate_prompts
 from engine.importing.report import ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
+from engine.text_sanitizing import shown
 
 MAX_NODES: Final = 2_000
 MAX_EDGES: Final = 10_000

@@ -9,12 +9,12 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from engine.document.wording import shown
 from engine.importing.fields import as_text
 from engine.importing.reactflow.edges import ForeignEdge
 from engine.importing.reactflow.node_settings import NODE_CONVERTERS, ForeignNode, port_name
 from engine.importing.report import ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
+from engine.text_sanitizing import shown
 
 TEXT_FIELDS: Final = {
     "llm": ("system", "prompt"),

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
-from engine.document.wording import shown
 from engine.importing.fields import FieldReader, as_integer, as_list, as_object, as_seconds, as_text
 from engine.importing.name_mapping import map_model
 from engine.importing.report import ImportReport
@@ -19,6 +18,7 @@ from engine.importing.workflow_draft import WorkflowDraft
 from engine.importing.yaml_steps.step_loops import LoopBuilder
 from engine.importing.yaml_steps.step_nodes import StepNodeBuilder, StepOutput
 from engine.importing.yaml_steps.steps import Step, final_steps, in_dependency_order, read_agents, read_steps
+from engine.text_sanitizing import shown
 
 MAX_STEPS: Final = 1_000
 _MAX_CONCURRENCY: Final = 1_000

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.document.wording import shown
 from engine.importing.fields import FieldReader, as_integer, as_list, as_seconds, as_text
 from engine.importing.yaml_steps.step_nodes import (
     REWRITE,
@@ -27,6 +26,7 @@ from engine.importing.yaml_steps.steps import (
     in_dependency_order,
     read_steps,
 )
+from engine.text_sanitizing import shown
 
 _ITEM_PROMPT: Final = "Item {{index}}:\n{{input}}"
 _LOOP_INPUT_PROMPT: Final = "{{loop.input}}"

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.document.wording import shown
 from engine.importing.fields import as_integer, as_object, as_seconds, as_text
 from engine.importing.report import ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.importing.yaml_steps.steps import Agent, Step, escape_placeholders
+from engine.text_sanitizing import shown
 
 _QUOTED: Final = r"""[rR]?'(?:\\.|[^'\\])*'|[rR]?"(?:\\.|[^"\\])*\""""
 _MEMBER: Final = r"\s*\.\s*(?P<member>[A-Za-z_]\w*)"

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.document.wording import shown
 from engine.importing.fields import FieldReader, as_integer, as_list, as_number, as_object, as_text
 from engine.importing.name_mapping import AGENT_TOOLS, map_model, map_tool
 from engine.importing.report import ImportReport
+from engine.text_sanitizing import shown
 
 
 @dataclass(frozen=True, slots=True)

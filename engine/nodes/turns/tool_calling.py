@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from engine.document.wording import shown
 from engine.models.base import Message, ModelError, ModelErrorKind, Reply, ToolCall
 from engine.nodes.agent_config import TOOL_CALLING as NAME
 from engine.nodes.agent_config import AgentConfig
@@ -20,6 +19,7 @@ from engine.nodes.model_fields import call_model
 from engine.nodes.structured import UnreadableReplyError, read, read_whole
 from engine.nodes.turns.base import AgentEnd, TurnStrategy
 from engine.nodes.turns.toolbox import Toolbox, told
+from engine.text_sanitizing import shown
 from engine.values import Value
 
 MOST_CALLS: Final = 20

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.models.base import ToolCall, ToolDefinition
@@ -28,6 +27,7 @@ from engine.nodes.context import NodeContext, ToolOutcome
 from engine.nodes.structured import UnreadableReplyError, faults_by
 from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments
 from engine.nodes.verdicts import read_given
+from engine.text_sanitizing import shown
 from engine.tools.base import ToolError
 from engine.tools.registry import all_tools
 from engine.values import Value, to_text

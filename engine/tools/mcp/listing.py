@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.formatting import format_json
-from engine.ordinary_file import read_text_file, replace_file
+from engine.safe_file_io import read_text_file, replace_file
 from engine.tools.base import AnyTool, Consent, Tool, ToolContext
 from engine.tools.mcp.connection import McpConnection
 from engine.tools.mcp.parameters import ServedParameters, UnusableSchemaError, parameters_of

@@ -10,8 +10,7 @@ from app.canvas.canvas_style import fonts
 from app.canvas.node_card import CardViewModel, card_geometry, card_view_model
 from app.theme.elided_text import elide_two_lines
 from engine.document.model import Edge, Workflow
-from engine.document.node_operations import SetConfig, SetTitle
-from engine.document.operations import SetLayout
+from engine.document.operations import SetConfig, SetLayout, SetTitle
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import Category
 from engine.plan.structure import analyse

@@ -23,8 +23,7 @@ from app.canvas.annotations import position_of, read_annotations
 from app.canvas.canvas import Canvas
 from app.engine_thread import EngineThread
 from app.session import Session
-from engine.document.node_operations import RenameNode, SetConfig, SetTitle
-from engine.document.operations import Connect, Disconnect, SetLayout
+from engine.document.operations import Connect, Disconnect, RenameNode, SetConfig, SetLayout, SetTitle
 from engine.plan.structure import analyse
 from tests.app.canvas.documents import refine
 

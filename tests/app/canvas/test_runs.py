@@ -14,7 +14,7 @@ from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow
-from engine.document.node_operations import AddNode, SetConfig
+from engine.document.operations import AddNode, SetConfig
 from engine.events import LoopIterationStarted, NodeAnswered, NodeStarted, NodeWaiting
 from engine.plan.structure import analyse
 from engine.runner.options import RunOptions

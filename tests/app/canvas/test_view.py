@@ -142,7 +142,7 @@ def test_the_overview_map_goes_where_one_clicks(hand: Hand, qtbot: QtBot) -> Non
     QTest.keyClick(minimap, Qt.Key.Key_Right)
     assert hand.canvas.viewer.centre.x() == pytest.approx(here + 48, abs=2)
     picture = minimap.grab().toImage()
-    hand.session.do(__import__("engine.document.node_operations", fromlist=["RemoveNode"]).RemoveNode("draft"))
+    hand.session.do(__import__("engine.document.operations", fromlist=["RemoveNode"]).RemoveNode("draft"))
     qtbot.waitUntil(lambda: minimap.grab().toImage() != picture)
 
 

@@ -25,8 +25,7 @@ from app.window.main_window import MainWindow
 from app.worker import THREAD_NAME
 from engine.document.builder import Builder
 from engine.document.files import dumps, save
-from engine.document.node_operations import RemoveNode, SetConfig
-from engine.document.operations import SetName
+from engine.document.operations import RemoveNode, SetConfig, SetName
 from engine.events import AnyEvent
 from engine.models.base import Usage
 from engine.store import RunStatus, Store

@@ -17,7 +17,7 @@ from app.window.permissions_form import PermissionDialog, ToolNeeds, needs_of
 from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Node, Workflow
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from engine.events import RunStarted
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions

@@ -12,7 +12,7 @@ from app.session import Session
 from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.document.files import save
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from engine.events import RunResumed
 from engine.store import RunStatus, Store
 from tests.app.history.kept import refine, refine_script

@@ -14,7 +14,7 @@ from app.runs.picture import RunPicture
 from app.runs.stopping import why
 from engine.document.builder import Builder
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from engine.events import (
     LoopIterationCompleted,
     LoopIterationStarted,

@@ -7,7 +7,7 @@ import pytest
 from app.inspector.available_variables import LOOP_HELP, RECORD_HELP, Variable, named_text, variable_for, variables_at
 from engine.document.builder import Builder
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import TextKind
 from engine.plan.check import check_structure

@@ -12,10 +12,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from app.inspector.editors.editor import FieldProblem
-from engine.document.config_path import UNSET
 from engine.document.model import Node, Workflow
-from engine.document.node_operations import SetConfig
-from engine.document.operations import Connect
+from engine.document.operation import UNSET
+from engine.document.operations import Connect, SetConfig
 from engine.document.problems import Problem
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 

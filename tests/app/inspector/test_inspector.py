@@ -26,11 +26,10 @@ from app.inspector.inspector import PROPERTIES, RESULT
 from app.inspector.properties_pages import NodePage, WorkflowPage
 from app.session import ReplaceDocument
 from app.theme.style import style
-from engine.document.fragments import copy_fragment
+from engine.document.clipboard import copy_fragment
 from engine.document.model import Node, Workflow
-from engine.document.node_operations import AddNode, RemoveNode, RenameNode, SetConfig, SetTitle
 from engine.document.operation import Batch
-from engine.document.operations import SetLayout, SetSettings
+from engine.document.operations import AddNode, RemoveNode, RenameNode, SetConfig, SetLayout, SetSettings, SetTitle
 from engine.nodes.registry import builtin_registry
 from engine.runner.options import RunOptions
 from tests.app.inspector.conftest import Bench, OpenInspector, refine

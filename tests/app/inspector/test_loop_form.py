@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.inspector.field_spec import field_specs
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NodeConfig
 from engine.values import Value

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox
 
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from tests.app.inspector.conftest import MODELS, Bench
 
 OneNode = Callable[..., Bench]

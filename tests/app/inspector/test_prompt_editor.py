@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QPushButton, QToolTip
 from app.inspector.available_variables import Variable
 from app.inspector.prompt_editor import NO_RUN, PromptEditor
 from app.inspector.template_edit import TemplateEdit
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
 Key = Qt.Key

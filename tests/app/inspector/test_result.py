@@ -19,7 +19,7 @@ from app.inspector.text_widgets import INITIAL_CHARACTERS, LongTextView, display
 from app.runs.executions import NodePicture, NodeState
 from app.theme.widgets import plain_tool_tip
 from engine.document.builder import Builder
-from engine.document.node_operations import SetConfig, SetEnabled
+from engine.document.operations import SetConfig, SetEnabled
 from engine.events import LoopIterationCompleted
 from engine.models.base import Usage
 from engine.runner.options import RunOptions

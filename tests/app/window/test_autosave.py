@@ -25,8 +25,7 @@ from app.window.main_window import MainWindow
 from engine.document import files
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
-from engine.document.node_operations import SetConfig
-from engine.document.operations import SetDescription
+from engine.document.operations import SetConfig, SetDescription
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import MakeWindow, await_files, open_file, press, saved, small
 

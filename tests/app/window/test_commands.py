@@ -14,7 +14,7 @@ from app.window.command_palette import CommandPalette, PaletteEntry, matching
 from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from app.window.shortcuts_dialog import ShortcutsDialog
-from engine.document.node_operations import RemoveNode, SetConfig
+from engine.document.operations import RemoveNode, SetConfig
 from engine.tools.read_file import READ_FILE
 from engine.tools.registry import set_tools
 from tests.app.window.conftest import saved

@@ -16,7 +16,7 @@ from app.window.question_cards import QuestionCard
 from engine.document.builder import Builder
 from engine.document.files import save
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from engine.store.consent import approve, is_approved, is_fully_trusted
 from tests.app.window.conftest import answer, ended, open_file, press, question, saved
 from tests.engine.importing.samples import DEV_CYCLE

@@ -44,7 +44,7 @@ def fixed(workflow: Workflow, code: str, choice: int = 0) -> tuple[str, Workflow
 
 
 def without(workflow: Workflow, node: str) -> Workflow:
-    from engine.document.node_operations import RemoveNode
+    from engine.document.operations import RemoveNode
 
     return RemoveNode(node).apply(workflow)[0]
 

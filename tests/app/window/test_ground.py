@@ -3,7 +3,7 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from engine.document.files import load
-from engine.document.node_operations import RemoveNode
+from engine.document.operations import RemoveNode
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import SELF_REFINE
 

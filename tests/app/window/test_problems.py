@@ -8,8 +8,7 @@ from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from app.window.problems_panel import MOST_ROWS, ProblemRow
 from engine.document.builder import Builder
-from engine.document.node_operations import RemoveNode, SetConfig
-from engine.document.operations import SetSettings
+from engine.document.operations import RemoveNode, SetConfig, SetSettings
 from engine.document.problems import Problem
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import press

@@ -23,8 +23,7 @@ from app.window.main_window import MainWindow
 from app.window.run_dialog import RunDialog
 from engine.document.builder import Builder
 from engine.document.model import Workflow
-from engine.document.node_operations import RemoveNode, SetConfig
-from engine.document.operations import SetSettings
+from engine.document.operations import RemoveNode, SetConfig, SetSettings
 from engine.store import Store, open_store
 from tests.app.window.conftest import Answers, Script, ended, open_file, press, saved, small
 from tests.engine.store.told import head, one_of_each

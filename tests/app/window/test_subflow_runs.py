@@ -17,7 +17,7 @@ from app.window.main_window import MainWindow
 from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from tests.app.window.conftest import Script, ended
 
 LEFT = Qt.MouseButton.LeftButton

@@ -13,7 +13,7 @@ from app.window.document_page import DocumentPage
 from app.window.main_window import MainWindow
 from engine.document.files import load, save
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig
+from engine.document.operations import SetConfig
 from tests.app.window.conftest import Script, await_files, ended, open_file, saved, small
 
 

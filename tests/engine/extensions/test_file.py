@@ -13,9 +13,9 @@ from engine.cli.main import main
 from engine.extensions import (
     Extensions,
     ExtensionsError,
+    activate_extensions,
     listings_path,
     read_extensions,
-    set_up,
     withdraw_server,
     write_extensions,
 )
@@ -80,15 +80,15 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
 
 def test_tools_of_a_server_are_offered_once_it_has_been_asked_and_while_its_settings_stay(file: Path) -> None:
     extensions = Extensions(servers={"sample": SERVER})
-    (remark,) = set_up(extensions, file)
+    (remark,) = activate_extensions(extensions, file)
     assert remark.startswith('What the MCP server "sample" offers is not known yet.')
     assert remark.endswith("loopwright tools --refresh sample.")
     listing = Listing(fingerprint=SERVER.fingerprint, tools=(ListedTool(name="work"),))
     write_listings(listings_path(file), {"sample": listing})
-    assert set_up(extensions, file) == []
+    assert activate_extensions(extensions, file) == []
     assert "sample/work" in all_tools()
     other = McpServer(command=sys.executable, args=["other"])
-    assert len(set_up(Extensions(servers={"sample": other}), file)) == 1
+    assert len(activate_extensions(Extensions(servers={"sample": other}), file)) == 1
     assert "sample/work" not in all_tools()
 
 

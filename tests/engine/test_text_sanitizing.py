@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document.wording import harmless, one_line, quoted
+from engine.text_sanitizing import harmless, one_line, quoted
 
 
 def test_sequences_that_steer_a_terminal_are_shown_and_not_obeyed():

@@ -9,10 +9,10 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from engine.document.wording import shown
 from engine.errors import EngineError
 from engine.formatting import format_json
-from engine.ordinary_file import read_text_file, replace_file
+from engine.safe_file_io import read_text_file, replace_file
+from engine.text_sanitizing import shown
 from engine.tools.mcp.settings import NAME_PATTERN, McpServer
 
 _MAX_BYTES: Final = 1_000_000

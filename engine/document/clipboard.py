@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from engine.document.files import dumps, loads
-from engine.document.ids import make_id
-from engine.document.model import Node, Workflow
-from engine.document.node_operations import AddNode
+from engine.document.model import Node, Workflow, make_id
 from engine.document.operation import Batch, Operation, index_of
-from engine.document.operations import Connect, SetLayout
+from engine.document.operations import AddNode, Connect, SetLayout, with_new_names
 from engine.document.problems import DocumentError
-from engine.document.references import with_new_names
 from engine.values import Value
 
 MAX_PASTED = 2_000

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.compare import alignment
-from engine.compare.alignment import equal_blocks
-from engine.compare.words import Kind, differences, of_first, of_second
+from engine import text_diff
+from engine.text_diff import Kind, differences, equal_blocks, of_first, of_second
 
 TEXTS = st.text(st.sampled_from("ab \n.é\u2028\ud83d"), max_size=60)
 
@@ -57,12 +56,12 @@ def test_the_spans_put_together_give_back_both_texts(first: str, second: str):
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.lists(st.integers(0, 5), max_size=40), st.integers(1, 50))
 def test_blocks_are_equal_and_in_order_however_little_is_compared_exactly(first: list, second: list, cells: int):
-    usual = alignment.EXACT_CELLS
-    alignment.EXACT_CELLS = cells  # pyright: ignore[reportConstantRedefinition] - long sequences in small
+    usual = text_diff.EXACT_CELLS
+    text_diff.EXACT_CELLS = cells  # pyright: ignore[reportConstantRedefinition] - long sequences in small
     try:
         blocks = equal_blocks(first, second)
     finally:
-        alignment.EXACT_CELLS = usual  # pyright: ignore[reportConstantRedefinition]
+        text_diff.EXACT_CELLS = usual  # pyright: ignore[reportConstantRedefinition]
     place, other_place = 0, 0
     for start, other_start, length in blocks:
         assert start >= place

@@ -14,9 +14,9 @@ from engine.document import (
     Node,
     OperationError,
     Workflow,
+    clipboard,
     copy_fragment,
     dumps,
-    fragments,
     loads,
     paste_fragment,
 )
@@ -102,7 +102,7 @@ def test_a_clipboard_without_nodes_is_refused(text: str, message: str) -> None:
 
 def test_a_paste_beyond_all_measure_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = copy_fragment(FLOW, ["loop", "judge"])
-    monkeypatch.setattr(fragments, "MAX_PASTED", 1)
+    monkeypatch.setattr(clipboard, "MAX_PASTED", 1)
     with pytest.raises(DocumentError, match="more than 1 nodes"):
         paste_fragment(FLOW, text)
 

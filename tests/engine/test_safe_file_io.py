@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.ordinary_file import clear_unfinished, replace_file, unfinished_name
+from engine.safe_file_io import clear_unfinished, replace_file, unfinished_name
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX system")
 HOUR_S = 3600
@@ -20,7 +20,7 @@ HOUR_S = 3600
 _KILLED_WHILE_WRITING = """
 import resource, signal, sys
 from pathlib import Path
-from engine.ordinary_file import replace_file
+from engine.safe_file_io import replace_file
 
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # the system kills who writes a file beyond the limit
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))

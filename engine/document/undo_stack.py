@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.document.model import Workflow
-from engine.document.node_operations import SetConfig, SetTitle
 from engine.document.operation import Operation, OperationError, Restore
-from engine.document.operations import SetDescription, SetName, SetSettings
+from engine.document.operations import SetConfig, SetDescription, SetName, SetSettings, SetTitle
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from engine.extensions.file import ExtensionsError
+from engine.errors import EngineError
+from engine.extensions.extensions_file import Extensions, ExtensionsError
+from engine.extensions.plugins import enable_plugin
 from engine.tools.mcp.listing import Listing, ask_server, read_listings, served_tools, write_listings
 from engine.tools.mcp.settings import McpServer
 from engine.tools.registry import set_tools
@@ -71,3 +73,28 @@ def _keep(path: Path, name: str, listing: Listing) -> None:
 
 def _owner(name: str) -> str:
     return f"the MCP server {name}"
+
+
+def activate_extensions(extensions: Extensions, path: Path) -> list[str]:
+    """Offer the tools of the servers, and load the plugins that are enabled. No server is started.
+
+    Args:
+        extensions: What is to be added.
+        path: The file that it comes from; what servers offer is kept beside it.
+
+    Returns:
+        What could not be added and why, a sentence each. The rest is added all the same.
+    """
+    remarks: list[str] = []
+    listings = read_listings(listings_path(path)) if extensions.servers else {}
+    for name, server in extensions.servers.items():
+        try:
+            remarks.append(offer_server(name, server, listings.get(name)))
+        except EngineError as error:
+            remarks.append(str(error))
+    for plugin in extensions.plugins:
+        try:
+            enable_plugin(plugin)
+        except EngineError as error:
+            remarks.append(str(error))
+    return [remark for remark in remarks if remark]
