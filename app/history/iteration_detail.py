@@ -343,16 +343,16 @@ class IterationDetail(QWidget):
         own = [Tab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
         self._tabs = own + body_tabs(workflow, picture.parents, there.loop_id)
         self.parts.show_parts(self._tabs, self.key, lambda node_id: picture.nodes.get(f"{place}.{node_id}", NOTHING))
-        self._show_part()
+        self._show_section()
 
     def _choose_part(self, key: str) -> None:
         self._wanted = key
-        self._show_part()
+        self._show_section()
 
-    def _show_part(self) -> None:
+    def _show_section(self) -> None:
         part = self._parts.get(self.key)
         if part is not None:
-            self.text.show_part(part)
+            self.text.show_section(part)
             self.pages.setCurrentWidget(self.text)
             return
         node_id = self.key.removeprefix("node:")

@@ -1,4 +1,4 @@
-"""What a form reads and writes: the config of a node, or the settings of the workflow."""
+"""Connects a form to the object that it edits: the config of a node, or the settings of the workflow."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from engine.document.operations import SetConfig, SetSettings
 from engine.values import Value
 
 _REDO: Final = (QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y"))
-"""Both count, whatever the platform's own is."""
+"""Redo on every platform, in addition to the platform's own shortcut."""
 
 
 class FieldEventFilter(QObject):
-    """Watches the widgets of a form.
+    """Event filter for the widgets of a form.
+
+    Undo and redo go to the document, and losing the focus ends an undo step.
 
     Signals:
-        entered: A widget has got the keyboard.
+        entered: A watched widget received the keyboard focus.
     """
 
     entered = Signal(QWidget)
@@ -34,24 +36,24 @@ class FieldEventFilter(QObject):
         self._session = session
 
     def watch(self, widget: QWidget) -> None:
-        """Watch a widget from now on."""
+        """Install the filter on a widget."""
         widget.installEventFilter(self)
         ignore_wheel_unless_focused(widget)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # Qt's name
-        """Take what is not the widget's own."""
+        """Handle undo, redo and focus changes."""
         match event.type():
             case QEvent.Type.FocusOut:
                 self._session.seal()
             case QEvent.Type.FocusIn:
                 self.entered.emit(watched)
             case QEvent.Type.KeyPress if isinstance(event, QKeyEvent):
-                return self._is_taken(event)
+                return self._handle_key(event)
             case _:
                 pass
         return False
 
-    def _is_taken(self, event: QKeyEvent) -> bool:
+    def _handle_key(self, event: QKeyEvent) -> bool:
         if event.matches(QKeySequence.StandardKey.Undo):
             self._session.undo()
             return True
@@ -63,13 +65,13 @@ class FieldEventFilter(QObject):
 
 
 class ConfigBinding(QObject):
-    """The object that a form shows.
+    """The object that a form shows and edits.
 
     Attributes:
         session: The open document.
         node_id: The node; None for the workflow itself.
-        model_names: Gives the names of models to choose from.
-        events: Watches the widgets of the form.
+        model_names: Returns the names of models to choose from.
+        events: The event filter for the widgets of the form.
     """
 
     def __init__(
@@ -87,14 +89,14 @@ class ConfigBinding(QObject):
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the document has."""
+        """The current values in the document."""
         if self.node_id is None:
             return self.session.workflow.settings
         node = self.session.node(self.node_id)
         return {} if node is None else node.config
 
     def write(self, path: JsonPath, value: Value | Unset) -> bool:
-        """Change the document."""
+        """Change a value in the document."""
         operation: Operation
         operation = SetSettings(path, value) if self.node_id is None else SetConfig(self.node_id, path, value)
         return self.session.do(operation)

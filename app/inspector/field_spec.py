@@ -1,6 +1,6 @@
-"""What a form must know of a pydantic model's fields: kind, limits, choices, help, and when each is shown.
+"""Form metadata of pydantic models: kind, limits, choices, help text and visibility of each field.
 
-No Qt here, and no node type: what a model declares is all that counts.
+Independent of Qt and of node types: everything comes from what the model declares.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from engine.nodes.spec import NodeConfig
 from engine.values import Value
 
 MAX_SINGLE_LINE: Final = 1000
-"""A text that may be longer than this gets room for several lines."""
+"""Texts that may be longer than this get a multi-line editor."""
 
 
 class FieldKind(StrEnum):
-    """What a field holds."""
+    """Type of a field's value, as far as its editor depends on it."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -44,22 +44,22 @@ class FieldSpec:
     """One field of a model.
 
     Attributes:
-        name: Its key.
-        title: What people call it.
-        help: What it means, in a sentence or two.
-        kind: What it holds.
-        widget: Which widget the model asks for; empty for the usual one of its kind.
-        default: What counts where the key is missing.
-        required: Whether the key must be there.
-        nullable: Whether it may be null, which the form shows as empty.
-        minimum: The least number, if there is one.
-        maximum: The greatest number, if there is one.
-        longest: The most characters or entries, if there is such a limit.
-        choices: What may be chosen.
-        item: The model of the object, or of the objects in a list.
-        is_advanced: Whether it stands behind the fold.
-        shown_when: Values of other fields with which it means something: one such group of values is enough; none
-            means always.
+        name: Key in the document.
+        title: Label in the form.
+        help: Help text, one or two sentences.
+        kind: Type of the value.
+        widget: Name of a special editor; empty for the default editor of its kind.
+        default: Value if the key is missing.
+        required: Whether the key must be present.
+        nullable: Whether the value may be null, which the form shows as empty.
+        minimum: Lower limit of a number, or None.
+        maximum: Upper limit of a number, or None.
+        max_length: Maximum number of characters or entries, or None.
+        choices: The allowed values of a choice.
+        item: Model of the object, or of the objects in a list.
+        is_advanced: Whether the form shows it only under "Advanced".
+        shown_when: Groups of values of other fields. The field is shown if all values of one group match; with no
+            groups, always.
     """
 
     name: str
@@ -80,21 +80,21 @@ class FieldSpec:
 
     @property
     def is_long(self) -> bool:
-        """Whether a text may well have several lines."""
+        """Whether the text needs a multi-line editor."""
         return not self.nullable and (self.max_length is None or self.max_length > MAX_SINGLE_LINE)
 
     def value_in(self, values: Mapping[str, Any]) -> Any:
-        """What counts with these values: the one that is there, else the default."""
+        """Return the value of this field in `values`, or its default."""
         return values.get(self.name, self.default)
 
     def stored_value(self, value: Value | Unset) -> Value | Unset:
-        """What to put into the document for a value: nothing for one that counts anyway."""
+        """Return what to store in the document for a value: UNSET if it is the default."""
         is_default = not self.required and type(value) is type(self.default) and value == self.default
         return UNSET if is_default else value
 
 
 def is_visible(field: FieldSpec, values: Mapping[str, Any], fields: Mapping[str, FieldSpec]) -> bool:
-    """Whether a field means anything beside these values of the others."""
+    """Return whether a field applies, given the values of the other fields."""
 
     def holds(group: tuple[tuple[str, Value], ...]) -> bool:
         return all(wanted in _values_at(name, values, fields) for name, wanted in group)
@@ -104,7 +104,7 @@ def is_visible(field: FieldSpec, values: Mapping[str, Any], fields: Mapping[str,
 
 
 def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, FieldSpec]) -> list[Any]:
-    """The value of a field; of one of the form `list[].member`, what each entry of the list has."""
+    """Return the value of a field as a list; for `list[].member`, the member of each entry."""
     head, _, member = name.partition("[].")
     if head not in fields:
         return []
@@ -115,7 +115,7 @@ def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, FieldS
 
 
 def choice_help(field: FieldSpec) -> dict[str, str]:
-    """The sentence about each choice, where the help says one for each (`fail: the run ends. continue: …`)."""
+    """Split a help text of the form `fail: The run ends. continue: …` into the help of each choice."""
     names = "|".join(re.escape(choice) for choice in field.choices)
     parts = re.split(rf"(?:^|(?<=\s))({names}): ", field.help) if names else []
     found = {name: _sentence(text.strip()) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
@@ -128,14 +128,14 @@ def _sentence(text: str) -> str:
 
 @cache
 def field_specs(model: type[BaseModel]) -> dict[str, FieldSpec]:
-    """The fields of a model by name, in its order, those behind the fold last, and of those what every node has."""
+    """Return the fields of a model by name: in its order, advanced ones last, those common to all nodes at the end."""
     fields = [_field(name, info) for name, info in model.model_fields.items() if not _is_hidden(info)]
     common = NodeConfig.model_fields
     return {field.name: field for field in sorted(fields, key=lambda field: (field.is_advanced, field.name in common))}
 
 
 def _is_hidden(info: FieldInfo) -> bool:
-    """Whether no person sets it."""
+    """Return whether the field never appears in forms."""
     return isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("hidden") is True
 
 
@@ -204,7 +204,7 @@ def _is_model(annotation: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A default as it would stand in a document."""
+    """Convert a default to plain JSON, as in a document."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, list):

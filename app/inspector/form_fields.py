@@ -1,4 +1,4 @@
-"""One line of a form: a label, the editor, a line of help, and what is wrong."""
+"""Fields of a form: label, editor, help text and problems, one below the other."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.config_binding import ConfigBinding
 from app.inspector.editors.choice_editors import SwitchEditor
-from app.inspector.editors.editor import Editor, FieldProblem
+from app.inspector.editors.editor import Editor, FieldProblem, describe_widget
 from app.inspector.field_spec import FieldSpec, choice_help, is_visible
-from app.theme.style import icon, style
+from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
@@ -21,32 +21,31 @@ EditorFactory = Callable[[FieldSpec, ConfigBinding, QWidget], Editor]
 
 
 class ProblemLine(QWidget):
-    """One problem: a mark, what is wrong and what would put it right."""
+    """One problem: an icon, the message and the remedy."""
 
     def __init__(self, problem: Problem, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(UNIT)
-        is_error = problem.severity is Severity.ERROR
-        self._picture = "mdi6.alert-circle" if is_error else "mdi6.alert"
-        self._is_error = is_error
-        self._mark = QLabel()
-        self._mark.setAccessibleName("Error" if is_error else "Warning")
+        self._is_error = problem.severity is Severity.ERROR
+        self._icon = QLabel()
+        self._icon.setAccessibleName("Error" if self._is_error else "Warning")
         self.text = PlainLabel(f"{problem.message} {problem.remedy}".rstrip(), look="small", wrap=True)
-        row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
         row.addWidget(self.text, 1)
         style().changed.connect(self._draw)
         self._draw()
 
     def _draw(self) -> None:
-        colour = style().theme.bad if self._is_error else style().theme.warning
+        theme = style().theme
+        name, colour = ("mdi6.alert-circle", theme.bad) if self._is_error else ("mdi6.alert", theme.warning)
         size = round(14 * style().scale)
-        self._mark.setPixmap(icon(self._picture, colour).pixmap(QSize(size, size), self.devicePixelRatio()))
+        self._icon.setPixmap(icon(name, colour).pixmap(QSize(size, size), self.devicePixelRatio()))
 
 
 class ProblemLines(QWidget):
-    """The problems of one place, made anew only where they are others."""
+    """A list of problems; hidden while it is empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,18 +57,18 @@ class ProblemLines(QWidget):
 
     @property
     def texts(self) -> list[str]:
-        """What is said."""
+        """The displayed texts."""
         return [line.text.text() for line in self.findChildren(ProblemLine)]
 
     def show_problems(self, problems: list[Problem]) -> None:
-        """Show these and no others."""
+        """Replace the displayed problems."""
         if problems == self._problems:
             return
         self._problems = problems
         while (item := self._box.takeAt(0)) is not None:
-            line = item.widget()
-            line.setParent(None)
-            line.deleteLater()
+            if (line := item.widget()) is not None:
+                line.setParent(None)
+                line.deleteLater()
         for problem in problems:
             self._box.addWidget(ProblemLine(problem))
         self.setVisible(bool(problems))
@@ -79,7 +78,7 @@ class FormField(QWidget):
     """One field of a form.
 
     Signals:
-        edited: A person changed its value.
+        edited: The user changed the value: the field's name and the new value.
     """
 
     edited = Signal(str, object)
@@ -116,38 +115,39 @@ class FormField(QWidget):
 
     @property
     def problem_texts(self) -> list[str]:
-        """What is said to be wrong."""
+        """The displayed problems."""
         return self._problems.texts
 
     def show_value(self, value: Any) -> None:
-        """Show the field's value."""
+        """Show a value, and the help of the current choice."""
         self.editor.show_value(value)
         if self._choice_help:
             self._help.setText(self._choice_help.get(value, self.field.help))
 
     def show_problems(self, problems: list[FieldProblem]) -> None:
-        """Show what is wrong with the field."""
+        """Show the problems of the field."""
         self.has_problems = bool(problems)
-        self._problems.show_problems([fault.problem for fault in self.editor.show_problems(problems)])
+        self._problems.show_problems([found.problem for found in self.editor.show_problems(problems)])
 
     def show_source(self, text: str) -> None:
-        """Say that the value comes from elsewhere, and take no other; an empty text takes that back."""
+        """Disable the editor and show where the value comes from; an empty text enables it again."""
         self.editor.setEnabled(not text)
         self._help.setText(text or self.field.help)
 
 
 class FormFields(QWidget):
-    """FormFields for some fields.
+    """Some fields of an object, in a form or inside another field.
 
     Signals:
-        edited: A person changed a field: its name and the new value.
-        arranged: An editor has other widgets than before.
+        edited: The user changed a field: its name and the new value.
+        layout_changed: An editor added or removed widgets.
 
     Args:
         fields: The fields to show.
-        everything: All fields of the object, those with it that the others ask about.
-        target: What the form is about.
-        with_help: Whether the help stands below each field, and not only in its tooltip.
+        all_fields: All fields of the object, for conditions of visibility.
+        binding: The object that the form edits.
+        make_editor: Creates the editor of a field.
+        with_help: Whether to show the help below each field, in addition to the tooltip.
     """
 
     edited = Signal(str, object)
@@ -156,7 +156,7 @@ class FormFields(QWidget):
     def __init__(
         self,
         fields: Iterable[FieldSpec],
-        everything: Mapping[str, FieldSpec],
+        all_fields: Mapping[str, FieldSpec],
         binding: ConfigBinding,
         make_editor: EditorFactory,
         *,
@@ -164,7 +164,7 @@ class FormFields(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._everything = everything
+        self._all_fields = all_fields
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(4 * UNIT)
@@ -177,35 +177,55 @@ class FormFields(QWidget):
             box.addWidget(row)
 
     def show_values(self, values: Mapping[str, Any]) -> None:
-        """Show the values of an object; a key that is missing shows its default."""
+        """Show the values of an object; a missing key shows its default."""
         for name, row in self.rows.items():
             row.show_value(row.field.value_in(values))
-            row.setVisible(self.wants(name, values))
+            row.setVisible(self.is_wanted(name, values))
 
-    def wants(self, name: str, values: Mapping[str, Any]) -> bool:
-        """Whether a field is shown beside these values: where it means something, or something is wrong with it."""
+    def is_wanted(self, name: str, values: Mapping[str, Any]) -> bool:
+        """Return whether to show a field: it applies to these values, or it has problems."""
         row = self.rows[name]
-        return row.has_problems or is_visible(row.field, values, self._everything)
+        return row.has_problems or is_visible(row.field, values, self._all_fields)
 
     def show_problems(self, problems: Mapping[str, list[FieldProblem]], values: Mapping[str, Any]) -> None:
-        """Show what is wrong, by field."""
+        """Show problems by field."""
         for name, row in self.rows.items():
             row.show_problems(problems.get(name, []))
-            row.setVisible(self.wants(name, values))
+            row.setVisible(self.is_wanted(name, values))
 
     def refresh(self) -> None:
-        """Let each editor look again at what stands around it."""
+        """Update what depends on the rest of the document."""
         for row in self.rows.values():
             row.editor.refresh()
 
     def refresh_run(self) -> None:
-        """Let each editor look again at what the last run tells of it."""
+        """Update what depends on the last run."""
         for row in self.rows.values():
             row.editor.refresh_run()
 
     def focus_first(self) -> None:
-        """Give the keyboard to the first field."""
+        """Move the focus to the first visible field."""
         for row in self.rows.values():
             if not row.isHidden() and row.editor.isEnabled():
                 row.editor.focus_path("")
                 return
+
+
+class AdvancedButton(QToolButton):
+    """Expands and collapses the advanced fields of an object."""
+
+    def __init__(self, subject: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._prefix = f"{subject}: " if subject else ""
+        self.setProperty("fold", True)
+        self.setCheckable(True)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._chevron = ThemedIcon(self, "mdi6.chevron-right", "dim")
+        self.toggled.connect(lambda on: self._chevron.show("mdi6.chevron-down" if on else "mdi6.chevron-right"))
+        self.show_note("")
+
+    def show_note(self, note: str) -> None:
+        """Set a short note after the label, such as the number of problems."""
+        text = f"Advanced · {note}" if note else "Advanced"
+        self.setText(text)
+        describe_widget(self, f"{self._prefix}{text}", "Show or hide advanced settings.")

@@ -1,6 +1,6 @@
-"""The right-hand panel: what is selected, to set up, and what it did in the last run.
+"""The right-hand panel: properties of the selected node or workflow, and its result in the displayed run.
 
-It follows the session and changes the document through it, and knows no other part of the window.
+It depends only on the session and changes the document through it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ PageT = TypeVar("PageT", bound=QWidget)
 
 
 class Inspector(QWidget):
-    """Setup and Result of what is selected.
+    """Properties and Result of the selection.
 
     Args:
         session: The open document.
-        model_names: Gives the names of models to choose from.
+        model_names: Returns the names of models to choose from.
 
     Attributes:
-        page: The page under Setup; None while several nodes are selected.
-        tabs: Setup and Result.
-        result: The page Result.
+        page: The current page of the Properties tab; None if several nodes are selected.
+        tabs: The tab bar.
+        result: The Result page.
     """
 
     def __init__(self, session: Session, model_names: Callable[[], list[str]], parent: QWidget | None = None) -> None:
@@ -48,7 +48,7 @@ class Inspector(QWidget):
         self.page: NodePage | WorkflowPage | None = None
         self._node_id: str | None = None
         self._is_renaming = False
-        self._more_open = False
+        self._is_advanced_open = False
         self.setObjectName("inspector")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(260)
@@ -56,8 +56,8 @@ class Inspector(QWidget):
         self.tabs.setObjectName("switcher")
         self.tabs.setExpanding(True)
         self.tabs.setDrawBase(False)
-        self.tabs.setAccessibleName("Setup or result")
-        self.tabs.addTab("Setup")
+        self.tabs.setAccessibleName("Properties or result")
+        self.tabs.addTab("Properties")
         self.tabs.addTab("Result")
         self.result = ResultPage(session)
         self._scrolls: dict[QWidget, QScrollArea] = {}
@@ -72,30 +72,30 @@ class Inspector(QWidget):
         self._page_timer.timeout.connect(self._prepare_page)
         self._connect()
         self._show_selection()
-        if not session.is_past:  # there one looks rather at results: a form is made when it is looked at
+        if not session.is_past:  # for past runs forms are created on demand, because results matter more
             self._page_timer.start()
 
     def focus_field(self, node_id: str | None, field: str) -> None:
-        """Show a field, as a dotted path, and give it the keyboard; the workflow's where no node is named."""
+        """Show a field, given as a dotted path, and move the focus to it; without a node, a field of the workflow."""
         self._session.select([] if node_id is None else [node_id])
         self.tabs.setCurrentIndex(PROPERTIES)
         if self.page is not None:
             self.page.focus_field(field)
 
     def show_result(self) -> None:
-        """Turn to the page Result."""
+        """Switch to the Result tab."""
         self.tabs.setCurrentIndex(RESULT)
 
     def _lay_out(self) -> None:
-        self._setup_stack = QStackedWidget()
-        self._result_scroll = _scroll_area()
-        _fill(self._result_scroll, self.result)
+        self._properties_stack = QStackedWidget()
+        self._result_scroll = _ScrollPage()
+        self._result_scroll.add_page(self.result)
         self._stack = QStackedWidget()
-        self._stack.addWidget(self._setup_stack)
+        self._stack.addWidget(self._properties_stack)
         self._stack.addWidget(self._result_scroll)
-        self.workflow_page = self._add_page(lambda place: WorkflowPage(self._session, self._model_names, place))
-        self.workflow_page.form.fold_changed.connect(self._remember_fold)
-        self._several = self._add_page(lambda place: PlainLabel(parent=place, wrap=True))
+        self.workflow_page = self._add_page(lambda parent: WorkflowPage(self._session, self._model_names, parent))
+        self.workflow_page.form.advanced_toggled.connect(self._remember_advanced)
+        self._several = self._add_page(lambda parent: PlainLabel(parent=parent, wrap=True))
         self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
         box = QVBoxLayout(self)
         box.setContentsMargins(3 * UNIT, 3 * UNIT, 0, 0)
@@ -116,16 +116,16 @@ class Inspector(QWidget):
         session.shown.ended.connect(self._page_timer.start)
         session.shown.updated.connect(self._run_updated)
         session.shown.view_changed.connect(self._show_run)
-        if session.is_past:  # nothing that is typed counts there: the fields show again what does
-            session.refused.connect(lambda _text: self._show_again())
-        self.tabs.currentChanged.connect(self._turn)
+        if session.is_past:  # edits are refused: restore the values
+            session.refused.connect(lambda _text: self._restore_values())
+        self.tabs.currentChanged.connect(self._show_tab)
 
     def _add_page(self, make: Callable[[QWidget], PageT]) -> PageT:
-        """Make a page in its place: a widget that gets another parent is styled anew, with all that is in it."""
-        scroll = _scroll_area()
-        self._setup_stack.addWidget(scroll)
-        page = make(scroll.widget())
-        _fill(scroll, page)
+        """Create a page in its final parent: Qt restyles a whole widget tree whenever its parent changes."""
+        scroll = _ScrollPage()
+        self._properties_stack.addWidget(scroll)
+        page = make(scroll.holder)
+        scroll.add_page(page)
         order_tabs(page)
         self._scrolls[page] = scroll
         if isinstance(page, NodePage | WorkflowPage):
@@ -137,21 +137,21 @@ class Inspector(QWidget):
         return node.type if node is not None else ""
 
     def _page_for(self, node_type: str) -> NodePage:
-        """The page of a node type, made when the first node of it is selected."""
+        """Return the page of a node type, created on first use."""
         page = self._pages.get(node_type)
         if page is None:
-            page = self._add_page(lambda place: NodePage(self._session, self._model_names, node_type, place))
-            page.rename_asked.connect(self._rename)
+            page = self._add_page(lambda parent: NodePage(self._session, self._model_names, node_type, parent))
+            page.rename_requested.connect(self._rename)
             if page.form is not None:
-                page.form.fold_changed.connect(self._remember_fold)
+                page.form.advanced_toggled.connect(self._remember_advanced)
             self._pages[node_type] = page
         return page
 
     def _prepare_page(self) -> None:
-        """In a quiet moment, make the page of one type that the document has, or fill one in: a step at a time.
+        """Create or fill one page while the window is idle, and schedule the next.
 
-        A selection then finds all widgets made, and only has other values put into them. A run is no quiet moment: what
-        it streams would wait for a form to be made.
+        Selecting a node then only changes values in existing widgets. During a run nothing is created, because that
+        would delay the display of streamed output.
         """
         if self._session.shown.live is not None:
             return
@@ -176,8 +176,8 @@ class Inspector(QWidget):
         if len(selection) > 1:
             self.page = None
             self.tabs.setCurrentIndex(PROPERTIES)
-            self._several.setText(_several_words(len(selection)))
-            self._setup_stack.setCurrentWidget(self._scrolls[self._several])
+            self._several.setText(_selection_text(len(selection)))
+            self._properties_stack.setCurrentWidget(self._scrolls[self._several])
             return
         if self._node_id is None:
             self.workflow_page.show_values()
@@ -188,8 +188,8 @@ class Inspector(QWidget):
             shown.show_node(self._node_id)
         self.page = shown
         if shown.form is not None:
-            shown.form.fold.setChecked(self._more_open)
-        self._setup_stack.setCurrentWidget(self._scrolls[shown])
+            shown.form.advanced_button.setChecked(self._is_advanced_open)
+        self._properties_stack.setCurrentWidget(self._scrolls[shown])
         self.result.node_id = self._node_id
         self._show_run()
 
@@ -200,13 +200,13 @@ class Inspector(QWidget):
         if isinstance(self.page, NodePage):
             node = self._session.node(self.page.binding.node_id or "")
             if node is None:
-                return  # the selection is another one in a moment
+                return  # the selection changes next
             if node.type != self.page.node_type:
                 self._show_selection()
                 return
         self.page.show_values()
 
-    def _show_again(self) -> None:
+    def _restore_values(self) -> None:
         if self.page is not None:
             self.page.show_values(force=True)
 
@@ -218,18 +218,18 @@ class Inspector(QWidget):
             self.page.refresh()
 
     def _run_updated(self, touched: set[str]) -> None:
-        if self._node_id is None or touched & self._followed():
+        if self._node_id is None or touched & self._relevant_nodes():
             self._run_timer.start()
 
-    def _followed(self) -> set[str]:
-        """The selected node, and the loops around it, whose next iteration is another execution of it."""
-        followed: set[str] = set()
+    def _relevant_nodes(self) -> set[str]:
+        """Return the selected node and its surrounding loops; each of their iterations is another execution."""
+        relevant: set[str] = set()
         node_id = self._node_id
         while node_id is not None:
-            followed.add(node_id)
+            relevant.add(node_id)
             picture = self._session.shown.picture
             node_id = picture.parents.get(node_id) if picture is not None else None
-        return followed
+        return relevant
 
     def _show_run(self) -> None:
         self.tabs.setTabText(RESULT, self._result_title())
@@ -239,21 +239,21 @@ class Inspector(QWidget):
             self.page.refresh_run()
 
     def _result_title(self) -> str:
-        picture, ran = self._session.shown.picture, self._session.shown.workflow
+        picture, workflow = self._session.shown.picture, self._session.shown.workflow
         loop = picture.parents.get(self._node_id) if picture is not None and self._node_id is not None else None
-        if picture is None or ran is None or loop is None:
+        if picture is None or workflow is None or loop is None:
             return "Result"
-        return f"Result · {unit_of(ran, loop)} {picture.index_of(loop, self._session.shown.chosen) + 1}"
+        return f"Result · {unit_of(workflow, loop)} {picture.index_of(loop, self._session.shown.chosen) + 1}"
 
-    def _turn(self, index: int) -> None:
+    def _show_tab(self, index: int) -> None:
         self._stack.setCurrentIndex(index)
         self._show_run()
 
-    def _remember_fold(self, is_open: bool) -> None:  # Qt's signal
-        self._more_open = is_open
+    def _remember_advanced(self, is_open: bool) -> None:  # Qt's signal
+        self._is_advanced_open = is_open
 
     def _rename(self, new: str) -> None:
-        """Rename the node that is shown, and go on showing it."""
+        """Rename the selected node and keep it selected."""
         old, page = self._node_id, self.page
         assert old is not None
         assert isinstance(page, NodePage)
@@ -267,30 +267,30 @@ class Inspector(QWidget):
         page.show_problems()
 
 
-def _scroll_area() -> QScrollArea:
-    holder = QWidget()
-    holder.setObjectName("page")
-    box = QVBoxLayout(holder)
-    box.setContentsMargins(0, 0, 3 * UNIT, 4 * UNIT)
-    box.addStretch(1)
-    scroll = QScrollArea()
-    scroll.setWidgetResizable(True)
-    scroll.setFrameShape(QFrame.Shape.NoFrame)
-    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    scroll.setWidget(holder)
-    return scroll
+class _ScrollPage(QScrollArea):
+    """Scroll area for one page, which is created with `holder` as its parent and then added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holder = QWidget()
+        self.holder.setObjectName("page")
+        self._box = QVBoxLayout(self.holder)
+        self._box.setContentsMargins(0, 0, 3 * UNIT, 4 * UNIT)
+        self._box.addStretch(1)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidget(self.holder)
+
+    def add_page(self, page: QWidget) -> None:
+        """Put the page above the stretch."""
+        page.setObjectName("page")
+        self._box.insertWidget(0, page)
 
 
-def _fill(scroll: QScrollArea, page: QWidget) -> None:
-    page.setObjectName("page")
-    box = scroll.widget().layout()
-    assert isinstance(box, QVBoxLayout)
-    box.insertWidget(0, page)
-
-
-def _several_words(count: int) -> str:
+def _selection_text(count: int) -> str:
     return (
-        f"{count} nodes are selected.\n\nDrag one of them, and all move. Copy, duplicate, align, disable and delete "
-        "do the same to each. Select a single node to set it up."
+        f"{count} nodes selected.\n\nYou can move, copy, duplicate, align, disable or delete them together. "
+        "Select a single node to edit its properties."
     )

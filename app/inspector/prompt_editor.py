@@ -1,4 +1,4 @@
-"""The editors of prompts and expressions: names coloured and offered, a preview, and room to write."""
+"""Editors for prompts and expressions: highlighting, completion, a preview and a larger window."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from engine.plan.structure import Structure
 from engine.values import to_text
 
 SYNTAX_ERROR_CODES: Final = frozenset({"bad-template", "bad-expression"})
-"""Codes of the problems of texts that do not compile."""
+"""Problem codes of texts that do not compile."""
 
-NO_RUN: Final = "Nothing has run yet. Press Run, and the prompt stands here with everything filled in."
+NO_RUN: Final = "No run yet. Run the workflow to preview the prompt with real values."
 
 
 class TemplateEditor(Editor):
-    """A text that names values; the base of both editors.
+    """Base class of the editors for templates and expressions.
 
     Attributes:
-        edit: Where it is written.
+        edit: The text field.
     """
 
     kind = TextKind.TEMPLATE
@@ -44,26 +44,26 @@ class TemplateEditor(Editor):
         self.box.addWidget(self.edit)
         self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
-        self._named: str | None = None
-        self._names_of: tuple[Structure, str, NamedText] | None = None
+        self._shown_node: str | None = None
+        self._variables_of: tuple[Structure, str, NamedText] | None = None
 
     def refresh(self) -> None:
-        """Find the names anew."""
+        """Update the available variables."""
         session, node_id = self.binding.session, self.binding.node_id
         node = session.node(node_id) if node_id is not None else None
         spec = session.registry.find(node.type) if node is not None else None
         if node is None or spec is None:
             return
-        if node_id == self._named and any(
+        if node_id == self._shown_node and any(
             problem.code in SYNTAX_ERROR_CODES for problem in session.problems_of(node.id)
         ):
-            return  # a text in the making takes ports, edges and so the loop with it: what was known goes on being so
-        self._named = node_id
+            return  # an unfinished text has lost its ports and edges, so the previous variables remain the best guess
+        self._shown_node = node_id
         text = named_text(spec, node.config, (self.field.name,), self.kind)
-        before, now = self._names_of, (session.structure, node.id, text)
-        if before is None or before[0] is not now[0] or before[1:] != now[1:]:  # else typing would find them each time
-            self._names_of = now
-            self.edit.set_names(variables_at(session.structure, node, text))
+        before, now = self._variables_of, (session.structure, node.id, text)
+        if before is None or before[0] is not now[0] or before[1:] != now[1:]:
+            self._variables_of = now
+            self.edit.set_variables(variables_at(session.structure, node, text))
 
     def _display(self, value: Any) -> None:
         self.edit.set_text(to_text(value))
@@ -80,15 +80,15 @@ class ExpressionEditor(TemplateEditor):
 
 
 class PromptEditor(TemplateEditor):
-    """A prompt, with buttons to name a value, to see it filled in, and to write in a larger window."""
+    """Editor for a prompt, with buttons to insert a variable, preview the text and edit it in a larger window."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
         self._window: PromptWindow | None = None
-        self.insert = self._button("mdi6.code-braces", "Insert name", "Choose a value to put in here.")
-        self.preview = self._button("mdi6.eye-outline", "Preview", "The text as the last run filled it in.")
+        self.insert = self._button("mdi6.code-braces", "Insert variable", "Insert a value from the workflow.")
+        self.preview = self._button("mdi6.eye-outline", "Preview", "Show the prompt with the values of the last run.")
         self.preview.setCheckable(True)
-        self.expand = self._button("mdi6.arrow-expand", "Expand", "Write in a larger window.")
+        self.expand = self._button("mdi6.arrow-expand", "Expand", "Edit in a larger window.")
         line = QHBoxLayout()
         line.setSpacing(UNIT)
         for button in (self.insert, self.preview):
@@ -99,35 +99,35 @@ class PromptEditor(TemplateEditor):
         self.filled = LongTextView(f"Preview of {field.title}", self)
         self.filled.setVisible(False)
         self.box.addWidget(self.filled)
-        self.insert.clicked.connect(lambda: self.edit.offer_names(open_hole=True))
+        self.insert.clicked.connect(lambda: self.edit.complete(insert_braces=True))
         self.preview.toggled.connect(self._show_preview)
         self.expand.clicked.connect(self.open_window)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where their words do not fit, the buttons are icons alone; what each does stands in its tooltip."""
+        """Hide the texts of the buttons if they do not fit."""
         super().resizeEvent(event)
         buttons, sides = (self.insert, self.preview, self.expand), 6 * UNIT
-        words = sum(button.fontMetrics().horizontalAdvance(button.text()) for button in buttons)
-        needed = words + sum(button.iconSize().width() + sides for button in buttons)
+        texts = sum(button.fontMetrics().horizontalAdvance(button.text()) for button in buttons)
+        needed = texts + sum(button.iconSize().width() + sides for button in buttons)
         styles = Qt.ToolButtonStyle
-        wanted = styles.ToolButtonTextBesideIcon if needed <= self.width() else styles.ToolButtonIconOnly
+        button_style = styles.ToolButtonTextBesideIcon if needed <= self.width() else styles.ToolButtonIconOnly
         for button in buttons:
-            button.setToolButtonStyle(wanted)
+            button.setToolButtonStyle(button_style)
 
     @property
     def window_open(self) -> PromptWindow | None:
-        """The larger window, while it is open."""
+        """The larger window, if it is open."""
         return self._window
 
     def refresh(self) -> None:
-        """Find the names anew, and the preview with them."""
+        """Update the available variables and the preview."""
         super().refresh()
         if self._window is not None:
-            self._window.edit.set_names(self.edit.names)
+            self._window.edit.set_variables(self.edit.variables)
         self.refresh_run()
 
     def refresh_run(self) -> None:
-        """Fill the preview in anew, if it is open."""
+        """Update the preview, if it is open."""
         session, node_id = self.binding.session, self.binding.node_id
         if not self.preview.isChecked() or node_id is None:
             return
@@ -138,23 +138,23 @@ class PromptEditor(TemplateEditor):
         self.filled.set_text(render_preview(self.edit.text(), node_id, run))
 
     def open_window(self) -> None:
-        """Open the larger window; both show the same text."""
+        """Open a larger window that edits the same text."""
         window = PromptWindow(self.field.title, self.kind, self.window())
         self.binding.events.watch(window.edit)
-        window.edit.set_names(self.edit.names)
+        window.edit.set_variables(self.edit.variables)
         window.edit.set_text(self.edit.text())
         window.edit.typed.connect(self._typed_in_window)
         window.finished.connect(self._window_closed)
         self._window = window
         window.open()
 
-    def _button(self, picture: str, words: str, text: str) -> QToolButton:
+    def _button(self, picture: str, label: str, text: str) -> QToolButton:
         button = QToolButton(self)
         button.setProperty("link", True)
         ThemedIcon(button, picture, "accent")
-        button.setText(words)
+        button.setText(label)
         button.setToolButtonStyle(button.toolButtonStyle().ToolButtonTextBesideIcon)
-        describe_widget(button, f"{words}: {self.field.title}", text)
+        describe_widget(button, f"{label}: {self.field.title}", text)
         return button
 
     def _display(self, value: Any) -> None:
@@ -183,11 +183,11 @@ class PromptEditor(TemplateEditor):
 
 
 class PromptWindow(QDialog):
-    """A larger place to write a prompt; closing it keeps what was written.
+    """Larger window for a prompt. Changes apply immediately.
 
     Attributes:
-        edit: Where it is written.
-        insert: Offers the names.
+        edit: The text field.
+        insert: Opens the list of variables.
     """
 
     def __init__(self, title: str, kind: TextKind, parent: QWidget) -> None:
@@ -197,14 +197,14 @@ class PromptWindow(QDialog):
         self.edit = TemplateEdit(kind, min_lines=20, max_lines=10_000)
         self.edit.setSizePolicy(self.edit.sizePolicy().Policy.Expanding, self.edit.sizePolicy().Policy.Ignored)
         describe_widget(self.edit, title)
-        self.insert = QPushButton("Insert name", self)
+        self.insert = QPushButton("Insert variable", self)
         ThemedIcon(self.insert, "mdi6.code-braces")
-        describe_widget(self.insert, f"Insert name: {title}", "Choose a value to put in here.")
-        self.insert.clicked.connect(lambda _checked=False: self.edit.offer_names(open_hole=True))
+        describe_widget(self.insert, f"Insert variable: {title}", "Insert a value from the workflow.")
+        self.insert.clicked.connect(lambda _checked=False: self.edit.complete(insert_braces=True))
         close = QPushButton("Close", self)
         close.clicked.connect(self.accept)
         for button in (self.insert, close):
-            button.setAutoDefault(False)  # Enter is a new line
+            button.setAutoDefault(False)  # Enter starts a new line
         line = QHBoxLayout()
         line.addWidget(self.insert)
         line.addStretch(1)

@@ -1,6 +1,6 @@
-"""A prompt filled in with what reached its node in the last run; what is not known is a dash.
+"""Preview of a prompt with the values of the last run; unknown values are shown as a dash.
 
-No Qt here. Each hole is filled by itself, by the engine's own templates, so that one unknown name spoils no other.
+Each placeholder is rendered on its own by the engine's templates, so that an unknown variable affects only itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNKNOWN: Final = "—"
 
 @dataclass(frozen=True, slots=True)
 class PreviewRun:
-    """The last run as the person looks at it: its picture, the document that ran, the chosen iterations."""
+    """The run that is displayed: its state, the document that ran and the selected iterations."""
 
     picture: RunPicture
     workflow: Workflow
@@ -32,19 +32,19 @@ class PreviewRun:
 
 
 def render_preview(text: str, node_id: str, run: PreviewRun) -> str:
-    """The text with each hole filled in; `—` where the run tells nothing of it."""
+    """Return the text with the value of each placeholder, `—` where the run has none."""
     scope = _scope(node_id, run)
     pieces: list[str] = []
     position = 0
-    for hole in find_placeholders(text):
-        pieces.append(text[position : hole.start].replace(r"\{{", "{{"))
-        pieces.append(_filled(hole.content, scope) if hole.closed else text[hole.start : hole.end])
-        position = hole.end
+    for found in find_placeholders(text):
+        pieces.append(text[position : found.start].replace(r"\{{", "{{"))
+        pieces.append(_render(found.content, scope) if found.closed else text[found.start : found.end])
+        position = found.end
     pieces.append(text[position:].replace(r"\{{", "{{"))
     return "".join(pieces)
 
 
-def _filled(content: str, scope: Scope) -> str:
+def _render(content: str, scope: Scope) -> str:
     try:
         return compile_template("{{" + content + "}}").render(scope)
     except (ExpressionError, TemplateError):
@@ -63,7 +63,7 @@ def _scope(node_id: str, run: PreviewRun) -> Scope:
 
 
 def _with_nulls(node_id: str, inputs: Mapping[str, Value], run: PreviewRun) -> dict[str, Value]:
-    """The inputs; a port that nothing reached is null, as it was for the node itself."""
+    """Return the inputs, with null for ports that received nothing, as the node itself saw them."""
     node = run.workflow.nodes_by_id.get(node_id)
     spec = run.registry.find(node.type) if node is not None else None
     if node is None or spec is None:
@@ -76,7 +76,7 @@ def _with_nulls(node_id: str, inputs: Mapping[str, Value], run: PreviewRun) -> d
 
 
 class _Loop:
-    """`loop.…` as it stood in the chosen iteration."""
+    """Namespace `loop` as of the selected iteration."""
 
     def __init__(self, loop_id: str, run: PreviewRun) -> None:
         self._loop_id = loop_id
@@ -85,10 +85,10 @@ class _Loop:
         self._index = max(run.chosen.get(loop_id, self._picture.current), 0)
 
     def member(self, name: str) -> Value | Namespace:
-        """One of them.
+        """Return a member.
 
         Raises:
-            LookupError: The run tells nothing of it.
+            LookupError: The run has no value for it.
         """
         if self._picture.current < 0:
             raise LookupError(name)
@@ -111,7 +111,7 @@ class _Loop:
 
 
 class _Last:
-    """`loop.last.…`: what the nodes of the body gave in the iteration before."""
+    """Namespace `loop.last`: outputs of the loop body in the previous iteration."""
 
     def __init__(self, loop_id: str, index: int, run: PreviewRun) -> None:
         self._loop_id = loop_id
@@ -119,10 +119,10 @@ class _Last:
         self._run = run
 
     def member(self, name: str) -> Value:
-        """What the node of that id gave.
+        """Return the output of a node.
 
         Raises:
-            LookupError: It is no node of the body.
+            LookupError: The node is not in the loop body.
         """
         node = self._run.workflow.nodes_by_id.get(name)
         if node is None or self._run.picture.parents.get(name) != self._loop_id:

@@ -1,4 +1,4 @@
-"""What the inspector shows of one selected node under *Setup*. One page a node type serves all nodes of the type."""
+"""Pages of the Properties tab: one for each node type, and one for the workflow itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from app.inspector.config_binding import ConfigBinding
-from app.inspector.editors.editor import describe_widget, mark_invalid
+from app.inspector.editors.editor import FieldProblem, describe_widget, mark_invalid
 from app.inspector.form import Form, problems_by_field
 from app.inspector.form_fields import ProblemLines
 from app.inspector.prompt_editor import SYNTAX_ERROR_CODES
@@ -25,53 +25,53 @@ from engine.document.settings import Settings
 
 
 class NodeIdEdit(QLineEdit):
-    """The id; Esc takes back what was typed.
+    """Field for a node's ID. Esc discards an unfinished change.
 
     Signals:
-        given_up: Esc was pressed.
+        cancelled: Esc was pressed.
     """
 
-    given_up = Signal()
+    cancelled = Signal()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # Qt's name
-        """Esc, and everything else as usual."""
+        """Handle Esc."""
         if event.key() == Qt.Key.Key_Escape and self.isModified():
-            self.given_up.emit()
+            self.cancelled.emit()
             return
         super().keyPressEvent(event)
 
 
 class NodeHeader(QWidget):
-    """Title, id, kind and switch of the target's node.
+    """Title, ID, type and Enabled switch of a node.
 
     Signals:
-        rename_asked: The id shall be another one, which is free and well-formed.
+        rename_requested: The user entered a valid new ID.
     """
 
-    rename_asked = Signal(str)
+    rename_requested = Signal(str)
 
     def __init__(self, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._binding = binding
         self.title = QLineEdit(self)
         self.title.setObjectName("title")
-        describe_widget(self.title, "Title", "What people call the node.")
-        self.id_line = NodeIdEdit(self)
-        describe_widget(self.id_line, "Id", "What edges and prompts call the node. Enter renames it everywhere.")
-        self.id_fault = ProblemLines(self)
+        describe_widget(self.title, "Title", "Display name of the node.")
+        self.id_edit = NodeIdEdit(self)
+        describe_widget(self.id_edit, "ID", "Used in edges and prompts. Press Enter to rename it everywhere.")
+        self.id_problems = ProblemLines(self)
         self.problems = ProblemLines(self)
-        self._mark = QLabel(self)
+        self._icon = QLabel(self)
         self._kind = PlainLabel(parent=self, look="dim small", wrap=True)
         self.enabled = Switch(self)
-        describe_widget(self.enabled, "Enabled", "A node that is switched off passes its one input on, or is skipped.")
+        describe_widget(self.enabled, "Enabled", "A disabled node passes its only input through, or is skipped.")
         self._lay_out()
-        for widget in (self.title, self.id_line, self.enabled):
+        for widget in (self.title, self.id_edit, self.enabled):
             binding.events.watch(widget)
-        self.title.textEdited.connect(self._retitle)
-        self.id_line.textEdited.connect(self._check_id)
-        self.id_line.editingFinished.connect(self._rename)
-        self.id_line.given_up.connect(self._give_up)
-        self.enabled.clicked.connect(self._switch)
+        self.title.textEdited.connect(self._set_title)
+        self.id_edit.textEdited.connect(self._check_id)
+        self.id_edit.editingFinished.connect(self._rename)
+        self.id_edit.cancelled.connect(self._discard_id)
+        self.enabled.clicked.connect(self._set_enabled)
         style().changed.connect(self._draw)
 
     def _lay_out(self) -> None:
@@ -80,44 +80,44 @@ class NodeHeader(QWidget):
         box.setSpacing(2 * UNIT)
         first = QHBoxLayout()
         first.setSpacing(2 * UNIT)
-        first.addWidget(self._mark)
+        first.addWidget(self._icon)
         first.addWidget(self.title, 1)
         first.addWidget(self.enabled)
         box.addLayout(first)
         box.addWidget(self._kind)
         second = QHBoxLayout()
         second.setSpacing(2 * UNIT)
-        label = PlainLabel("Id", self, look="fieldname")
-        label.setBuddy(self.id_line)
+        label = PlainLabel("ID", self, look="fieldname")
+        label.setBuddy(self.id_edit)
         second.addWidget(label)
-        second.addWidget(self.id_line, 1)
+        second.addWidget(self.id_edit, 1)
         box.addLayout(second)
-        box.addWidget(self.id_fault)
+        box.addWidget(self.id_problems)
         box.addWidget(self.problems)
 
     def show_node(self, node: Node) -> None:
-        """Show a node; what is being typed stays."""
+        """Show a node. A change to the ID that is being typed is kept."""
         spec = self._binding.session.registry.find(node.type)
         if self.title.text() != node.title:
             position = self.title.cursorPosition()
             self.title.setText(node.title)
             self.title.setCursorPosition(min(position, len(node.title)))
         self.title.setPlaceholderText(spec.title if spec is not None else node.type)
-        if not self.id_line.isModified() and self.id_line.text() != node.id:
-            self.id_line.setText(node.id)
+        if not self.id_edit.isModified() and self.id_edit.text() != node.id:
+            self.id_edit.setText(node.id)
             self._check_id(node.id)
         self.enabled.setChecked(node.enabled)
-        unknown = f'There is no node type "{node.type}".'
+        unknown = f'Unknown node type "{node.type}".'
         self._kind.setText(f"{spec.title} · {spec.help}" if spec is not None else unknown)
         self._draw()
 
     def show_problems(self, problems: list[Problem]) -> None:
-        """Show what is wrong with the node as a whole."""
+        """Show problems of the node as a whole."""
         self.problems.show_problems(problems)
 
-    def forget_typing(self) -> None:
-        """Another node is shown: what was typed into the id and not taken is gone."""
-        self.id_line.setModified(False)
+    def discard_id_edit(self) -> None:
+        """Discard an unfinished change to the ID, because another node is shown."""
+        self.id_edit.setModified(False)
 
     def _draw(self) -> None:
         node = self._binding.session.node(self._binding.node_id or "")
@@ -126,62 +126,62 @@ class NodeHeader(QWidget):
         size = round(18 * style().scale)
         unknown = icon("mdi6.help-circle-outline", theme.bad)
         picture = icon(spec.icon, theme.category[spec.category]) if spec is not None else unknown
-        self._mark.setPixmap(picture.pixmap(size, size))
+        self._icon.setPixmap(picture.pixmap(size, size))
 
-    def _retitle(self, text: str) -> None:
+    def _set_title(self, text: str) -> None:
         if self._binding.node_id is not None:
             self._binding.session.do(SetTitle(self._binding.node_id, text))
 
-    def _switch(self, on: bool) -> None:  # Qt's signal
+    def _set_enabled(self, on: bool) -> None:  # Qt's signal
         if self._binding.node_id is not None:
             self._binding.session.do(SetEnabled(self._binding.node_id, on))
 
-    def _fault_of(self, text: str) -> Problem | None:
+    def _id_problem(self, text: str) -> Problem | None:
         if text == self._binding.node_id:
             return None
         if not is_node_id(text):
-            remedy = "Use small letters, digits and underscores, a letter first."
-            return Problem("bad-id", "This cannot be an id.", remedy)
+            remedy = "Use lowercase letters, digits and underscores, starting with a letter."
+            return Problem("bad-id", "Invalid ID.", remedy)
         if self._binding.session.node(text) is not None:
-            return Problem("duplicate-id", f'There is already a node "{text}".', "Choose another id.")
+            return Problem("duplicate-id", f'The ID "{text}" is already in use.', "Choose another ID.")
         return None
 
     def _check_id(self, text: str) -> None:
-        fault = self._fault_of(text)
-        self.id_fault.show_problems([fault] if fault else [])
-        mark_invalid(self.id_line, invalid=fault is not None)
+        problem = self._id_problem(text)
+        self.id_problems.show_problems([problem] if problem else [])
+        mark_invalid(self.id_edit, invalid=problem is not None)
 
     def _rename(self) -> None:
-        text = self.id_line.text()
-        if not self.id_line.isModified():
+        text = self.id_edit.text()
+        if not self.id_edit.isModified():
             return
-        if text == self._binding.node_id or self._fault_of(text) is not None:
-            if not self.id_line.hasFocus():
-                self._give_up()  # leaving with an id that cannot be is as good as not having typed it
+        if text == self._binding.node_id or self._id_problem(text) is not None:
+            if not self.id_edit.hasFocus():
+                self._discard_id()
             return
-        self.id_line.setModified(False)
-        self.rename_asked.emit(text)
+        self.id_edit.setModified(False)
+        self.rename_requested.emit(text)
 
-    def _give_up(self) -> None:
-        self.id_line.setModified(False)
-        self.id_line.setText(self._binding.node_id or "")
-        self._check_id(self.id_line.text())
+    def _discard_id(self) -> None:
+        self.id_edit.setModified(False)
+        self.id_edit.setText(self._binding.node_id or "")
+        self._check_id(self.id_edit.text())
 
 
 class NodePage(QWidget):
-    """Header and form of a node.
+    """Header and form for the nodes of one type.
 
     Signals:
-        rename_asked: The node shall have another id.
+        rename_requested: The user entered a new ID for the node.
 
     Attributes:
-        node_type: The type of the nodes that it shows.
-        target: The node's config.
-        header: What stands over the form.
-        form: The form; None for a type that this program does not know.
+        node_type: The node type.
+        binding: The config of the displayed node.
+        header: The header.
+        form: The form; None for an unknown node type.
     """
 
-    rename_asked = Signal(str)
+    rename_requested = Signal(str)
 
     def __init__(
         self, session: Session, model_names: Callable[[], list[str]], node_type: str, parent: QWidget | None = None
@@ -191,7 +191,7 @@ class NodePage(QWidget):
         self.node_type = node_type
         self.binding = ConfigBinding(session, model_names, parent=self)
         self.header = NodeHeader(self.binding, self)
-        self.header.rename_asked.connect(self.rename_asked)
+        self.header.rename_requested.connect(self.rename_requested)
         spec = session.registry.find(node_type)
         self.form = Form(spec.config, self.binding, self) if spec is not None else None
         box = QVBoxLayout(self)
@@ -201,18 +201,18 @@ class NodePage(QWidget):
         if self.form is not None:
             box.addWidget(self.form)
         else:
-            told = "The program does not know this type, so there is nothing to set. The node is kept as it is."
-            box.addWidget(PlainLabel(told, self, look="dim", wrap=True))
+            text = "This node type is not installed. The node stays in the workflow, but you can't edit its properties."
+            box.addWidget(PlainLabel(text, self, look="dim", wrap=True))
 
     def show_node(self, node_id: str) -> None:
-        """Show a node, which is another one than before."""
-        self.header.forget_typing()
+        """Switch to another node."""
+        self.header.discard_id_edit()
         self.binding.node_id = node_id
         self.show_values(force=True)
         self.show_problems()
 
     def show_values(self, *, force: bool = False) -> None:
-        """Show what the document has of the node."""
+        """Show the values of the document."""
         node = self._session.node(self.binding.node_id or "")
         if node is None:
             return
@@ -221,35 +221,33 @@ class NodePage(QWidget):
             self.form.show_values(force=force)
 
     def show_problems(self) -> None:
-        """Show what is wrong: with a field beside it, with the node as a whole above."""
+        """Show problems of fields at the fields, all others in the header."""
         problems = self._session.problems_of(self.binding.node_id or "")
         if any(problem.code in SYNTAX_ERROR_CODES for problem in problems):
-            # A text in the making that does not compile takes its ports with it; that mends itself.
+            # While a text does not compile, the ports of its placeholders are missing. Do not report those.
             problems = [problem for problem in problems if problem.code != "unknown-port"]
-        faults = problems_by_field(problems)
-        fields = self.form.fields if self.form is not None else {}
-        known = {name: found for name, found in faults.items() if name in fields}
-        placed = {id(fault.problem) for found in known.values() for fault in found}
-        self.header.show_problems([problem for problem in problems if id(problem) not in placed])
+        rest = problems
         if self.form is not None:
-            self.form.show_problems(known)
+            by_field, rest = _split_problems(problems, self.form)
+            self.form.show_problems(by_field)
+        self.header.show_problems(rest)
 
     def refresh(self) -> None:
-        """Look again at what stands around the node."""
+        """Update what depends on the rest of the document."""
         if self.form is not None:
             self.form.refresh()
 
     def refresh_run(self) -> None:
-        """Look again at what the last run tells of the node."""
+        """Update what depends on the last run."""
         if self.form is not None:
             self.form.refresh_run()
 
     def focus_field(self, field: str) -> None:
-        """Give the keyboard to a field, as a dotted path."""
-        name, _, place = field.partition(".")
+        """Move the focus to a field, given as a dotted path."""
+        name, _, path = field.partition(".")
         if name == "id":
-            self.header.id_line.setFocus()
-        elif self.form is None or not self.form.focus_field(name, place):
+            self.header.id_edit.setFocus()
+        elif self.form is None or not self.form.focus_field(name, path):
             self.header.title.setFocus()
 
 
@@ -260,8 +258,8 @@ class WorkflowPage(QWidget):
     """Name, description and settings of the workflow.
 
     Attributes:
-        target: The settings.
-        form: The form of them.
+        binding: The settings.
+        form: The form of the settings.
     """
 
     def __init__(self, session: Session, model_names: Callable[[], list[str]], parent: QWidget | None = None) -> None:
@@ -271,13 +269,13 @@ class WorkflowPage(QWidget):
         self.name = QLineEdit()
         self.name.setObjectName("title")
         self.name.setPlaceholderText("Untitled workflow")
-        describe_widget(self.name, "Name of the workflow", "What people call the workflow.")
+        describe_widget(self.name, "Workflow name", "Name of the workflow.")
         self.description = GrowingEdit(min_lines=2, max_lines=10)
-        self.description.setPlaceholderText("What it is for, in a sentence or two")
-        describe_widget(self.description, "Description of the workflow", "What the workflow is for.")
+        self.description.setPlaceholderText("Describe the workflow in a sentence or two")
+        describe_widget(self.description, "Description", "Purpose of the workflow.")
         self.problems = ProblemLines()
         self.form = Form(Settings, self.binding)
-        heading = PlainLabel("SETTINGS OF THE WORKFLOW", look="section")
+        heading = PlainLabel("WORKFLOW SETTINGS", look="section")
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(3 * UNIT)
@@ -289,7 +287,7 @@ class WorkflowPage(QWidget):
         self.description.typed.connect(lambda text: session.do(SetDescription(text)))
 
     def show_values(self, *, force: bool = False) -> None:
-        """Show what the document has; `anew` also where that is the same as before."""
+        """Show the values of the document; with `force`, even if they are unchanged."""
         workflow = self._session.workflow
         if self.name.text() != workflow.name:
             position = self.name.cursorPosition()
@@ -299,18 +297,25 @@ class WorkflowPage(QWidget):
         self.form.show_values(force=force)
 
     def show_problems(self) -> None:
-        """Show what is wrong: with a setting beside it, with the workflow as a whole above."""
-        whole = [problem for problem in self._session.problems if problem.node is None and problem.edge is None]
-        faults = problems_by_field(whole, _PREFIX)
-        known = {name: found for name, found in faults.items() if name in self.form.fields}
-        self.form.show_problems(known)
-        placed = {id(fault.problem) for found in known.values() for fault in found}
-        self.problems.show_problems([problem for problem in whole if id(problem) not in placed])
+        """Show problems of settings at their fields, those of the workflow as a whole above."""
+        problems = [problem for problem in self._session.problems if problem.node is None and problem.edge is None]
+        by_field, rest = _split_problems(problems, self.form, _PREFIX)
+        self.form.show_problems(by_field)
+        self.problems.show_problems(rest)
 
     def focus_field(self, field: str) -> None:
-        """Give the keyboard to a field, `settings.budget_usd`, or to the name."""
-        name, _, place = field.removeprefix(_PREFIX).partition(".")
+        """Move the focus to a field such as `settings.budget_usd`, or to the name if there is no such field."""
+        name, _, path = field.removeprefix(_PREFIX).partition(".")
         if field == "description":
             self.description.setFocus()
-        elif not (field.startswith(_PREFIX) and self.form.focus_field(name, place)):
+        elif not (field.startswith(_PREFIX) and self.form.focus_field(name, path)):
             self.name.setFocus()
+
+
+def _split_problems(
+    problems: list[Problem], form: Form, prefix: str = ""
+) -> tuple[dict[str, list[FieldProblem]], list[Problem]]:
+    """Split problems into those of the form's fields and the rest."""
+    by_field = {name: found for name, found in problems_by_field(problems, prefix).items() if name in form.fields}
+    placed = {id(field_problem.problem) for found in by_field.values() for field_problem in found}
+    return by_field, [problem for problem in problems if id(problem) not in placed]

@@ -1,8 +1,9 @@
-"""*Result*: what the node did in the last run, in the iteration that the person looks at; of nothing, the whole run."""
+"""The Result tab: what the selected node did in the displayed run and iteration, or a summary of the whole run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QStandardItem, QStandardItemModel
@@ -41,16 +42,39 @@ from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
 
-SENT = "Sent. The next call of its model gets it."
+NO_RUN: Final = "No results yet. Run the workflow to see them here."
+NOTE_SENT: Final = "Sent. The node's next model call will include it."
+STATE_COLOURS: Final[dict[NodeState, Callable[[Theme], str]]] = {
+    NodeState.WAITING: lambda theme: theme.dim,
+    NodeState.RUNNING: lambda theme: theme.accent,
+    NodeState.DONE: lambda theme: theme.good,
+    NodeState.CACHED: lambda theme: theme.good,
+    NodeState.SKIPPED: lambda theme: theme.dim,
+    NodeState.STOPPED: lambda theme: theme.dim,
+    NodeState.FAILED: lambda theme: theme.bad,
+    NodeState.ASKING: lambda theme: theme.warning,
+}
+
+_RUN_STATES: Final = {
+    "running": (NodeState.RUNNING, "Running"),
+    "paused": (NodeState.RUNNING, "Paused"),
+    "completed": (NodeState.DONE, "Done"),
+    "failed": (NodeState.FAILED, "Failed"),
+    "cancelled": (NodeState.STOPPED, "Stopped"),
+    "interrupted": (NodeState.STOPPED, "Interrupted"),
+}
+_ITERATIONS: Final = "out:iterations"
+_MAX_ROWS: Final = 8
+_MAX_WARNINGS: Final = 20
 
 
 class NoteInput(QWidget):
-    """A note to the node that is shown.
+    """Sends a note to the model of the displayed node; visible only while it can be received.
 
     Attributes:
-        line: What is to be sent.
-        send: Sends it; Enter in the line does the same.
-        told: Says that it was sent.
+        line: The text of the note.
+        send: The Send button; Enter does the same.
+        status: Confirmation that the note was sent.
     """
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -58,13 +82,13 @@ class NoteInput(QWidget):
         self._session = session
         self._node_id = ""
         self.line = QLineEdit(self)
-        describe_widget(self.line, "Note to this node", "The next call of its model gets it, while the run goes on.")
+        describe_widget(self.line, "Note to this node", "Its next model call in this run will include the note.")
         self.line.setPlaceholderText("Note to this node")
         self.send = QPushButton("Send", self)
-        self.send.setAccessibleName("Send the note")
+        self.send.setAccessibleName("Send note")
         self.send.setEnabled(False)
-        self.told = PlainLabel("", self, look="dim small", wrap=True)
-        self.told.hide()
+        self.status = PlainLabel("", self, look="dim small", wrap=True)
+        self.status.hide()
         row = QHBoxLayout()
         row.setSpacing(2 * UNIT)
         row.addWidget(self.line, 1)
@@ -73,18 +97,18 @@ class NoteInput(QWidget):
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(UNIT)
         box.addLayout(row)
-        box.addWidget(self.told)
+        box.addWidget(self.status)
         self.line.textChanged.connect(self._typed)
         self.line.returnPressed.connect(self._send)
         self.send.clicked.connect(self._send)
         self.hide()
 
     def show_node(self, node_id: str | None) -> None:
-        """Be there for a node that calls a model in a run that goes on; be hidden for any other."""
+        """Show the input if the node calls a model and the run is active."""
         if node_id != self._node_id:
             self._node_id = node_id or ""
             self.line.clear()
-            self.told.hide()
+            self.status.hide()
         resolved = self._session.structure.resolution.nodes.get(self._node_id)
         calls_model = resolved is not None and resolved.spec.model(resolved.config) is not None
         self.setVisible(calls_model and self._session.shown.live is not None)
@@ -92,7 +116,7 @@ class NoteInput(QWidget):
     def _typed(self, text: str) -> None:
         self.send.setEnabled(bool(text.strip()))
         if text:
-            self.told.hide()
+            self.status.hide()
 
     def _send(self) -> None:
         text = self.line.text().strip()
@@ -100,25 +124,22 @@ class NoteInput(QWidget):
             return
         self._session.shown.live.post_note(self._node_id, text)
         self.line.clear()
-        self.told.setText(SENT)
-        self.told.show()
-
-
-_MOST_ROWS = 8
+        self.status.setText(NOTE_SENT)
+        self.status.show()
 
 
 class IterationList(QListView):
-    """A line for each iteration that has ended.
+    """One line for each completed iteration.
 
     Signals:
-        chosen: A person chose an iteration; its index.
+        chosen: The user selected an iteration; its index.
     """
 
     chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        describe_widget(self, "Iterations", "Choose one to look at it everywhere.")
+        describe_widget(self, "Iterations", "Select an iteration to show it in all panels.")
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setUniformItemSizes(True)
         self.setTabKeyNavigation(False)
@@ -132,34 +153,33 @@ class IterationList(QListView):
 
     @property
     def lines(self) -> list[str]:
-        """What the list shows."""
+        """The displayed lines."""
         return [self._model.index(row, 0).data() for row in range(self._model.rowCount())]
 
     def show_loop(self, path: str, loop: LoopPicture, chosen: int | None) -> None:
-        """Show a run of a loop; what is there already stays, so that only new iterations cost something."""
+        """Show a loop run, adding only the new iterations if it is already displayed."""
         with QSignalBlocker(self.selectionModel()):
             if path != self._path or self._model.rowCount() > len(loop.iterations):
                 self._model.clear()
                 self._path, self._returned = path, None
             if self._returned != loop.returned:
                 self._returned = loop.returned
-                self._write(loop, 0)
-            self._write(loop, self._model.rowCount())
-            self._choose(chosen)
+                self._update_rows(loop, 0)
+            self._update_rows(loop, self._model.rowCount())
+            self._select(chosen)
         self.viewport().update()
-        rows = min(max(self._model.rowCount(), 1), _MOST_ROWS)
+        rows = min(max(self._model.rowCount(), 1), _MAX_ROWS)
         self.setFixedHeight(rows * max(self.sizeHintForRow(0), 20) + 2 * UNIT + 2)
 
-    def _write(self, loop: LoopPicture, first: int) -> None:
+    def _update_rows(self, loop: LoopPicture, first: int) -> None:
         for iteration in loop.iterations[first:]:
-            line = iteration_summary(iteration, is_returned=iteration.index == loop.returned)
             item = self._model.item(iteration.index) or QStandardItem()
-            item.setText(line)
+            item.setText(iteration_summary(iteration, is_returned=iteration.index == loop.returned))
             item.setToolTip(plain_tool_tip(value_preview(iteration.reason or iteration.result)))
             if item.row() < 0:
                 self._model.appendRow(item)
 
-    def _choose(self, chosen: int | None) -> None:
+    def _select(self, chosen: int | None) -> None:
         index = self._model.index(chosen, 0) if chosen is not None else QModelIndex()
         flags = QItemSelectionModel.SelectionFlag
         self.selectionModel().setCurrentIndex(index, flags.ClearAndSelect if index.isValid() else flags.Clear)
@@ -171,28 +191,16 @@ class IterationList(QListView):
             self.chosen.emit(current.row())
 
 
-NO_RUN = "Nothing has run yet. Press Run, and what came of it stands here."
-
-_RUN_STATES = {
-    "running": NodeState.RUNNING,
-    "paused": NodeState.RUNNING,
-    "completed": NodeState.DONE,
-    "failed": NodeState.FAILED,
-    "cancelled": NodeState.STOPPED,
-}
-
-
-_ITERATIONS = "out:iterations"
-_MOST_WARNINGS = 20
-_RUN_WORDS = {"completed": "Done", "cancelled": "Stopped"}
-
-
 class ResultPage(QWidget):
-    """Shows one execution.
+    """Shows one execution of a node, or the whole run.
 
     Attributes:
         node_id: The node; None for the whole run.
-        iterations: The iterations of a loop; hidden for any other node.
+        state: State of the execution.
+        metrics: Tokens, cost and duration.
+        exit_reason: Why a loop ended, or its progress.
+        sections: The displayed sections by key.
+        iterations: The iterations of a loop; hidden for other nodes.
     """
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -201,167 +209,146 @@ class ResultPage(QWidget):
         self.node_id: str | None = None
         self._state = NodeState.WAITING
         self._title = PlainLabel(look="title", wrap=True)
-        self._mark = QLabel()
+        self._icon = QLabel()
         self.state = PlainLabel(look="fieldname", wrap=True)
-        self.facts = PlainLabel(look="dim small", wrap=True)
-        self.sentence = PlainLabel(wrap=True)
+        self.metrics = PlainLabel(look="dim small", wrap=True)
+        self.exit_reason = PlainLabel(wrap=True)
         self.problems = ProblemLines()
         self.iterations = IterationList()
-        self.iterations.chosen.connect(self._look_at)
-        self.parts: dict[str, ResultSectionView] = {}
+        self.iterations.chosen.connect(self._show_iteration)
+        self.sections: dict[str, ResultSectionView] = {}
+        self.note = NoteInput(session, self)
         line = QHBoxLayout()
         line.setSpacing(2 * UNIT)
-        line.addWidget(self._mark)
+        line.addWidget(self._icon)
         line.addWidget(self.state, 1)
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(2 * UNIT)
         box.addWidget(self._title)
         box.addLayout(line)
-        self.note = NoteInput(session, self)
-        for widget in (self.facts, self.problems, self.note, self.sentence, self.iterations):
+        for widget in (self.metrics, self.problems, self.note, self.exit_reason, self.iterations):
             box.addWidget(widget)
-        self._parts_box = QVBoxLayout()
-        self._parts_box.setSpacing(4 * UNIT)
-        self._parts_box.setContentsMargins(0, 2 * UNIT, 0, 0)
-        box.addLayout(self._parts_box)
+        self._sections_box = QVBoxLayout()
+        self._sections_box.setSpacing(4 * UNIT)
+        self._sections_box.setContentsMargins(0, 2 * UNIT, 0, 0)
+        box.addLayout(self._sections_box)
         style().changed.connect(self._draw)
 
     def update_result(self) -> None:
-        """Show what the run has told by now."""
+        """Show the current state of the run."""
         node = self._session.node(self.node_id) if self.node_id is not None else None
-        self._title.setText((node.title or node.id) if node is not None else "The whole run")
+        self._title.setText((node.title or node.id) if node is not None else "Run summary")
         self.note.show_node(self.node_id)
         picture = self._session.shown.picture
         if picture is None:
             self._show(NodeState.WAITING, NO_RUN, "", [], [])
-            self._show_loop(picture)
-            return
-        if self.node_id is None:
+        elif self.node_id is None:
             self._show_run(picture)
         else:
-            execution = picture.node(self.node_id, self._session.shown.chosen)
-            parts = result_sections(execution)
-            if picture.loop(self.node_id, self._session.shown.chosen).iterations:
-                parts = [part for part in parts if part.key != _ITERATIONS]  # the list below the state has them
-                parts = [*self._judged(picture, self.node_id), *parts]
-            asked = picture.questions.get(picture.path_of(self.node_id, self._session.shown.chosen))
-            if asked is not None:
-                parts = [ResultSection("question", "Asks you", asked.message), *parts]
-            self._show(execution.state, _state(execution), execution_metrics(execution), _problems(execution), parts)
+            self._show_execution(picture, self.node_id)
         self._show_loop(picture)
 
-    def _judged(self, picture: RunPicture, loop_id: str) -> list[ResultSection]:
-        """What the judge of a loop said of the iteration that is looked at."""
-        chosen, ran = self._session.shown.chosen, self._session.shown.workflow
+    def _show_execution(self, picture: RunPicture, node_id: str) -> None:
+        chosen = self._session.shown.chosen
+        execution = picture.node(node_id, chosen)
+        sections = result_sections(execution)
+        if picture.loop(node_id, chosen).iterations:
+            sections = [section for section in sections if section.key != _ITERATIONS]  # shown by the list
+            sections = [*self._judge_sections(picture, node_id), *sections]
+        question = picture.questions.get(picture.path_of(node_id, chosen))
+        if question is not None:
+            sections = [ResultSection("question", "Question", question.message), *sections]
+        label = state_label(execution)
+        if execution.state is NodeState.SKIPPED and execution.warnings:
+            label = f"{label}: {execution.warnings[0]}"
+        self._show(execution.state, label, execution_metrics(execution), _execution_problems(execution), sections)
+
+    def _judge_sections(self, picture: RunPicture, loop_id: str) -> list[ResultSection]:
+        """Return the verdict of the loop's judge on the displayed iteration."""
+        chosen, workflow = self._session.shown.chosen, self._session.shown.workflow
         index = picture.index_of(loop_id, chosen)
         judge = judge_in(picture, loop_id, f"{picture.path_of(loop_id, chosen)}[{index}]")
-        text = verdict_text(ran, loop_id, judge) if ran is not None else ""
+        text = verdict_text(workflow, loop_id, judge) if workflow is not None else ""
         return [ResultSection(f"judge:{index}", f"Judge, iteration {index + 1}", text)] if text else []
 
     def _show_run(self, picture: RunPicture) -> None:
-        told = [token_label(picture.usage), format_money(picture.cost_usd)] if picture.usage.total_tokens else []
+        metrics = [token_label(picture.usage), format_money(picture.cost_usd)] if picture.usage.total_tokens else []
         if picture.duration_s is not None:
-            told.append(format_duration(picture.duration_s))
-        words = _RUN_WORDS.get(picture.status, picture.status.capitalize())
+            metrics.append(format_duration(picture.duration_s))
         problems = [Problem("run", picture.error, picture.remedy)] if picture.error else []
-        problems += _warnings(picture.warnings.all)
-        parts = [ResultSection(f"result:{name}", f"Result: {name}", value) for name, value in picture.outputs.items()]
-        self._show(_RUN_STATES[picture.status], words, " · ".join(told), problems, parts)
+        problems += _warning_problems(picture.warnings.all)
+        sections = [
+            ResultSection(f"result:{name}", f"Output: {name}", value) for name, value in picture.outputs.items()
+        ]
+        state, label = _RUN_STATES[picture.status]
+        self._show(state, label, " · ".join(metrics), problems, sections)
 
     def _show(
-        self, state: NodeState, words: str, told: str, problems: list[Problem], parts: list[ResultSection]
+        self, state: NodeState, label: str, metrics: str, problems: list[Problem], sections: list[ResultSection]
     ) -> None:
-        if state is not self._state or self._mark.pixmap().isNull():
+        if state is not self._state or self._icon.pixmap().isNull():
             self._state = state
             self._draw()
-        self.state.setText(words)
-        self.facts.setText(told)
-        self.facts.setVisible(bool(told))
+        self.state.setText(label)
+        self.metrics.setText(metrics)
+        self.metrics.setVisible(bool(metrics))
         self.problems.show_problems(problems)
-        if [part.key for part in parts] != list(self.parts):
-            self._arrange(parts)
-        for part in parts:
-            self.parts[part.key].show_part(part)
+        if [section.key for section in sections] != list(self.sections):
+            self._arrange_sections(sections)
+        for section in sections:
+            self.sections[section.key].show_section(section)
 
-    def _arrange(self, parts: list[ResultSection]) -> None:
-        """Have a view for each part, in their order; views that fit are kept."""
-        spare = list(self.parts.values())
-        old, self.parts = self.parts, {}
-        for part in parts:
-            view = old.pop(part.key, None)
-            if view is None:
-                view = ResultSectionView()
-            else:
-                spare.remove(view)
-            self.parts[part.key] = view
-            self._parts_box.addWidget(view)  # takes one that is there already to the end
-        for view in spare:
-            self._parts_box.removeWidget(view)
+    def _arrange_sections(self, sections: list[ResultSection]) -> None:
+        """Create a view for each section, reusing existing ones, and put them in order."""
+        old, self.sections = self.sections, {}
+        for section in sections:
+            view = old.pop(section.key, None) or ResultSectionView()
+            self.sections[section.key] = view
+            self._sections_box.addWidget(view)  # moves an existing one to the end
+        for view in old.values():
+            self._sections_box.removeWidget(view)
             view.setParent(None)
             view.deleteLater()
 
     def _show_loop(self, picture: RunPicture | None) -> None:
-        node_id = self.node_id
-        loop = (
-            picture.loop(node_id, self._session.shown.chosen)
-            if picture is not None and node_id is not None
-            else NO_LOOP
-        )
-        self.sentence.setVisible(loop is not NO_LOOP)
+        node_id, session = self.node_id, self._session
+        loop = NO_LOOP
+        if picture is not None and node_id is not None:
+            loop = picture.loop(node_id, session.shown.chosen)
+            if loop is not NO_LOOP:
+                workflow = session.shown.workflow or session.workflow
+                self.exit_reason.setText(why(workflow, picture, session.registry, session.shown.chosen, node_id))
+                path = picture.path_of(node_id, session.shown.chosen)
+                self.iterations.show_loop(path, loop, session.shown.chosen.get(node_id))
+        self.exit_reason.setVisible(loop is not NO_LOOP)
         self.iterations.setVisible(bool(loop.iterations))
-        if picture is not None and node_id is not None and loop is not NO_LOOP:
-            session, ran = self._session, self._session.shown.workflow or self._session.workflow
-            self.sentence.setText(why(ran, picture, session.registry, session.shown.chosen, node_id))
-            path = picture.path_of(node_id, self._session.shown.chosen)
-            self.iterations.show_loop(path, loop, self._session.shown.chosen.get(node_id))
 
-    def _look_at(self, index: int) -> None:
+    def _show_iteration(self, index: int) -> None:
         if self.node_id is not None:
             self._session.shown.look_at(self.node_id, index)
 
     def _draw(self) -> None:
         size = round(16 * style().scale)
         colour = STATE_COLOURS[self._state](style().theme)
-        self._mark.setPixmap(icon(STATE_ICONS[self._state], colour).pixmap(size, size))
+        self._icon.setPixmap(icon(STATE_ICONS[self._state], colour).pixmap(size, size))
 
 
-STATE_COLOURS: dict[NodeState, Callable[[Theme], str]] = {
-    NodeState.WAITING: lambda theme: theme.dim,
-    NodeState.RUNNING: lambda theme: theme.accent,
-    NodeState.DONE: lambda theme: theme.good,
-    NodeState.CACHED: lambda theme: theme.good,
-    NodeState.SKIPPED: lambda theme: theme.dim,
-    NodeState.STOPPED: lambda theme: theme.dim,
-    NodeState.FAILED: lambda theme: theme.bad,
-    NodeState.ASKING: lambda theme: theme.warning,
-}
-
-
-def _state(execution: NodePicture) -> str:
-    words = state_label(execution)
-    if execution.state is NodeState.SKIPPED and execution.warnings:
-        return f"{words}: {execution.warnings[0]}"
-    return words
-
-
-def _problems(execution: NodePicture) -> list[Problem]:
-    """Error and warnings, in the form in which problems are shown everywhere."""
-    found: list[Problem] = []
+def _execution_problems(execution: NodePicture) -> list[Problem]:
+    """Return the error and warnings of an execution as problems."""
+    problems: list[Problem] = []
     if execution.error:
-        is_fatal = execution.state is NodeState.FAILED
-        found.append(
-            Problem("run", execution.error, execution.remedy, Severity.ERROR if is_fatal else Severity.WARNING)
-        )
+        severity = Severity.ERROR if execution.state is NodeState.FAILED else Severity.WARNING
+        problems.append(Problem("run", execution.error, execution.remedy, severity))
     if execution.state is not NodeState.SKIPPED:
-        found.extend(_warnings(execution.warnings))
-    return found
+        problems.extend(_warning_problems(execution.warnings))
+    return problems
 
 
-def _warnings(texts: Sequence[str]) -> list[Problem]:
-    """Warnings as problems; of very many the first."""
-    found = [Problem("run", text, severity=Severity.WARNING) for text in texts[:_MOST_WARNINGS]]
-    if len(texts) > _MOST_WARNINGS:
-        more = f"{format_count(len(texts) - _MOST_WARNINGS, 'more warning')}."
-        found.append(Problem("run", more, severity=Severity.WARNING))
-    return found
+def _warning_problems(texts: Sequence[str]) -> list[Problem]:
+    """Return warnings as problems, limited in number."""
+    problems = [Problem("run", text, severity=Severity.WARNING) for text in texts[:_MAX_WARNINGS]]
+    if len(texts) > _MAX_WARNINGS:
+        rest = f"{format_count(len(texts) - _MAX_WARNINGS, 'more warning')}."
+        problems.append(Problem("run", rest, severity=Severity.WARNING))
+    return problems

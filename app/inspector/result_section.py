@@ -1,4 +1,4 @@
-"""One part of a result: its heading, a button that copies it, and the text."""
+"""View of one section of a result: heading, copy button and text."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ _NOTHING: Any = object()
 
 
 class ResultSectionView(QWidget):
-    """Shows one part.
+    """Shows one section.
 
     Args:
-        fills: Whether the text takes all the room that there is.
+        fills: Whether the text fills the available height.
 
     Attributes:
-        copy: Copies the whole text, also what is not shown yet.
+        copy: Copies the whole text, including what is not shown yet.
         content: The text.
-        unfold: Shows or hides the text of a part that is folded; hidden for any other.
+        details: A line below the text.
+        expand: Expands and collapses a collapsible section; hidden for others.
     """
 
     def __init__(self, parent: QWidget | None = None, *, fills: bool = False) -> None:
         super().__init__(parent)
         self._value: Any = _NOTHING
         self.heading = PlainLabel(look="fieldname", wrap=True)
-        self._facts = PlainLabel(look="dim small", wrap=True)
+        self.details = PlainLabel(look="dim small", wrap=True)
         self.copy = QToolButton()
         self.content = LongTextView("", fills=fills)
-        self.unfold = QToolButton()
-        self.unfold.setCheckable(True)
-        self.unfold.setArrowType(Qt.ArrowType.RightArrow)
-        self.unfold.setVisible(False)
+        self.expand = QToolButton()
+        self.expand.setCheckable(True)
+        self.expand.setArrowType(Qt.ArrowType.RightArrow)
+        self.expand.setVisible(False)
         line = QHBoxLayout()
         line.setSpacing(UNIT)
-        line.addWidget(self.unfold)
+        line.addWidget(self.expand)
         line.addWidget(self.heading, 1)
         line.addWidget(self.copy)
         box = QVBoxLayout(self)
@@ -51,30 +52,30 @@ class ResultSectionView(QWidget):
         box.setSpacing(UNIT)
         box.addLayout(line)
         box.addWidget(self.content)
-        box.addWidget(self._facts)
+        box.addWidget(self.details)
         self.copy.clicked.connect(self._copy)
-        self.unfold.toggled.connect(self._show_content)
+        self.expand.toggled.connect(self._show_content)
         ThemedIcon(self.copy, "mdi6.content-copy", "dim")
 
-    def show_part(self, part: ResultSection) -> None:
-        """Show a part; one that is the same as before costs nothing."""
-        if self.heading.text() != part.heading:
-            self.heading.setText(part.heading)
-            describe_widget(self.copy, f"Copy: {part.heading}", "Copy this text.")
-            self.content.view.setAccessibleName(part.heading)
-            describe_widget(self.unfold, f"Show: {part.heading}", "Show or hide this text.")
-        if part.is_folded is self.unfold.isHidden():
-            self.unfold.setVisible(part.is_folded)
-            self._show_content(not part.is_folded or self.unfold.isChecked())
-        self._facts.setText(part.details)
-        self._facts.setVisible(bool(part.details))
-        if part.value is not self._value:
-            self._value = part.value
-            self.content.set_text(part.text)
+    def show_section(self, section: ResultSection) -> None:
+        """Show a section; does nothing if it is unchanged."""
+        if self.heading.text() != section.heading:
+            self.heading.setText(section.heading)
+            describe_widget(self.copy, f"Copy: {section.heading}", "Copy text")
+            self.content.view.setAccessibleName(section.heading)
+            describe_widget(self.expand, f"Expand or collapse: {section.heading}", "Expand or collapse")
+        if section.is_collapsible is self.expand.isHidden():
+            self.expand.setVisible(section.is_collapsible)
+            self._show_content(not section.is_collapsible or self.expand.isChecked())
+        self.details.setText(section.details)
+        self.details.setVisible(bool(section.details))
+        if section.value is not self._value:
+            self._value = section.value
+            self.content.set_text(section.text)
 
     def _show_content(self, is_shown: bool) -> None:
         self.content.setVisible(is_shown)
-        self.unfold.setArrowType(Qt.ArrowType.DownArrow if is_shown else Qt.ArrowType.RightArrow)
+        self.expand.setArrowType(Qt.ArrowType.DownArrow if is_shown else Qt.ArrowType.RightArrow)
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(from_utf16_units(self.content.text))

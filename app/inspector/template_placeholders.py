@@ -1,7 +1,7 @@
-r"""Where the `{{ holes }}` of a text are, also while it is being typed and one is not closed yet.
+r"""Finds the `{{ placeholders }}` of a template, also in unfinished text.
 
-No Qt here. `engine.expr` says what a hole means; this says only where it starts and ends, since a text in the making
-does not compile.
+`engine.expr` compiles and evaluates them. This module only locates them, because text that is being typed often does
+not compile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNFINISHED: Final = re.compile(r"[A-Za-z_](?:\w|\.|\[[0-9]*(?:\]|$))*$|$")
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """One hole: `text[start:end]` with its braces, `content` between them; an open one ends with the text."""
+    """A placeholder: `text[start:end]` including the braces, `content` between them; if unclosed, up to the end."""
 
     start: int
     end: int
@@ -30,8 +30,8 @@ class Placeholder:
 
 
 def find_placeholders(text: str) -> list[Placeholder]:
-    """The holes of a template, in order."""
-    holes: list[Placeholder] = []
+    """Return the placeholders of a template, in order."""
+    found: list[Placeholder] = []
     position = 0
     while (start := text.find(_OPEN, position)) >= 0:
         inside = start + len(_OPEN)
@@ -40,20 +40,20 @@ def find_placeholders(text: str) -> list[Placeholder]:
             continue
         end = _end(text, inside)
         position = len(text) if end is None else end + len(_CLOSE)
-        holes.append(Placeholder(start, position, text[inside:end], closed=end is not None))
-    return holes
+        found.append(Placeholder(start, position, text[inside:end], closed=end is not None))
+    return found
 
 
 def _end(text: str, start: int) -> int | None:
     try:
         return hole_end(text, start)
-    except ExpressionError:  # a quotation mark that is not closed yet
-        found = text.find(_CLOSE, start)
-        return None if found < 0 else found
+    except ExpressionError:  # an unclosed quotation mark
+        end = text.find(_CLOSE, start)
+        return None if end < 0 else end
 
 
 def expression_paths(content: str) -> frozenset[tuple[str, ...]] | None:
-    """The dotted paths that an expression reads; None where it does not compile."""
+    """Return the dotted paths that an expression reads, or None if it does not compile."""
     try:
         return compile_template(f"{_OPEN}{content}{_CLOSE}").paths
     except (ExpressionError, TemplateError):
@@ -61,7 +61,7 @@ def expression_paths(content: str) -> frozenset[tuple[str, ...]] | None:
 
 
 def path_spans(content: str, paths: frozenset[tuple[str, ...]]) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Where in an expression these paths stand: start, end, path."""
+    """Locate paths in an expression: start, end and path."""
     spans: list[tuple[int, int, tuple[str, ...]]] = []
     for match in _PATH.finditer(content):
         names = tuple(match[0].split("."))
@@ -72,6 +72,6 @@ def path_spans(content: str, paths: frozenset[tuple[str, ...]]) -> list[tuple[in
 
 
 def name_prefix(text: str) -> str:
-    """The dotted name, possibly unfinished, that stands at the end of a text."""
+    """Return the dotted name, possibly unfinished, at the end of a text."""
     match = _UNFINISHED.search(text)
     return match[0] if match else ""

@@ -15,7 +15,7 @@ from engine.formatting import format_count
 
 
 def to_utf16_units(text: str) -> str:
-    """The text with one character for each that Qt counts, so that places agree."""
+    """Expand a text to one character per UTF-16 code unit, so that its indexes are Qt's text positions."""
     if text.isascii() or max(text) <= "\uffff":
         return text
     raw = text.encode("utf-16-le", "surrogatepass")
@@ -23,7 +23,7 @@ def to_utf16_units(text: str) -> str:
 
 
 def from_utf16_units(units: str) -> str:
-    """The text again; half a character becomes U+FFFD, since Qt could not show it."""
+    """Undo `to_utf16_units`; a lone surrogate becomes U+FFFD, because Qt cannot display it."""
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -31,20 +31,20 @@ _PARAGRAPH: Final = "\u2029"
 
 
 _FRAME: Final = 12
-"""Border and padding above and below, of the theme's style sheet."""
+"""Vertical border and padding in the style sheet, in pixels."""
 
 
 class GrowingEdit(QPlainTextEdit):
-    """A text that is as high as it needs, within limits. Undo is the document's, not its own.
+    """Text field whose height follows its text. It has no undo of its own: undo belongs to the document.
 
     Args:
-        least: The least height, in lines.
-        most: The greatest height, in lines.
-        parent: Its parent.
-        fills: Whether it takes all the room that there is instead, from the least height on.
+        min_lines: Minimum height in lines.
+        max_lines: Maximum height in lines.
+        parent: The parent widget.
+        fills: Whether it fills the available height instead.
 
     Signals:
-        typed: A person changed the text.
+        typed: The user changed the text.
     """
 
     typed = Signal(str)
@@ -53,28 +53,28 @@ class GrowingEdit(QPlainTextEdit):
         self, min_lines: int = 1, max_lines: int = 8, parent: QWidget | None = None, *, fills: bool = False
     ) -> None:
         super().__init__(parent)
-        self._least, self._most, self._fills = min_lines, min_lines if fills else max_lines, fills
+        self._min_lines, self._max_lines, self._fills = min_lines, min_lines if fills else max_lines, fills
         self._silent = False
         self._known = ""
         self.setUndoRedoEnabled(False)
         self.setTabChangesFocus(True)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        # Every text is wrapped; Qt shows the bar all the same for a moment when the other one comes.
+        # Lines wrap, so it is never needed; Qt would flash it whenever the vertical bar appears.
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(
             QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding if fills else QSizePolicy.Policy.Fixed
         )
         self._wrapping = QTimer(self)
         self._wrapping.setSingleShot(True)
-        self._wrapping.timeout.connect(self._wrap_anew)
+        self._wrapping.timeout.connect(self._rewrap)
         self.textChanged.connect(self._changed)
 
     def text(self) -> str:
-        """The text, exactly."""
+        """Return the exact text."""
         return exact_text(self)
 
     def set_text(self, text: str) -> None:
-        """Show a text; only what differs is replaced, so that cursor and view stay where they are."""
+        """Set the text. Only the changed part is replaced, to keep cursor and scroll position."""
         old = self.text()
         text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_PARAGRAPH, "\n")
         if text == old:
@@ -90,22 +90,23 @@ class GrowingEdit(QPlainTextEdit):
             self._silent = False
 
     def sizeHint(self) -> QSize:  # Qt's name
-        """As high as the text, within limits."""
-        height = min(max(self._text_height(), self._least * self._line_height()), self._most * self._line_height())
+        """Return the height of the text, within the limits."""
+        line = self._line_height()
+        height = min(max(self._text_height(), self._min_lines * line), self._max_lines * line)
         return QSize(120, math.ceil(height + 2 * self.document().documentMargin()) + _FRAME)
 
     def minimumSizeHint(self) -> QSize:  # Qt's name
-        """It is never less high than its text."""
+        """Return the same height as `sizeHint`."""
         return QSize(60, self.sizeHint().height())
 
     def changeEvent(self, event: QEvent) -> None:  # Qt's name
-        """Larger letters need more room."""
+        """Adjust to a font change."""
         super().changeEvent(event)
         if event.type() in {QEvent.Type.FontChange, QEvent.Type.StyleChange}:
             self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # Qt's name
-        """A narrower text is a higher one."""
+        """Adjust the height to the width."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width() or (self._fills and event.size() != event.oldSize()):
             self._fit()
@@ -113,39 +114,39 @@ class GrowingEdit(QPlainTextEdit):
     def _line_height(self) -> float:
         return QFontMetricsF(self.font()).lineSpacing()
 
-    def _room(self) -> float:
-        """How high a text may be that is seen as a whole."""
-        max_lines = self._most * self._line_height()
+    def _available_height(self) -> float:
+        """Return the maximum text height that needs no scroll bar."""
+        limit = self._max_lines * self._line_height()
         inside = self.viewport().height() - 2 * self.document().documentMargin()
-        return max(max_lines, inside) if self._fills else max_lines
+        return max(limit, inside) if self._fills else limit
 
     def _text_height(self) -> float:
-        """How high the text is, counted up to a little more than the limit."""
+        """Return the height of the text, measured only until it exceeds the limit."""
         block, height = self.document().begin(), 0.0
-        room = self._room()
+        room = self._available_height()
         while block.isValid() and height <= room:
             height += self.blockBoundingRect(block).height()
             block = block.next()
         return height
 
     def _fit(self) -> None:
-        # Where all of the text fits there is no scroll bar, whose width would wrap it anew. Where it does not, the bar
-        # is there for certain: one that Qt brings when needed comes after the text is wrapped, and covers its ends.
+        # The scroll bar is set explicitly: a bar that Qt adds on demand comes after the text was wrapped and covers the
+        # ends of its lines.
         policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOn
-        if self._text_height() <= self._room():
+        if self._text_height() <= self._available_height():
             policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         if policy is not self.verticalScrollBarPolicy():
             self.setVerticalScrollBarPolicy(policy)
             self._wrapping.start()
         self.updateGeometry()
 
-    def _wrap_anew(self) -> None:
-        # Qt does not notice the other width where the bar came or went while a text was being put in.
+    def _rewrap(self) -> None:
+        # Qt misses the changed width if the bar appeared or disappeared while text was inserted.
         super().resizeEvent(QResizeEvent(self.viewport().size(), QSize()))
 
     def _changed(self) -> None:
         self._fit()
-        # Qt says that a text has changed when only its colours have, as with another theme.
+        # Qt also emits textChanged if only the formatting has changed, as with another theme.
         text = self.text()
         if text == self._known:
             return
@@ -155,24 +156,24 @@ class GrowingEdit(QPlainTextEdit):
 
 
 def exact_text(edit: QPlainTextEdit) -> str:
-    """What stands in a field, exactly: unlike `toPlainText`, it keeps spaces that do not break."""
+    """Return the exact text of a field; `toPlainText` would replace non-breaking spaces."""
     return edit.document().toRawText().replace(_PARAGRAPH, "\n")
 
 
 def _difference(old: str, new: str) -> tuple[int, int, int]:
-    """Where two texts begin to differ, and where the difference ends in each."""
+    """Return the start of the difference of two texts, and its end in each of them."""
     start = _common(old, new)
     rest = min(len(old), len(new)) - start
     tail = _common(old[len(old) - rest :][::-1], new[len(new) - rest :][::-1])
     if start and "\ud800" <= new[start - 1 : start] <= "\udbff":
-        start -= 1  # never between the two halves of a character
+        start -= 1  # do not split a surrogate pair
     if tail and "\udc00" <= new[len(new) - tail : len(new) - tail + 1] <= "\udfff":
         tail -= 1
     return start, len(old) - tail, len(new) - tail
 
 
 def _common(first: str, second: str) -> int:
-    """How long the beginning is that two texts have in common, by halves: comparing slices costs next to nothing."""
+    """Return the length of the common prefix by binary search; comparing slices is fast."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
@@ -184,23 +185,23 @@ def _common(first: str, second: str) -> int:
 
 
 INITIAL_CHARACTERS: Final = 20_000
-"""How many characters are shown at first."""
+"""Number of characters that are shown at first."""
 
 _PIECE: Final = 20_000
 _LONGEST_LINE: Final = 2_000
-"""Where a line is broken for the eye: Qt lays out a whole line at once, however long it is."""
+"""Longer lines are broken for display: Qt lays out a whole line at once, however long it is."""
 
 
 class LongTextView(QWidget):
-    """A text to read.
+    """Read-only view of a text that may be very long: its beginning at once, the rest on demand.
 
     Args:
-        name: Its accessible name.
-        fills: Whether it takes all the room that there is, and not only what the text needs.
+        name: Accessible name.
+        fills: Whether it fills the available height.
 
     Attributes:
-        view: Shows it, or its beginning.
-        more: Shows the rest; hidden where there is none.
+        view: The text, or its beginning.
+        more: Button that shows the rest; hidden if there is none.
     """
 
     def __init__(self, name: str, parent: QWidget | None = None, *, fills: bool = False) -> None:
@@ -226,11 +227,11 @@ class LongTextView(QWidget):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the text is shown."""
+        """Whether the whole text is shown."""
         return self._place >= len(self.text)
 
     def set_text(self, text: str) -> None:
-        """Show another text."""
+        """Set the text."""
         if text == self.text:
             return
         grows = self._wants_all and bool(self.text) and text.startswith(self.text)
@@ -246,9 +247,9 @@ class LongTextView(QWidget):
 
     def _offer_more(self) -> None:
         self.more.setVisible(not self.is_complete and not self._wants_all)
-        words = f"Show all {format_count(len(self.text), 'character')}"
-        self.more.setText(words)
-        describe_widget(self.more, words)
+        label = f"Show all {format_count(len(self.text), 'character')}"
+        self.more.setText(label)
+        describe_widget(self.more, label)
 
     def _show_all(self) -> None:
         self._wants_all = True
@@ -267,7 +268,7 @@ class LongTextView(QWidget):
 
 
 def displayable(text: str) -> str:
-    """A text as it can be shown: no half characters, and no line so long that laying it out would take a while."""
+    """Replace lone surrogates and break very long lines, which Qt would take long to lay out."""
     lines = from_utf16_units(text).split("\n")
     if max(map(len, lines)) <= _LONGEST_LINE:
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Choices: one of several words, on or off, a model, a tool, a node."""
+"""Editors for choices: a value from a list, a switch, models, tools, nodes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,9 @@ from engine.nodes.turns.registry import turn_strategies
 from engine.tools.registry import all_tools
 from engine.values import to_text
 
-# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
-# (The stubs of PySide6 do not let a signal be connected.)
-
 
 def narrow_combo(parent: QWidget | None = None) -> QComboBox:
-    """A combo box that is as wide as its place, however long its entries are."""
+    """Create a combo box that is not widened by long entries."""
     combo = QComboBox(parent)
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     combo.setMinimumContentsLength(8)
@@ -34,7 +31,7 @@ def narrow_combo(parent: QWidget | None = None) -> QComboBox:
 
 
 class ChoiceEditor(Editor):
-    """Something to choose from a list of values with names; a value that is not in it is shown all the same."""
+    """Combo box for a list of values. A value that is not in the list is shown as missing."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
@@ -46,24 +43,24 @@ class ChoiceEditor(Editor):
         self._fill()
 
     def refresh(self) -> None:
-        """Offer what there is to choose from now."""
+        """Update the available values."""
         self._fill()
         self._display(self._value)
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
-        """Value, name and help of each choice."""
+        """Return value, label and help of each choice."""
         help_of = choice_help(self.field)
         unset = [(None, "Model default", "")] if self.field.nullable else []
         return [*unset, *((choice, choice.replace("_", " "), help_of.get(choice, "")) for choice in self.field.choices)]
 
     def _fill(self) -> None:
-        wanted = list(self.options())
+        options = list(self.options())
         present = [(self.combo.itemData(row), self.combo.itemText(row)) for row in range(self.combo.count())]
-        if present == [(value, name) for value, name, _ in wanted]:
+        if present == [(value, label) for value, label, _ in options]:
             return
         model = QStandardItemModel(self.combo)
-        for value, name, text in wanted:
-            item = QStandardItem(name)
+        for value, label, text in options:
+            item = QStandardItem(label)
             item.setData(value, Qt.ItemDataRole.UserRole)
             if text:
                 item.setToolTip(plain_tool_tip(text))
@@ -75,39 +72,39 @@ class ChoiceEditor(Editor):
         rows = [row for row in range(self.combo.count()) if self.combo.itemData(row) == value]
         if not rows:
             self._fill()
-            self.combo.addItem(f"{to_text(value)} (not there)", value)
+            self.combo.addItem(f"{to_text(value)} (missing)", value)
             rows = [self.combo.count() - 1]
         self.combo.setCurrentIndex(rows[0])
 
     def _chosen(self, row: int) -> None:
         self._commit(self.combo.itemData(row))
-        self.binding.session.seal()  # a choice is a step of its own
+        self.binding.session.seal()  # each choice is an undo step of its own
 
 
 class ToolEditor(ChoiceEditor):
-    """One of the tools."""
+    """Combo box for a tool."""
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
-        """All tools, by title."""
+        """Return all tools."""
         return [("", "Choose a tool", ""), *((tool.name, tool.title, tool.help) for tool in all_tools().values())]
 
 
 class NodeEditor(ChoiceEditor):
-    """A node of the document: a loop, or a router of the body of the loop whose field it is."""
+    """Combo box for a node: a loop or iterator, or a router in the body of the edited loop."""
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
-        """What fits, by title; first that none is named."""
+        """Return the matching nodes, after the automatic choice."""
         nothing = None if self.field.nullable else ""
         nodes = [node for node in self.binding.session.workflow.nodes if node.type == self.field.widget]
         if self.field.widget == "router":
             parent = self.binding.session.structure.parent
             nodes = [node for node in nodes if parent.get(node.id) == self.binding.node_id]
         named = [(node.id, f"{node.title} ({node.id})" if node.title else node.id, "") for node in nodes]
-        return [(nothing, "The only one that fits", ""), *named]
+        return [(nothing, "Automatic", "Uses the only node that fits."), *named]
 
 
 class ModelEditor(Editor):
-    """The name of a model: one from the list, or any other, typed."""
+    """Editable combo box for the name of a model."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
@@ -117,7 +114,7 @@ class ModelEditor(Editor):
         line = self.combo.lineEdit()
         assert line is not None
         self.line = line
-        self.line.setPlaceholderText("the usual one")
+        self.line.setPlaceholderText("Workflow default")
         self.register(self.combo)
         self.register(self.line)
         self.combo.addItems(binding.model_names())
@@ -128,7 +125,7 @@ class ModelEditor(Editor):
         self.combo.activated.connect(self._chosen)
 
     def refresh(self) -> None:
-        """Offer the models that there are now."""
+        """Update the available models."""
         names = self.binding.model_names()
         if names == [self.combo.itemText(row) for row in range(self.combo.count())]:
             return
@@ -153,7 +150,7 @@ class ModelEditor(Editor):
 
 
 class SwitchEditor(Editor):
-    """Something that is on or off."""
+    """A switch."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
@@ -172,15 +169,15 @@ class SwitchEditor(Editor):
 
 
 ALL_TOOLS = "tools"
-"""The field that has all tools of the agent; any other chooses among those."""
+"""Field with all tools of an agent; other tool fields offer a subset of these."""
 
 
 class ToolListEditor(Editor):
-    """A box to tick for each tool; one that is not there is shown all the same.
+    """Check boxes for tools. A selected tool that does not exist is shown as missing.
 
     Attributes:
-        boxes: The boxes, by the tools' names.
-        empty: What stands there where there is nothing to choose from.
+        boxes: The check boxes by tool name.
+        empty: The label that is shown if there are no tools to choose from.
     """
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
@@ -188,73 +185,69 @@ class ToolListEditor(Editor):
         self.boxes: dict[str, QCheckBox] = {}
         self.empty = PlainLabel("The agent has no tools yet.", self, look="dim small", wrap=True)
         self.box.addWidget(self.empty)
-        self._ticked: list[str] = []
+        self._checked: list[str] = []
         self._fill()
 
     def refresh(self) -> None:
-        """Offer what there is to choose from now."""
+        """Update the available values."""
         self._fill()
 
     def _display(self, value: Any) -> None:
         names = cast("list[Any]", value) if isinstance(value, list) else []
-        self._ticked = [name for name in names if isinstance(name, str)]
+        self._checked = [name for name in names if isinstance(name, str)]
         self._fill()
 
-    def _offered(self) -> dict[str, tuple[str, str]]:
-        """Title and help of what may be ticked, by name."""
+    def _available(self) -> dict[str, tuple[str, str]]:
+        """Return title and help of the available tools by name."""
         known = tool_choices()
         if self.field.name != ALL_TOOLS:
             chosen = self.binding.values.get(ALL_TOOLS)
             names = cast("list[Any]", chosen) if isinstance(chosen, list) else []
             known = {name: known.get(name, (name, "")) for name in names if isinstance(name, str)}
-        return known | {name: (f"{name} (not there)", "") for name in self._ticked if name not in known}
+        return known | {name: (f"{name} (missing)", "") for name in self._checked if name not in known}
 
     def _fill(self) -> None:
-        offered = self._offered()
-        if list(offered) != list(self.boxes):
+        available = self._available()
+        if list(available) != list(self.boxes):
             for box in self.boxes.values():
                 self.box.removeWidget(box)
                 box.setParent(None)
                 box.deleteLater()
-            self.boxes = {name: self._make(name, *words) for name, words in offered.items()}
+            self.boxes = {name: self._make_box(name, title, text) for name, (title, text) in available.items()}
             self.main_widget = next(iter(self.boxes.values()), self)
             self.layout_changed.emit()
         self.empty.setVisible(not self.boxes)
         for name, box in self.boxes.items():
-            box.setChecked(name in self._ticked)
+            box.setChecked(name in self._checked)
 
-    def _make(self, name: str, title: str, text: str) -> QCheckBox:
+    def _make_box(self, name: str, title: str, text: str) -> QCheckBox:
         box = QCheckBox(title.replace("&", "&&"), self)
         describe_widget(box, f"{self.field.title}: {title}", text)
         self.binding.events.watch(box)
-        box.clicked.connect(lambda on: self._tick(name, on=on))
+        box.clicked.connect(lambda on: self._set_checked(name, on=on))
         self.box.addWidget(box)
         return box
 
-    def _tick(self, name: str, *, on: bool) -> None:
-        others = [ticked for ticked in self._ticked if ticked != name]
-        self._ticked = [*others, name] if on else others
-        self._commit(list(self._ticked))
+    def _set_checked(self, name: str, *, on: bool) -> None:
+        others = [other for other in self._checked if other != name]
+        self._checked = [*others, name] if on else others
+        self._commit(list(self._checked))
         self.binding.session.seal()
 
 
 class TurnStrategyEditor(ChoiceEditor):
-    """One of the turn strategies that there are."""
+    """Combo box for the turn strategy of an agent."""
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
-        """All of them, by title."""
+        """Return all turn strategies."""
         return [(strategy.name, strategy.title, strategy.help) for strategy in turn_strategies().values()]
 
 
-# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
-# (The stubs of PySide6 do not let a signal be connected.)
-
-
 class ModelListEditor(Editor):
-    """A box for each model, and a button for another one.
+    """Ordered list of models, such as fallback models.
 
     Attributes:
-        rows: The boxes, each with its button to remove it.
+        rows: The combo box of each model, with its Remove button.
     """
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
@@ -264,22 +257,22 @@ class ModelListEditor(Editor):
         self._list.setSpacing(UNIT)
         self.box.addLayout(self._list)
         self.add = QPushButton("Add", self)
-        self.register(self.add, f"Add to {field.title}")
+        self.register(self.add, f"Add: {field.title}")
         self.box.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
         self.main_widget = self.add
         self.add.clicked.connect(self._append)
 
     def refresh(self) -> None:
-        """Offer the models that there are now."""
+        """Update the available models."""
         for combo, _ in self.rows:
-            self._offer(combo)
+            self._update_names(combo)
 
-    def focus_path(self, place: str) -> None:
-        """Go to the model that the place names."""
-        if place.isdecimal() and int(place) < len(self.rows):
-            self.rows[int(place)][0].setFocus()
+    def focus_path(self, path: str) -> None:
+        """Move the focus to a model."""
+        if path.isdecimal() and int(path) < len(self.rows):
+            self.rows[int(path)][0].setFocus()
         else:
-            super().focus_path(place)
+            super().focus_path(path)
 
     def _names(self) -> list[Any]:
         value: Any = self._value
@@ -288,12 +281,12 @@ class ModelListEditor(Editor):
     def _display(self, value: Any) -> None:
         names = self._names()
         if len(names) != len(self.rows):
-            self._have_rows(len(names))
+            self._set_row_count(len(names))
         for (combo, _), name in zip(self.rows, names, strict=True):
             if combo.currentText() != to_text(name):
                 combo.setEditText(to_text(name))
 
-    def _have_rows(self, count: int) -> None:
+    def _set_row_count(self, count: int) -> None:
         while len(self.rows) > count:
             combo, button = self.rows.pop()
             for widget in (combo, button):
@@ -310,10 +303,10 @@ class ModelListEditor(Editor):
         combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         line = combo.lineEdit()
         assert line is not None
-        line.setPlaceholderText("Provider/model")
+        line.setPlaceholderText("provider/model")
         button = QToolButton(self)
         ThemedIcon(button, "mdi6.close", "dim")
-        title = f"{self.field.title}, {index + 1}"
+        title = f"{self.field.title} {index + 1}"
         self.register(combo, title)
         self.register(line, title)
         describe_widget(button, f"Remove: {title}", f"Remove: {title}")
@@ -323,12 +316,12 @@ class ModelListEditor(Editor):
         box.addWidget(button)
         self._list.addLayout(box)
         self.rows.append((combo, button))
-        self._offer(combo)
+        self._update_names(combo)
         line.textEdited.connect(partial(self._edit, index))
         combo.textActivated.connect(partial(self._choose, index))
         button.clicked.connect(partial(self._remove, index))
 
-    def _offer(self, combo: QComboBox) -> None:
+    def _update_names(self, combo: QComboBox) -> None:
         names = self.binding.model_names()
         if names != [combo.itemText(row) for row in range(combo.count())]:
             text = combo.currentText()
@@ -344,22 +337,22 @@ class ModelListEditor(Editor):
 
     def _choose(self, index: int, text: str) -> None:
         self._edit(index, text)
-        self.binding.session.seal()  # a choice is a step of its own
+        self.binding.session.seal()  # each choice is an undo step of its own
 
     def _append(self, _checked: bool = False) -> None:
-        known = self._names()
-        offered = next((name for name in self.binding.model_names() if name not in known), "")
-        self._step([*known, offered])
+        names = self._names()
+        new = next((name for name in self.binding.model_names() if name not in names), "")
+        self._commit_step([*names, new])
         self.rows[-1][0].setFocus()
 
     def _remove(self, index: int, _checked: bool = False) -> None:
         names = self._names()
         del names[index]
-        self._step(names)
+        self._commit_step(names)
         self.add.setFocus()
 
-    def _step(self, names: list[Any]) -> None:
-        """A change that is a step of its own."""
+    def _commit_step(self, names: list[Any]) -> None:
+        """Commit a change as an undo step of its own."""
         self.binding.session.seal()
         self._commit(names)
         self._display(names)

@@ -1,4 +1,4 @@
-"""What every editor of a form is: a widget that shows the value of one field and tells what a person makes of it."""
+"""Base class of the editors in a form: a widget that shows and edits the value of one field."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ _NOTHING: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """A problem of a field: the place in its value as a dotted path, empty for all of it, and what to say."""
+    """A problem in the value of a field, with its dotted path in that value; empty for the value as a whole."""
 
-    place: str
+    path: str
     problem: Problem
 
 
 class Editor(QWidget):
-    """Shows one value.
+    """Edits one value.
 
-    What was typed is told as it is, also where it does not fit: the document keeps it, and its check says what is
-    wrong with it.
+    Invalid input is emitted unchanged: the document stores it, and its validation reports the problem.
 
     Signals:
-        edited: A person changed the value; the new one.
-        arranged: The editor has other widgets than before.
+        edited: The user changed the value; the new value.
+        layout_changed: Widgets were added or removed.
 
     Attributes:
-        field: The field whose value it is.
-        target: What the form is about.
-        main_widget: What takes the keyboard first.
-        box: Where its widgets stand.
+        field: The field that is edited.
+        binding: The object that the form edits.
+        main_widget: The widget that receives the focus first.
+        box: The layout of its widgets.
     """
 
     edited = Signal(object)
@@ -58,33 +57,34 @@ class Editor(QWidget):
         self.box.setSpacing(UNIT)
 
     def show_value(self, value: Any) -> None:
-        """Show a value; the one that is shown already is left as it was typed."""
+        """Show a value. If it equals the current one, leave the text as it was typed."""
         if is_same_json(value, self._value):
             return
         self._value = value
         self._display(value)
 
     def refresh(self) -> None:
-        """Look again at what stands around the value: names, nodes, models."""
+        """Update what depends on the rest of the document: variables, nodes, models."""
 
     def refresh_run(self) -> None:
-        """Look again at what the last run tells of it."""
+        """Update what depends on the last run."""
 
     def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
-        """Mark what is wrong.
+        """Mark problems.
 
         Returns:
-            What the editor has no place of its own for.
+            The problems that the editor does not show itself.
         """
-        mark_invalid(self.main_widget, invalid=any(fault.problem.severity is Severity.ERROR for fault in problems))
+        mark_invalid(self.main_widget, invalid=any(found.problem.severity is Severity.ERROR for found in problems))
         return problems
 
-    def focus_path(self, _place: str) -> None:
-        """Take the keyboard, at a place in the value."""
+    def focus_path(self, path: str) -> None:
+        """Move the focus to a dotted path in the value."""
+        del path
         self.main_widget.setFocus()
 
     def register(self, widget: QWidget, title: str = "", text: str = "") -> None:
-        """Name a widget of this editor, and let the keys of undo and leaving it mean the document's."""
+        """Set the accessible name of a widget and watch its events."""
         describe_widget(widget, title or self.field.title, text or self.field.help)
         self.binding.events.watch(widget)
 
@@ -92,7 +92,7 @@ class Editor(QWidget):
         raise NotImplementedError
 
     def _commit(self, value: Any) -> None:
-        """Tell a value that a person has made."""
+        """Emit a new value from the user."""
         if is_same_json(value, self._value):
             return
         self._value = value
@@ -100,20 +100,20 @@ class Editor(QWidget):
 
 
 def is_same_json(first: Any, second: Any) -> bool:
-    """Whether two values stand for the same JSON: unlike for Python, 1, 1.0 and true differ, and so does an order."""
+    """Return whether two values are the same JSON. Unlike in Python, 1, 1.0 and true differ, and so does key order."""
     if type(first) is not type(second) or first != second:
         return False
     return not isinstance(first, dict | list) or json.dumps(first) == json.dumps(second)
 
 
 def mark_invalid(widget: QWidget, *, invalid: bool) -> None:
-    """Give a widget the look of one with something wrong in it, or take it away."""
+    """Set or clear the error style of a widget."""
     if bool(widget.property("invalid")) != invalid:
         set_style_properties(widget, invalid=invalid)
 
 
 def describe_widget(widget: QWidget, title: str, text: str = "") -> None:
-    """Give a widget its name and help for people and for screen readers."""
+    """Set the accessible name of a widget, and its help as description and tooltip."""
     widget.setAccessibleName(title)
     if text:
         widget.setAccessibleDescription(text)

@@ -1,4 +1,4 @@
-"""From a field to its editor: the one place that knows all kinds of editors."""
+"""Creates the editor of a field."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A list of objects, such as a router's branches: add, take out, move up and down."""
+"""Editors of structured values: one object, a list of objects, and the arguments of a tool."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -10,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QVB
 from app.inspector.config_binding import ConfigBinding
 from app.inspector.editors.editor import Editor, FieldProblem, describe_widget, mark_invalid
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
-from app.inspector.form_fields import EditorFactory, FormFields
+from app.inspector.form_fields import AdvancedButton, EditorFactory, FormField, FormFields
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
@@ -19,17 +20,134 @@ from engine.document.operation import UNSET
 from engine.tools.registry import all_tools
 from engine.values import Value
 
+_ProblemsByField = dict[str, list[FieldProblem]]
+
+
+def _split_problems(
+    problems: Iterable[FieldProblem], names: Iterable[str]
+) -> tuple[_ProblemsByField, list[FieldProblem]]:
+    """Split problems of an object into those of its known fields and the rest."""
+    by_name: _ProblemsByField = {name: [] for name in names}
+    rest: list[FieldProblem] = []
+    for found in problems:
+        name, _, path = found.path.partition(".")
+        if name in by_name:
+            by_name[name].append(FieldProblem(path, found.problem))
+        else:
+            rest.append(found)
+    return by_name, rest
+
+
+def _with_field(item: dict[str, Any], field: FieldSpec, value: Value) -> dict[str, Any]:
+    """Return an object with another value for a field; a default is left out."""
+    stored = field.stored_value(value)
+    if stored is UNSET:
+        return {name: other for name, other in item.items() if name != field.name}
+    return {**item, field.name: stored}
+
+
+class ObjectEditor(Editor):
+    """Editor of one object, such as the judge of a loop. A change in one of its fields changes the whole object."""
+
+    def __init__(
+        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(field, binding, parent)
+        assert field.item is not None
+        fields = field_specs(field.item)
+        frame = QFrame()
+        frame.setProperty("group", True)
+        box = QVBoxLayout(frame)
+        box.setContentsMargins(3 * UNIT, 3 * UNIT, 3 * UNIT, 3 * UNIT)
+        box.setSpacing(3 * UNIT)
+        self.main, self.advanced = (
+            FormFields(
+                [spec for spec in fields.values() if spec.is_advanced is is_advanced],
+                fields,
+                binding,
+                make_editor,
+                with_help=False,
+            )
+            for is_advanced in (False, True)
+        )
+        self.advanced_button = AdvancedButton(field.title)
+        self.advanced_button.toggled.connect(self._show_advanced)
+        binding.events.watch(self.advanced_button)
+        box.addWidget(self.main)
+        box.addWidget(self.advanced_button, 0, Qt.AlignmentFlag.AlignLeft)
+        box.addWidget(self.advanced)
+        self.advanced.hide()
+        self.box.addWidget(frame)
+        for fields_of_part in (self.main, self.advanced):
+            fields_of_part.edited.connect(self._edit)
+            fields_of_part.layout_changed.connect(self.layout_changed)
+            for row in fields_of_part.rows.values():
+                row.editor.main_widget.setAccessibleName(f"{field.title}: {row.field.title}")
+        self.main_widget = next(iter(self.main.rows.values())).editor.main_widget
+
+    def refresh(self) -> None:
+        """Refresh all fields."""
+        self.main.refresh()
+        self.advanced.refresh()
+
+    def refresh_run(self) -> None:
+        """Refresh all fields."""
+        self.main.refresh_run()
+        self.advanced.refresh_run()
+
+    def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
+        """Show each problem at its field."""
+        by_name, rest = _split_problems(problems, [*self.main.rows, *self.advanced.rows])
+        self.main.show_problems(by_name, self._values)
+        self.advanced.show_problems(by_name, self._values)
+        if any(by_name[name] for name in self.advanced.rows):
+            self.advanced_button.setChecked(True)
+        return rest
+
+    def focus_path(self, path: str) -> None:
+        """Move the focus to a field."""
+        name, _, rest = path.partition(".")
+        if name in self.advanced.rows:
+            self.advanced_button.setChecked(True)
+        if (row := self._row(name)) is not None:
+            row.editor.focus_path(rest)
+        else:
+            super().focus_path(path)
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return self._value if isinstance(self._value, dict) else {}
+
+    def _row(self, name: str) -> FormField | None:
+        return self.main.rows.get(name) or self.advanced.rows.get(name)
+
+    def _display(self, value: Any) -> None:
+        del value
+        self.main.show_values(self._values)
+        self.advanced.show_values(self._values)
+
+    def _show_advanced(self, is_open: bool) -> None:  # Qt's signal
+        self.advanced.setVisible(is_open)
+        self.layout_changed.emit()
+
+    def _edit(self, name: str, value: Value) -> None:
+        row = self._row(name)
+        assert row is not None
+        changed = _with_field(self._values, row.field, value)
+        self._commit(changed or None)
+        self._display(changed)
+
 
 class ObjectEntry(QFrame):
-    """One object of the list.
+    """One object of a list, with buttons to move and remove it.
 
     Signals:
-        edited: A person changed a field: its name and the new value.
-        asked: A button was pressed: `up`, `down` or `remove`.
+        edited: The user changed a field: its name and the new value.
+        action_requested: A button was clicked: `up`, `down` or `remove`.
     """
 
     edited = Signal(str, object)
-    asked = Signal(str)
+    action_requested = Signal(str)
 
     def __init__(
         self,
@@ -47,16 +165,15 @@ class ObjectEntry(QFrame):
         box.setSpacing(2 * UNIT)
         line = QHBoxLayout()
         line.setSpacing(0)
-        name = PlainLabel(str(number), self, look="section")
-        line.addWidget(name, 1)
-        what = f"{field.title}, {number}"
+        line.addWidget(PlainLabel(str(number), self, look="section"), 1)
+        title = f"{field.title} {number}"
         self.buttons = {
-            "up": self._button("mdi6.arrow-up", f"Move up: {what}"),
-            "down": self._button("mdi6.arrow-down", f"Move down: {what}"),
-            "remove": self._button("mdi6.close", f"Take out: {what}"),
+            "up": self._button("mdi6.arrow-up", f"Move up: {title}"),
+            "down": self._button("mdi6.arrow-down", f"Move down: {title}"),
+            "remove": self._button("mdi6.close", f"Remove: {title}"),
         }
-        for asked, button in self.buttons.items():
-            button.clicked.connect(lambda _checked=False, asked=asked: self.asked.emit(asked))
+        for action, button in self.buttons.items():
+            button.clicked.connect(lambda _checked=False, action=action: self.action_requested.emit(action))
             line.addWidget(button)
         box.addLayout(line)
         fields = field_specs(field.item)
@@ -64,7 +181,7 @@ class ObjectEntry(QFrame):
         self.rows.edited.connect(self.edited)
         box.addWidget(self.rows)
         for row in self.rows.rows.values():
-            row.editor.main_widget.setAccessibleName(f"{row.field.title} of {what}")
+            row.editor.main_widget.setAccessibleName(f"{title}: {row.field.title}")
 
     def _button(self, picture: str, name: str) -> QToolButton:
         button = QToolButton(self)
@@ -74,7 +191,7 @@ class ObjectEntry(QFrame):
 
 
 class ObjectListEditor(Editor):
-    """The whole list is one value; a change in one object is a change of the list."""
+    """Editor of a list of objects, such as the branches of a router. A change in one object changes the whole list."""
 
     def __init__(
         self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
@@ -86,56 +203,51 @@ class ObjectListEditor(Editor):
         self._list.setSpacing(2 * UNIT)
         self.box.addLayout(self._list)
         self.add = QPushButton("Add", self)
-        self.register(self.add, f"Add to {field.title}")
+        self.register(self.add, f"Add: {field.title}")
         self.box.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
         self.main_widget = self.add
         self.add.clicked.connect(self._append)
 
     def refresh(self) -> None:
-        """Pass it on."""
+        """Refresh all entries."""
         for entry in self.entries:
             entry.rows.refresh()
 
     def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
-        """Show each beside its field, where there is one."""
-        rest: list[FieldProblem] = []
-        by_entry: dict[int, dict[str, list[FieldProblem]]] = {}
-        for fault in problems:
-            index, _, place = fault.place.partition(".")
-            name, _, deeper = place.partition(".")
-            if index.isdecimal() and int(index) < len(self.entries) and name in self.entries[int(index)].rows.rows:
-                by_entry.setdefault(int(index), {}).setdefault(name, []).append(FieldProblem(deeper, fault.problem))
-            else:
-                rest.append(fault)
+        """Show each problem at its field."""
+        by_index, rest = _split_problems(problems, map(str, range(len(self.entries))))
         for index, (entry, item) in enumerate(zip(self.entries, self._items(), strict=True)):
-            entry.rows.show_problems(by_entry.get(index, {}), item)
+            by_name, others = _split_problems(by_index[str(index)], entry.rows.rows)
+            entry.rows.show_problems(by_name, item)
+            rest.extend(FieldProblem(f"{index}.{found.path}".rstrip("."), found.problem) for found in others)
         mark_invalid(self.add, invalid=bool(rest))
         return rest
 
-    def focus_path(self, place: str) -> None:
-        """Go to the field of the object that the place names."""
-        index, _, rest = place.partition(".")
+    def focus_path(self, path: str) -> None:
+        """Move the focus to a field of an object."""
+        index, _, rest = path.partition(".")
         name, _, deeper = rest.partition(".")
         if index.isdecimal() and int(index) < len(self.entries) and name in self.entries[int(index)].rows.rows:
             self.entries[int(index)].rows.rows[name].editor.focus_path(deeper)
         else:
-            super().focus_path(place)
+            super().focus_path(path)
 
     def _items(self) -> list[dict[str, Any]]:
         items = self._value if isinstance(self._value, list) else []
         return [item if isinstance(item, dict) else {} for item in items]
 
     def _display(self, value: Any) -> None:
+        del value
         items = self._items()
         if len(self.entries) != len(items):
-            self._have_entries(len(items))
+            self._set_entry_count(len(items))
         last = len(items) - 1
         for index, (entry, item) in enumerate(zip(self.entries, items, strict=True)):
             entry.rows.show_values(item)
             entry.buttons["up"].setEnabled(index > 0)
             entry.buttons["down"].setEnabled(index < last)
 
-    def _have_entries(self, count: int) -> None:
+    def _set_entry_count(self, count: int) -> None:
         while len(self.entries) > count:
             entry = self.entries.pop()
             self._list.removeWidget(entry)
@@ -149,151 +261,47 @@ class ObjectListEditor(Editor):
         index = len(self.entries)
         entry = ObjectEntry(index + 1, self.field, self.binding, self._make_editor, self)
         entry.edited.connect(lambda name, value: self._edit(index, name, value))
-        entry.asked.connect(lambda asked: self._arrange(index, asked))
+        entry.action_requested.connect(lambda action: self._perform(index, action))
         self.entries.append(entry)
         self._list.addWidget(entry)
 
     def _edit(self, index: int, name: str, value: Value) -> None:
         items = self._items()
-        written = self.entries[index].rows.rows[name].field.stored_value(value)
-        item = {key: kept for key, kept in items[index].items() if key != name or written is not UNSET}
-        items[index] = item if written is UNSET else {**item, name: written}
+        items[index] = _with_field(items[index], self.entries[index].rows.rows[name].field, value)
         self._commit(items)
 
     def _append(self) -> None:
         assert self.field.item is not None
         taken = {value for item in self._items() for value in item.values() if isinstance(value, str)}
-        made = make_id(self.field.item.__name__, taken)
+        new_id = make_id(self.field.item.__name__, taken)
         fields = field_specs(self.field.item).values()
-        new = {field.name: made for field in fields if field.required and field.kind is FieldKind.TEXT}
-        self._step([*self._items(), new])
+        new = {field.name: new_id for field in fields if field.required and field.kind is FieldKind.TEXT}
+        self._commit_step([*self._items(), new])
         self.entries[-1].rows.focus_first()
 
-    def _arrange(self, index: int, asked: str) -> None:
+    def _perform(self, index: int, action: str) -> None:
         items = self._items()
         item = items.pop(index)
-        if asked != "remove":
-            index += -1 if asked == "up" else 1
+        if action != "remove":
+            index += -1 if action == "up" else 1
             items.insert(index, item)
-        self._step(items)
+        self._commit_step(items)
         if not self.entries:
             self.add.setFocus()
             return
-        button = self.entries[min(index, len(self.entries) - 1)].buttons[asked]
+        button = self.entries[min(index, len(self.entries) - 1)].buttons[action]
         (button if button.isEnabled() else self.add).setFocus()
 
-    def _step(self, items: list[Any]) -> None:
-        """A change that is a step of its own."""
+    def _commit_step(self, items: list[Any]) -> None:
+        """Commit a change as an undo step of its own."""
         self.binding.session.seal()
         self._commit(items)
         self._display(items)
         self.binding.session.seal()
 
 
-class ObjectEditor(Editor):
-    """The object is one value; a change in one of its fields is a change of the object."""
-
-    def __init__(
-        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(field, binding, parent)
-        self._make_editor = make_editor
-        assert field.item is not None
-        fields = field_specs(field.item)
-        frame = QFrame()
-        frame.setProperty("group", True)
-        box = QVBoxLayout(frame)
-        box.setContentsMargins(3 * UNIT, 3 * UNIT, 3 * UNIT, 3 * UNIT)
-        box.setSpacing(3 * UNIT)
-        self.main = FormFields(
-            [one for one in fields.values() if not one.is_advanced], fields, binding, make_editor, with_help=False
-        )
-        self.more = FormFields(
-            [one for one in fields.values() if one.is_advanced], fields, binding, make_editor, with_help=False
-        )
-        self.fold = QToolButton()
-        self.fold.setProperty("fold", True)
-        self.fold.setCheckable(True)
-        self.fold.setText(f"More about: {field.title}")
-        self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        describe_widget(self.fold, f"More settings of {field.title}", "Show the settings that are seldom needed.")
-        self._sign = ThemedIcon(self.fold, "mdi6.chevron-right", "dim")
-        self.fold.toggled.connect(self._unfold)
-        binding.events.watch(self.fold)
-        box.addWidget(self.main)
-        box.addWidget(self.fold, 0, Qt.AlignmentFlag.AlignLeft)
-        box.addWidget(self.more)
-        self.more.hide()
-        self.box.addWidget(frame)
-        for rows in (self.main, self.more):
-            rows.edited.connect(self._edit)
-            rows.layout_changed.connect(self.layout_changed)
-            for row in rows.rows.values():
-                row.editor.main_widget.setAccessibleName(f"{row.field.title} of {field.title}")
-        self.main_widget = next(iter(self.main.rows.values())).editor.main_widget
-
-    def refresh(self) -> None:
-        """Pass it on."""
-        self.main.refresh()
-        self.more.refresh()
-
-    def refresh_run(self) -> None:
-        """Pass it on."""
-        self.main.refresh_run()
-        self.more.refresh_run()
-
-    def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
-        """Show each beside its field, where there is one."""
-        rest: list[FieldProblem] = []
-        by_name: dict[str, list[FieldProblem]] = {}
-        for fault in problems:
-            name, _, deeper = fault.place.partition(".")
-            if name in self.main.rows or name in self.more.rows:
-                by_name.setdefault(name, []).append(FieldProblem(deeper, fault.problem))
-            else:
-                rest.append(fault)
-        self.main.show_problems(by_name, self._values)
-        self.more.show_problems(by_name, self._values)
-        if any(name in self.more.rows for name in by_name):
-            self.fold.setChecked(True)
-        return rest
-
-    def focus_path(self, place: str) -> None:
-        """Go to the field that the place names."""
-        name, _, deeper = place.partition(".")
-        for rows in (self.main, self.more):
-            if name in rows.rows:
-                if rows is self.more:
-                    self.fold.setChecked(True)
-                rows.rows[name].editor.focus_path(deeper)
-                return
-        super().focus_path(place)
-
-    @property
-    def _values(self) -> dict[str, Any]:
-        return self._value if isinstance(self._value, dict) else {}
-
-    def _display(self, value: Any) -> None:
-        del value
-        self.main.show_values(self._values)
-        self.more.show_values(self._values)
-
-    def _unfold(self, is_open: bool) -> None:  # Qt's signal
-        self.more.setVisible(is_open)
-        self._sign.show("mdi6.chevron-down" if is_open else "mdi6.chevron-right")
-        self.layout_changed.emit()
-
-    def _edit(self, name: str, value: Value) -> None:
-        rows = self.main if name in self.main.rows else self.more
-        written = rows.rows[name].field.stored_value(value)
-        item = {key: kept for key, kept in self._values.items() if key != name or written is not UNSET}
-        changed = item if written is UNSET else {**item, name: written}
-        self._commit(changed or None)
-        self._display(changed)
-
-
 class ArgumentsEditor(Editor):
-    """An object with a value for each parameter that no edge gives."""
+    """Editor of the arguments of a tool: one field for each parameter. Parameters set by an edge show their source."""
 
     def __init__(
         self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
@@ -303,11 +311,11 @@ class ArgumentsEditor(Editor):
         self.box.setContentsMargins(0, UNIT, 0, 0)
         self._tool: str | None = None
         self.rows: FormFields | None = None
-        self._nothing = PlainLabel("Choose a tool first.", self, look="dim small", wrap=True)
-        self.box.addWidget(self._nothing)
+        self._placeholder = PlainLabel("Choose a tool first.", self, look="dim small", wrap=True)
+        self.box.addWidget(self._placeholder)
 
     def refresh(self) -> None:
-        """Show the parameters of the tool that is chosen now, and what edges lead to them."""
+        """Show the parameters of the current tool, and the sources of those set by edges."""
         name = self.binding.values.get("tool", "")
         tool = all_tools().get(name) if isinstance(name, str) else None
         if (tool.name if tool else "") != self._tool:
@@ -322,51 +330,45 @@ class ArgumentsEditor(Editor):
                 self.rows = FormFields(
                     fields.values(), fields, self.binding, self._make_editor, with_help=True, parent=self
                 )
-                self.rows.edited.connect(self._edited)
+                self.rows.edited.connect(self._edit)
                 self.box.addWidget(self.rows)
-                self.rows.show_values(self._arguments())
-            self._nothing.setVisible(tool is None)
+                self.rows.show_values(self._arguments)
+            self._placeholder.setVisible(tool is None)
             self.layout_changed.emit()
         self._show_sources()
 
     def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
-        """Show each beside its parameter, where there is one."""
-        rows = self.rows.rows if self.rows is not None else {}
-        by_name: dict[str, list[FieldProblem]] = {}
-        rest: list[FieldProblem] = []
-        for fault in problems:
-            name, _, deeper = fault.place.partition(".")
-            if name in rows:
-                by_name.setdefault(name, []).append(FieldProblem(deeper, fault.problem))
-            else:
-                rest.append(fault)
+        """Show each problem at its parameter."""
+        by_name, rest = _split_problems(problems, self.rows.rows if self.rows is not None else ())
         if self.rows is not None:
-            self.rows.show_problems(by_name, self._arguments())
+            self.rows.show_problems(by_name, self._arguments)
         mark_invalid(self, invalid=bool(rest))
         return rest
 
-    def focus_path(self, place: str) -> None:
-        """Go to a parameter."""
-        name, _, deeper = place.partition(".")
+    def focus_path(self, path: str) -> None:
+        """Move the focus to a parameter."""
+        name, _, rest = path.partition(".")
         if self.rows is not None and name in self.rows.rows:
-            self.rows.rows[name].editor.focus_path(deeper)
+            self.rows.rows[name].editor.focus_path(rest)
         elif self.rows is not None:
             self.rows.focus_first()
 
+    @property
     def _arguments(self) -> dict[str, Any]:
         return self._value if isinstance(self._value, dict) else {}
 
-    def _display(self, _value: Any) -> None:
+    def _display(self, value: Any) -> None:
+        del value
         self.refresh()
         if self.rows is not None:
-            self.rows.show_values(self._arguments())
+            self.rows.show_values(self._arguments)
 
-    def _edited(self, name: str, value: Value) -> None:
+    def _edit(self, name: str, value: Value) -> None:
         assert self.rows is not None
         field = self.rows.rows[name].field
-        kept = {key: other for key, other in self._arguments().items() if key != name}
+        others = {key: other for key, other in self._arguments.items() if key != name}
         is_empty = (value is None or value == "") if field.required else value == field.default
-        self._commit(kept if is_empty else {**self._arguments(), name: value})
+        self._commit(others if is_empty else {**self._arguments, name: value})
 
     def _show_sources(self) -> None:
         if self.rows is None or self.binding.node_id is None:
@@ -377,4 +379,4 @@ class ArgumentsEditor(Editor):
             for link in structure.links_to.get(self.binding.node_id, ())
         }
         for name, row in self.rows.rows.items():
-            row.show_source(f"From {titles[name]}, by an edge." if name in titles else "")
+            row.show_source(f"From {titles[name]} (connected by an edge)" if name in titles else "")

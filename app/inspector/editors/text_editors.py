@@ -1,4 +1,4 @@
-"""Fields of text: one line, or a text that grows with what is in it."""
+"""Editors for typed values: texts, lists of lines, numbers, JSON, workflow files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,6 @@ from engine.formatting import format_json
 from engine.nodes.json_text import parse_json
 from engine.values import Value, to_text
 
-# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
-# (The stubs of PySide6 do not let a signal be connected.)
-
-
 _ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 _UNESCAPED: Final = {written: sign for sign, written in _ESCAPES.items()}
 _SPECIAL: Final = re.compile(r"[\\\n\t]")
@@ -36,7 +32,7 @@ _ESCAPED: Final = re.compile(r"\\[\\nt]")
 
 
 class LineEditor(Editor):
-    """A text of one line."""
+    """Single-line text field."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
@@ -56,7 +52,7 @@ class LineEditor(Editor):
 
 
 class TextEditor(Editor):
-    """A text of several lines."""
+    """Multi-line text field."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
@@ -74,12 +70,12 @@ class TextEditor(Editor):
 
 
 class LinesEditor(Editor):
-    r"""A list of texts, one a line; `\n`, `\t` and `\\` stand for a line break, a tab and a backslash in one."""
+    r"""List of texts, one per line. `\n`, `\t` and `\\` stand for a line break, a tab and a backslash."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
         self.edit = GrowingEdit(parent=self)
-        self.edit.setPlaceholderText("One per line; \\n for a line break")
+        self.edit.setPlaceholderText("One per line. Use \\n for a line break.")
         self.register(self.edit)
         self.box.addWidget(self.edit)
         self.main_widget = self.edit
@@ -99,7 +95,7 @@ _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(
 
 
 def parse_number(text: str) -> int | float | str:
-    """A typed number; a text that is none stays a text, for the document's check to name."""
+    """Parse a number. Invalid text is returned unchanged, so that validation reports it."""
     text = text.strip()
     if _WHOLE.fullmatch(text):
         return int(text)
@@ -109,15 +105,15 @@ def parse_number(text: str) -> int | float | str:
 
 
 def format_number(value: Any) -> str:
-    """A number as a person writes it; any other value as it is."""
+    """Format a number for editing; other values are only converted to text."""
     return f"{value:.12g}" if isinstance(value, float) else to_text(value)
 
 
 class NumberBox(QAbstractSpinBox):
-    """A spin box that takes any text and keeps no value of its own.
+    """Spin box that accepts any text and stores no value.
 
     Signals:
-        typed: A person changed the text, or stepped.
+        typed: The user typed or stepped.
     """
 
     typed = Signal(str)
@@ -127,18 +123,18 @@ class NumberBox(QAbstractSpinBox):
         self._field = field
         self.lineEdit().textEdited.connect(self.typed)
 
-    def validate(self, text: str, position: int) -> object:
-        """Everything may be typed; what is wrong with it is said beside the field."""
-        return QValidator.State.Acceptable, text, position
+    def validate(self, input: str, pos: int) -> object:  # noqa: A002  Qt's names
+        """Accept all input; problems are shown below the field."""
+        return QValidator.State.Acceptable, input, pos
 
     def stepBy(self, steps: int) -> None:  # Qt's name
-        """Go up or down, and not out of the limits."""
-        present = parse_number(self.text())
-        if isinstance(present, str):
+        """Step within the limits."""
+        current = parse_number(self.text())
+        if isinstance(current, str):
             start = self._field.default if self._field.default is not None else self._field.minimum
             stepped = Decimal(str(start or 0))
         else:
-            stepped = Decimal(str(present)) + steps * self._step()
+            stepped = Decimal(str(current)) + steps * self._step()
         if self._field.minimum is not None:
             stepped = max(stepped, Decimal(str(self._field.minimum)))
         if self._field.maximum is not None:
@@ -148,7 +144,7 @@ class NumberBox(QAbstractSpinBox):
         self.typed.emit(self.text())
 
     def stepEnabled(self) -> QAbstractSpinBox.StepEnabledFlag:  # Qt's name
-        """Both ways; the limits hold where they are reached."""
+        """Return that both directions are enabled; `stepBy` applies the limits."""
         return QAbstractSpinBox.StepEnabledFlag.StepUpEnabled | QAbstractSpinBox.StepEnabledFlag.StepDownEnabled
 
     def _step(self) -> Decimal:
@@ -161,15 +157,15 @@ class NumberBox(QAbstractSpinBox):
 
 
 class NumberEditor(Editor):
-    """A whole or decimal number."""
+    """Spin box for an integer or decimal number."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
         self.number = NumberBox(field, self)
-        self.register(self.number, text=f"{field.help} ↑ and ↓ change it.".strip())
+        self.register(self.number, text=f"{field.help} Use ↑ and ↓ to change it.".strip())
         self.register(self.number.lineEdit())
         if field.nullable:
-            self.number.lineEdit().setPlaceholderText("empty")
+            self.number.lineEdit().setPlaceholderText("Not set")
         inset_number(self.number)
         self.box.addWidget(self.number)
         self.main_widget = self.number
@@ -189,14 +185,14 @@ class NumberEditor(Editor):
             self._commit(None if self.field.nullable else self.field.default)
 
     def _tidy(self) -> None:
-        """On leaving, show what counts: `5` for an empty field whose default is 5."""
+        """When editing ends, show the effective value: `5` for an empty field with the default 5."""
         self._display(self._value)
 
 
 class JsonEditor(Editor):
-    """A JSON object or list.
+    """Editor for a JSON object or list.
 
-    A text that is no JSON yet is kept as that text, and the line below says where it breaks.
+    Text that is not valid JSON is stored as text; the line below shows the position of the error.
     """
 
     min_lines = 3
@@ -217,19 +213,19 @@ class JsonEditor(Editor):
         self.edit.setFont(fixed_font())
 
     def _display(self, value: Any) -> None:
-        self.edit.set_text(self._write(value))
-        self._say(self.edit.text())
+        self.edit.set_text(self._format(value))
+        self._show_status(self.edit.text())
 
     def _typed(self, text: str) -> None:
-        self._say(text)
-        self._commit(self._read(text))
+        self._show_status(text)
+        self._commit(self._parse(text))
 
-    def _write(self, value: Any) -> str:
+    def _format(self, value: Any) -> str:
         if value is None or isinstance(value, str):
             return value or ""
         return format_json(value)
 
-    def _read(self, text: str) -> Value:
+    def _parse(self, text: str) -> Value:
         if not text.strip():
             return None if self.field.nullable else self.field.default
         try:
@@ -237,76 +233,74 @@ class JsonEditor(Editor):
         except ValueError:
             return text
 
-    def _say(self, text: str) -> None:
-        self.status.setText(_fault(text))
+    def _show_status(self, text: str) -> None:
+        self.status.setText(_json_error(text))
         self.status.setVisible(bool(self.status.text()))
 
 
 class ValueEditor(JsonEditor):
-    """Any value: what reads as JSON is that, anything else is a text. The line below says which."""
+    """Editor for any JSON value. Input that is not JSON is a text; the line below shows the type."""
 
     min_lines = 1
 
-    def _write(self, value: Any) -> str:
-        if isinstance(value, str) and self._read(value) == value:
+    def _format(self, value: Any) -> str:
+        if isinstance(value, str) and self._parse(value) == value:
             return value
         return "" if value is None else format_json(value)
 
-    def _say(self, text: str) -> None:
-        value = self._read(text)
+    def _show_status(self, text: str) -> None:
+        value = self._parse(text)
         kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
-        self.status.setText(f"Read as {kinds[type(value)]}." if type(value) in kinds else "")
+        self.status.setText(f"Interpreted as {kinds[type(value)]}." if type(value) in kinds else "")
         self.status.setVisible(bool(self.status.text()))
 
 
-def _fault(text: str) -> str:
-    """Where a text breaks as JSON; empty where it does not."""
+def _json_error(text: str) -> str:
+    """Return the syntax error of a JSON text with its position; empty if it is valid."""
     if not text.strip():
         return ""
     try:
         parse_json(text)
     except json.JSONDecodeError as error:
-        return f"This is no JSON yet: line {error.lineno}, column {error.colno}: {error.msg}."
+        return f"Invalid JSON in line {error.lineno}, column {error.colno}: {error.msg}."
     except ValueError as error:
-        return f"This is no JSON yet: {error}"
+        return f"Invalid JSON: {error}"
     return ""
 
 
 class WorkflowFileEditor(LineEditor):
-    """A line for the name, and a button that asks for the file.
+    """Path of another workflow, relative to the folder of this one.
 
     Attributes:
-        choose: The button.
+        browse: Opens the file dialog.
     """
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
         self.line.setPlaceholderText(f"name{FILE_SUFFIX}")
-        self.choose = QPushButton("Choose…", self)
-        describe_widget(
-            self.choose, "Choose the workflow file", "Also: double-click the node to open the workflow in it."
-        )
-        self.choose.clicked.connect(lambda _checked=False: self._ask())
-        self.binding.events.watch(self.choose)
-        self.box.addWidget(self.choose)
+        self.browse = QPushButton("Browse…", self)
+        describe_widget(self.browse, "Browse for a workflow file", "Tip: double-click the node to open its workflow.")
+        self.browse.clicked.connect(lambda _checked=False: self._browse())
+        self.binding.events.watch(self.browse)
+        self.box.addWidget(self.browse)
 
-    def take(self, file: Path) -> None:
-        """Name that file."""
+    def set_file(self, file: Path) -> None:
+        """Set the path to a file."""
         path = self.binding.session.path
         try:
             name = os.path.relpath(file, path.parent) if path is not None else str(file)
-        except ValueError:  # another drive
+        except ValueError:  # a different drive
             name = str(file)
         name = Path(name).as_posix()
         self.line.setText(name)
         self._typed(name)
         self.binding.session.seal()
 
-    def _ask(self) -> None:
+    def _browse(self) -> None:
         path = self.binding.session.path
         folder = str(path.parent) if path is not None else ""
         dialog = QFileDialog(self, "Choose a workflow", folder, f"Workflows (*{FILE_SUFFIX})")
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.fileSelected.connect(lambda name: self.take(Path(name)))
+        dialog.fileSelected.connect(lambda name: self.set_file(Path(name)))
         dialog.open()

@@ -220,11 +220,11 @@ def test_the_parts_of_an_iteration(ran: Bench) -> None:
 def test_what_a_node_got_and_gave_in_an_iteration(ran: Bench) -> None:
     ran.click_row(1)
     ran.choose_part("Add")
-    shown = {view.heading.text(): view.content.view.text() for view in ran.panel.detail.node.parts.values()}
-    assert shown == {"Gave: output": "a..", "Got: input": "a."}
+    shown = {view.heading.text(): view.content.view.text() for view in ran.panel.detail.node.sections.values()}
+    assert shown == {"Output: output": "a..", "Input: input": "a."}
     ran.click_row(0)
-    shown = {view.heading.text(): view.content.view.text() for view in ran.panel.detail.node.parts.values()}
-    assert shown == {"Gave: output": "a.", "Got: input": "a"}
+    shown = {view.heading.text(): view.content.view.text() for view in ran.panel.detail.node.sections.values()}
+    assert shown == {"Output: output": "a.", "Input: input": "a"}
 
 
 def test_comparing_forking_and_exporting_say_of_what(ran: Bench) -> None:
@@ -458,7 +458,7 @@ def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole
     bench.click_row(0)
     qtbot.waitUntil(lambda: bench.text == same + "a")
     bench.choose_part("Critique")
-    parts = panel.detail.node.parts
+    parts = panel.detail.node.sections
     qtbot.waitUntil(lambda: "out:output" in parts or "call:1:reply" in parts)
     assert parts["call:1:reply"].content.view.text() == "Say more."
     session.deleteLater()

@@ -426,5 +426,5 @@ def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothin
     assert item.shown.state is NodeState.CACHED
     document.session.select(["draft"])
     document.inspector.show_result()
-    qtbot.waitUntil(lambda: document.inspector.result.state.text() == "Done, taken from an earlier run")
+    qtbot.waitUntil(lambda: document.inspector.result.state.text() == "Done (reused from an earlier run)")
     assert "draft (iteration 2): taken from before" in " ".join(line.text for line in document.log.model.lines).lower()

@@ -151,8 +151,8 @@ def test_a_kept_run_shows_what_its_agent_did(window: MainWindow, store: Store, t
     assert document is not None
     document.session.select(["agent"])
     document.inspector.show_result()
-    qtbot.waitUntil(lambda: "steps" in document.inspector.result.parts, timeout=10_000)
-    steps = document.inspector.result.parts["steps"].content.view.text()
+    qtbot.waitUntil(lambda: "steps" in document.inspector.result.sections, timeout=10_000)
+    steps = document.inspector.result.sections["steps"].content.view.text()
     assert steps.startswith("Turn 1\nI look.\n→ search_files(query: sea)\n= ")
     assert document.canvas.view.nodes["agent"].state.shown.line == "Nothing there."
 

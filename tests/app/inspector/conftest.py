@@ -41,7 +41,7 @@ class Bench:
         assert page is not None
         assert page.form is not None
         if page.form.row(field) is None:
-            page.form.fold.click()
+            page.form.advanced_button.click()
         row = page.form.row(field)
         assert row is not None, field
         assert isinstance(row.editor, Editor)

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from app.inspector.available_variables import variables_at
-from app.inspector.result_page import SENT
+from app.inspector.result_page import NOTE_SENT
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.nodes.agent_tools import tool_choices
@@ -48,7 +48,7 @@ def test_a_tool_that_is_not_there_is_shown_and_can_be_taken_away(one_node: OneNo
     bench = one_node("agent", tools=["gone"])
 
     box = bench.editor("tools").boxes["gone"]
-    assert (box.text(), box.isChecked()) == ("gone (not there)", True)
+    assert (box.text(), box.isChecked()) == ("gone (missing)", True)
     bench.analysed()
     assert 'There is no tool "gone"' in bench.problems("tools")[0]
     box.click()
@@ -99,7 +99,7 @@ def test_names_of_the_state_are_offered_with_who_gives_them(open_inspector: Open
 
     names = variables_at(bench.session.structure, node, NamedText("prompt", TextKind.TEMPLATE, ""))
 
-    assert ("state.draft", "What Writer gave last in this run.") in [(name.text, name.help) for name in names]
+    assert ("state.draft", "Latest output of Writer in this run.") in [(name.text, name.help) for name in names]
 
 
 def asking() -> Workflow:
@@ -132,7 +132,7 @@ def test_a_note_reaches_the_next_call_of_a_node_at_work(
     QTest.keyClicks(note.line, "Make it rhyme.")
     assert note.send.isEnabled()
     QTest.keyClick(note.line, Qt.Key.Key_Return)
-    assert (note.line.text(), note.told.text(), note.told.isVisible()) == ("", SENT, True)
+    assert (note.line.text(), note.status.text(), note.status.isVisible()) == ("", NOTE_SENT, True)
 
     bench.select("task")
     bench.qtbot.waitUntil(lambda: not note.isVisible())
@@ -141,7 +141,7 @@ def test_a_note_reaches_the_next_call_of_a_node_at_work(
         session.shown.live.answer("agent", "", "blue", "")
     bench.select("agent")
     bench.settle()
-    assert bench.inspector.result.facts.text().endswith(" · state.answer")
+    assert bench.inspector.result.metrics.text().endswith(" · state.answer")
     assert session.shown.picture is not None
     second = session.shown.picture.nodes["agent"].calls[1].request.messages
     assert [message.text.splitlines()[-1] for message in second if message.role == "user"] == ["x", "Make it rhyme."]

@@ -41,7 +41,7 @@ def with_agent() -> Workflow:
 
 
 def shown(bench: Bench) -> dict[str, str]:
-    return {key: view.content.view.text() for key, view in bench.inspector.result.parts.items()}
+    return {key: view.content.view.text() for key, view in bench.inspector.result.sections.items()}
 
 
 def test_the_steps_of_an_agent_are_told_with_thoughts_calls_and_results(
@@ -138,7 +138,7 @@ def test_a_judge_is_told_score_by_score_with_its_reason_and_the_best_is_named(
         "",
         "Worse.",
     ]
-    assert "It gave the result of iteration 1." in result.sentence.text()
+    assert "It gave the result of iteration 1." in result.exit_reason.text()
     assert shown(bench)["out:exit_reason"] == "max_iterations"
     bench.session.shown.look_at("loop", 0)
     assert shown(bench)["judge:0"].startswith("Not done, score 8 of 10\nclarity: 9 (weight 2)")
@@ -160,7 +160,7 @@ def test_what_is_named_in_the_state_is_told_in_each_iteration(open_inspector: Op
 
     for index, (before, given) in enumerate((("Before: . ", "one"), ("Before: one. ", "two"))):
         bench.session.shown.look_at("loop", index)
-        assert bench.inspector.result.facts.text().endswith(" · state.current_document")
+        assert bench.inspector.result.metrics.text().endswith(" · state.current_document")
         assert shown(bench)["call:1:reply"] == given
         assert shown(bench)["call:1:0"].startswith(before)
 

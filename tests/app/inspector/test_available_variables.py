@@ -53,7 +53,7 @@ def test_ports_come_first_with_the_titles_of_what_leads_to_them() -> None:
     found = names(refine(), "merge", "template")
     assert list(found)[:2] == ["draft", "critique"]
     assert found["draft"].help == "From Draft."
-    assert found["loop.last.critique"].help == "What Critique gave in the iteration before."
+    assert found["loop.last.critique"].help == "Output of Critique in the previous iteration."
     assert "loop.parent.index" not in found
 
 
@@ -66,8 +66,8 @@ def test_a_port_that_nothing_leads_to_is_told_apart() -> None:
 
 def test_the_records_of_earlier_iterations_are_offered_with_the_output_of_each_node() -> None:
     found = names(refine(), "merge", "template")
-    assert found["loop.history[0].nodes.critique"].help == "What Critique gave in the first iteration."
-    assert found["loop.history[0].result"].help == "The result of the first iteration."
+    assert found["loop.history[0].nodes.critique"].help == "Output of Critique in the first iteration."
+    assert found["loop.history[0].result"].help == "Result of the first iteration."
     assert "loop.parent.history[0].nodes.inner" in names(nested(), "work", "prompt")
     assert "loop.history[0].nodes.draft" in names(refine(), "loop", "until", TextKind.EXPRESSION)
 
@@ -86,7 +86,7 @@ def test_in_a_nested_loop_there_is_the_loop_around_it() -> None:
 def test_a_loop_names_what_its_own_iteration_gave() -> None:
     found = names(refine(), "loop", "until", TextKind.EXPRESSION)
     assert list(found)[:4] == ["output", "similarity", "cost_usd", "elapsed_s"]
-    assert found["nodes.draft"].help == "What Draft gave in this iteration."
+    assert found["nodes.draft"].help == "Output of Draft in this iteration."
     assert "input" not in found
     assert "input" in names(refine(), "loop", "condition", TextKind.EXPRESSION)
 

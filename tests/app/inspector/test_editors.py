@@ -221,7 +221,7 @@ def test_a_hidden_field_with_something_wrong_in_it_is_shown(one_node: OneNode) -
 
 def test_an_unknown_choice_is_shown_as_it_is(one_node: OneNode) -> None:
     bench = one_node("loop", exit_condition="luck")
-    assert bench.editor("exit_condition").combo.currentText() == "luck (not there)"
+    assert bench.editor("exit_condition").combo.currentText() == "luck (missing)"
     assert bench.problems("exit_condition") != []
 
 
@@ -245,7 +245,7 @@ def test_json_is_checked_while_it_is_typed(one_node: OneNode) -> None:
     editor.edit.selectAll()
     QTest.keyClicks(editor.edit, '{"type": ')
     assert bench.config("it") == {"json_schema": '{"type": '}
-    assert editor.status.text().startswith("This is no JSON yet: line 1, column 10")
+    assert editor.status.text().startswith("Invalid JSON in line 1, column 10")
     bench.qtbot.waitUntil(lambda: bench.problems("json_schema") != [])
     QTest.keyClicks(editor.edit, '"text"}')
     assert bench.config("it") == {"json_schema": {"type": "text"}}
@@ -289,7 +289,12 @@ def test_an_emptied_optional_json_is_none(one_node: OneNode) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "value", "status"),
-    [("hello", "hello", ""), ("5", 5, "Read as a number."), ('"5"', "5", ""), ("[1]", [1], "Read as a list.")],
+    [
+        ("hello", "hello", ""),
+        ("5", 5, "Interpreted as a number."),
+        ('"5"', "5", ""),
+        ("[1]", [1], "Interpreted as a list."),
+    ],
 )
 def test_a_value_of_any_kind_is_json_or_else_a_text(one_node: OneNode, typed: str, value: object, status: str) -> None:
     bench = one_node("input")
@@ -300,7 +305,7 @@ def test_a_value_of_any_kind_is_json_or_else_a_text(one_node: OneNode, typed: st
     assert editor.status.text() == status
     bench.session.undo()
     bench.session.redo()
-    assert editor._read(editor.edit.text()) == value
+    assert editor._parse(editor.edit.text()) == value
 
 
 def test_a_model_is_typed_or_chosen(one_node: OneNode) -> None:
@@ -465,7 +470,7 @@ def test_an_argument_that_an_edge_gives_says_so_and_takes_no_other(open_inspecto
     assert row.editor.isEnabled()
     bench.session.do(Connect("ask.value", "it.query"))
     bench.qtbot.waitUntil(lambda: not row.editor.isEnabled())
-    assert row._help.text() == "From Question, by an edge."
+    assert row._help.text() == "From Question (connected by an edge)"
     bench.session.undo()
     bench.qtbot.waitUntil(row.editor.isEnabled)
 
@@ -476,14 +481,14 @@ def test_a_loop_and_a_router_are_chosen_from_the_document(open_inspector: OpenIn
     combo = bench.editor("loop").combo
     assert combo.currentText() == "Refine (loop)"
     choose(combo, -1)
-    assert (combo.currentText(), bench.config("end")) == ("The only one that fits", {})
+    assert (combo.currentText(), bench.config("end")) == ("Automatic", {})
     bench.session.do(SetConfig("end", ("loop",), "gone"))
-    assert combo.currentText() == "gone (not there)"
+    assert combo.currentText() == "gone (missing)"
     bench.session.do(SetConfig("end", ("loop",), UNSET))
     bench.select("loop")
     bench.session.do(SetConfig("loop", ("exit_condition",), "evaluator"))
     router = bench.editor("evaluator").combo
-    assert [router.itemText(row) for row in range(router.count())] == ["The only one that fits"]
+    assert [router.itemText(row) for row in range(router.count())] == ["Automatic"]
 
 
 def test_the_wheel_scrolls_the_panel_and_changes_no_value(one_node: OneNode) -> None:
@@ -539,12 +544,12 @@ def test_a_problem_of_an_object_is_shown_at_its_field(one_node: OneNode) -> None
     bench.analysed()
     judge = bench.editor("judge")
     assert judge.main.rows["criteria"].has_problems
-    assert not judge.fold.isChecked()
+    assert not judge.advanced_button.isChecked()
 
 
 def test_a_problem_behind_the_fold_of_an_object_opens_it(one_node: OneNode) -> None:
     bench = one_node("loop", exit_condition="judge", judge={"criteria": "It rhymes.", "runs": 0})
     bench.analysed()
     judge = bench.editor("judge")
-    assert judge.more.rows["runs"].has_problems
-    assert judge.fold.isChecked()
+    assert judge.advanced.rows["runs"].has_problems
+    assert judge.advanced_button.isChecked()

@@ -84,7 +84,7 @@ def test_the_page_follows_the_selection(open_inspector: OpenInspector) -> None:
     assert bench.editor("prompt").edit.text() == "Judge {{draft}}."
     bench.select("critique", "draft")
     assert bench.inspector.page is None
-    assert bench.inspector._several.text().startswith("2 nodes are selected.")
+    assert bench.inspector._several.text().startswith("2 nodes selected.")
     assert not bench.inspector.tabs.isTabEnabled(RESULT)
     bench.select()
     assert isinstance(bench.inspector.page, WorkflowPage)
@@ -175,21 +175,21 @@ def test_a_title_is_one_step_and_is_shown_again_after_undo(open_inspector: OpenI
 def test_an_id_is_checked_as_it_is_typed_and_renames_with_enter(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
-    line = bench.page.header.id_line
+    line = bench.page.header.id_edit
     line.setFocus()
     line.selectAll()
     QTest.keyClicks(line, "Plan")
-    assert bench.page.header.id_fault.texts == [
-        "This cannot be an id. Use small letters, digits and underscores, a letter first."
+    assert bench.page.header.id_problems.texts == [
+        "Invalid ID. Use lowercase letters, digits and underscores, starting with a letter."
     ]
     QTest.keyClick(line, Key.Key_Return)
     assert bench.session.node("draft") is not None
     line.selectAll()
     QTest.keyClicks(line, "critique")
-    assert bench.page.header.id_fault.texts == ['There is already a node "critique". Choose another id.']
+    assert bench.page.header.id_problems.texts == ['The ID "critique" is already in use. Choose another ID.']
     line.selectAll()
     QTest.keyClicks(line, "plan")
-    assert bench.page.header.id_fault.texts == []
+    assert bench.page.header.id_problems.texts == []
     QTest.keyClick(line, Key.Key_Return)
     assert bench.session.node("draft") is None
     assert bench.session.selection == ("plan",)
@@ -210,10 +210,10 @@ def test_a_renamed_node_stays_selected_when_that_is_taken_back_and_done_again(op
 
     bench.session.undo()
     assert bench.session.selection == ("draft",)
-    assert bench.page.header.id_line.text() == "draft"
+    assert bench.page.header.id_edit.text() == "draft"
     bench.session.redo()
     assert bench.session.selection == ("plan",)
-    assert bench.page.header.id_line.text() == "plan"
+    assert bench.page.header.id_edit.text() == "plan"
     edit = bench.editor("prompt").edit
     edit.setFocus()
     QTest.keyClicks(edit, "x")
@@ -235,7 +235,7 @@ def test_a_node_that_another_takes_the_place_of_is_not_followed(open_inspector: 
 def test_an_id_is_renamed_on_leaving_and_given_up_with_escape(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
-    line = bench.page.header.id_line
+    line = bench.page.header.id_edit
     line.setFocus()
     QTest.keyClick(line, Key.Key_End)
     QTest.keyClicks(line, "_a")
@@ -247,7 +247,7 @@ def test_an_id_is_renamed_on_leaving_and_given_up_with_escape(open_inspector: Op
     line.setFocus()
     QTest.keyClicks(line, " not an id")
     bench.page.header.title.setFocus()
-    assert (line.text(), bench.page.header.id_fault.texts) == ("draft_b", [])
+    assert (line.text(), bench.page.header.id_problems.texts) == ("draft_b", [])
 
 
 def test_a_node_is_switched_off_with_the_keyboard(open_inspector: OpenInspector) -> None:
@@ -303,12 +303,12 @@ def test_a_field_is_found_wherever_it_is(open_inspector: OpenInspector) -> None:
     assert bench.session.selection == ("draft",)
     assert bench.inspector.tabs.currentIndex() == PROPERTIES
     assert bench.editor("temperature").number.hasFocus()
-    assert not bench.page.form.fold.isChecked()
+    assert not bench.page.form.advanced_button.isChecked()
     bench.inspector.focus_field("draft", "seed")
-    assert bench.page.form.fold.isChecked()
+    assert bench.page.form.advanced_button.isChecked()
     assert bench.editor("seed").number.hasFocus()
     bench.inspector.focus_field("critique", "id")
-    assert bench.page.header.id_line.hasFocus()
+    assert bench.page.header.id_edit.hasFocus()
     bench.inspector.focus_field(None, "settings.budget_usd")
     assert bench.editor("budget_usd").number.hasFocus()
     bench.inspector.focus_field(None, "description")
@@ -319,12 +319,12 @@ def test_the_fold_stays_open_from_node_to_node(open_inspector: OpenInspector) ->
     bench = open_inspector(refine())
     bench.select("draft")
     assert bench.page.form.row("seed") is None, "what is folded away is not made"
-    bench.page.form.fold.setFocus()
-    QTest.keyClick(bench.page.form.fold, Key.Key_Space)
+    bench.page.form.advanced_button.setFocus()
+    QTest.keyClick(bench.page.form.advanced_button, Key.Key_Space)
     assert bench.page.form.row("seed").isVisible()
     bench.select("loop")
     assert bench.page.form.row("until").isVisible()
-    bench.page.form.fold.click()
+    bench.page.form.advanced_button.click()
     bench.select("draft")
     assert not bench.page.form.row("seed").isVisible()
 
@@ -332,9 +332,9 @@ def test_the_fold_stays_open_from_node_to_node(open_inspector: OpenInspector) ->
 def test_a_closed_fold_says_how_much_is_wrong_behind_it(open_inspector: OpenInspector) -> None:
     bench = open_inspector(Workflow(nodes=(Node(id="it", type="llm", config={"seed": "x", "retries": 99}),)))
     bench.select("it")
-    assert bench.page.form.fold.text() == "More · 2 problems"
-    bench.page.form.fold.click()
-    assert bench.page.form.fold.text() == "More"
+    assert bench.page.form.advanced_button.text() == "Advanced · 2 problems"
+    bench.page.form.advanced_button.click()
+    assert bench.page.form.advanced_button.text() == "Advanced"
     assert len(bench.problems("seed")) == 1
 
 

@@ -39,16 +39,16 @@ def test_a_new_user_sees_four_fields_at_the_most_and_the_rest_behind_more(
     bench = one_node("loop", **config)
     assert seen(bench) == fields
     assert len(fields) <= FOUR
-    assert bench.page.form.fold.text() == "More"
+    assert bench.page.form.advanced_button.text() == "Advanced"
     assert len(bench.page.form.fields) > 5 * FOUR
 
 
 def test_several_conditions_take_the_place_of_the_one_and_bring_their_judge(one_node: OneNode) -> None:
     bench = one_node("loop", exit_conditions=[{"condition": "budget"}, {"condition": "judge"}])
     assert seen(bench) == ["max_iterations", "judge", "feedback_mode"]
-    assert bench.page.form.fold.text() == "More · 1 set"
-    bench.page.form.fold.setChecked(True)
-    assert bench.page.form.fold.text() == "More"
+    assert bench.page.form.advanced_button.text() == "Advanced · 1 set"
+    bench.page.form.advanced_button.setChecked(True)
+    assert bench.page.form.advanced_button.text() == "Advanced"
 
 
 def test_a_judge_that_is_set_is_seen_since_it_scores_every_iteration(one_node: OneNode) -> None:
@@ -57,11 +57,11 @@ def test_a_judge_that_is_set_is_seen_since_it_scores_every_iteration(one_node: O
 
 def test_more_says_how_much_is_set_behind_it_and_keeps_count(one_node: OneNode) -> None:
     bench = one_node("loop", delay_s=2.0, retries=1)
-    fold = bench.page.form.fold
-    assert fold.text() == "More · 2 set"
-    assert fold.accessibleName() == "More settings · 2 set"
+    fold = bench.page.form.advanced_button
+    assert fold.text() == "Advanced · 2 set"
+    assert fold.accessibleName() == "Advanced · 2 set"
     bench.session.do(SetConfig("it", ("retries",), 0))
-    assert fold.text() == "More · 1 set"
+    assert fold.text() == "Advanced · 1 set"
 
 
 @pytest.mark.parametrize("node_type", ["loop", "llm", "agent", "iterator", "approval", "tool"])

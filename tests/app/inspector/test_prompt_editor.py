@@ -23,7 +23,7 @@ Key = Qt.Key
 def looks(edit: TemplateEdit) -> list[tuple[str, str]]:
     """What is coloured, and how."""
     text = edit.text()
-    return [(text[span.start : span.end], span.look) for span in edit.highlighter.spans() if span.look != "brace"]
+    return [(text[span.start : span.end], span.style) for span in edit.highlighter.spans() if span.style != "brace"]
 
 
 def underline_at(edit: TemplateEdit, word: str) -> QTextCharFormat.UnderlineStyle:
@@ -48,7 +48,7 @@ def test_known_names_are_coloured_and_unknown_ones_underlined_as_one_types(open_
     assert looks(editor.edit) == [("loop.input", "known"), ("draft", "known"), ("critique", "known")]
     QTest.keyClicks(editor.edit, " {{loop.lst}} {{nobody}}")
     bench.analysed()
-    bench.qtbot.waitUntil(lambda: ("nobody", "loose") in looks(editor.edit))
+    bench.qtbot.waitUntil(lambda: ("nobody", "unconnected") in looks(editor.edit))
     assert ("loop.lst", "unknown") in looks(editor.edit)
     wave = QTextCharFormat.UnderlineStyle.WaveUnderline
     assert underline_at(editor.edit, "loop.lst") == wave
@@ -124,7 +124,7 @@ def test_braces_that_are_there_already_are_not_closed_twice(open_inspector: Open
     cursor = editor.edit.textCursor()
     cursor.setPosition(4)
     editor.edit.setTextCursor(cursor)
-    editor.edit.offer_names()
+    editor.edit.complete()
     QTest.keyClick(editor.edit, Key.Key_Return)
     assert bench.config("merge")["template"] == "{{draft }} x {{critique}}"
     assert editor.edit.textCursor().position() == len("{{draft }}")
@@ -267,7 +267,7 @@ def test_where_their_words_do_not_fit_the_buttons_are_icons_with_their_names(ope
     styles = Qt.ToolButtonStyle
     assert editor.insert.toolButtonStyle() is styles.ToolButtonTextBesideIcon
     editor.resize(160, editor.height())
-    for button, name in ((editor.insert, "Insert name"), (editor.preview, "Preview"), (editor.expand, "Expand")):
+    for button, name in ((editor.insert, "Insert variable"), (editor.preview, "Preview"), (editor.expand, "Expand")):
         assert button.toolButtonStyle() is styles.ToolButtonIconOnly
         assert button.accessibleName().startswith(name)
     editor.resize(400, editor.height())

@@ -21,24 +21,24 @@ def execution(*replies: Reply) -> NodePicture:
 def test_reasoning_is_a_folded_part_before_the_reply_and_a_refusal_is_quoted() -> None:
     parts = result_sections(execution(Reply("Yes.", reasoning="Hm."), Reply("", refusal="No.")))
 
-    told = [(part.heading.partition(",")[0], part.text, part.is_folded) for part in parts]
+    told = [(part.heading.partition(",")[0], part.text, part.is_collapsible) for part in parts]
     assert told[1:3] == [("Reasoning", "Hm.", True), ("Reply", "Yes.", False)]
     assert ("Refusal", "No.", False) in told
-    assert sum(part.is_folded for part in parts) == 1
+    assert sum(part.is_collapsible for part in parts) == 1
 
 
 def test_a_folded_part_shows_its_text_when_it_is_unfolded(qtbot: QtBot) -> None:
     view = ResultSectionView()
     qtbot.addWidget(view)
-    view.show_part(ResultSection("r", "Reasoning", "Hm.", is_folded=True))
-    assert (view.unfold.isHidden(), view.content.isHidden()) == (False, True)
+    view.show_section(ResultSection("r", "Reasoning", "Hm.", is_collapsible=True))
+    assert (view.expand.isHidden(), view.content.isHidden()) == (False, True)
 
-    view.unfold.click()
+    view.expand.click()
     assert not view.content.isHidden()
-    view.show_part(ResultSection("r", "Reasoning", "Hm, hm.", is_folded=True))
+    view.show_section(ResultSection("r", "Reasoning", "Hm, hm.", is_collapsible=True))
     assert not view.content.isHidden()
-    view.show_part(ResultSection("x", "Reply", "Yes."))
-    assert (view.unfold.isHidden(), view.content.isHidden()) == (True, False)
+    view.show_section(ResultSection("x", "Reply", "Yes."))
+    assert (view.expand.isHidden(), view.content.isHidden()) == (True, False)
 
 
 def test_the_rows_of_a_batch_count_their_warnings(qtbot: QtBot) -> None:

@@ -30,7 +30,7 @@ WriteScript = Callable[..., Path]
 
 def texts(bench: Bench) -> dict[str, str]:
     """What the parts show, by heading."""
-    return {view.heading.text(): view.content.view.text() for view in bench.inspector.result.parts.values()}
+    return {view.heading.text(): view.content.view.text() for view in bench.inspector.result.sections.values()}
 
 
 def at_result(open_inspector: OpenInspector, *selected: str) -> Bench:
@@ -68,14 +68,14 @@ def test_a_model_node_shows_prompt_and_reply_as_sent(open_inspector: OpenInspect
     assert texts(bench)["System prompt as sent"] == "Be brief."
     assert texts(bench)["Prompt as sent"] == "Write: a note"
     assert texts(bench)["Reply"] == "one"
-    assert texts(bench)["Got: input"] == "a note"
-    assert "Gave: output" not in texts(bench), "it is the reply, which stands there already"
+    assert texts(bench)["Input: input"] == "a note"
+    assert "Output: output" not in texts(bench), "it is the reply, which stands there already"
     assert bench.inspector.result.state.text() == "Done"
-    assert " in · " in bench.inspector.result.facts.text()
-    assert "$0.0" in bench.inspector.result.facts.text()
-    facts = bench.inspector.result.parts["call:1:reply"]._facts.text()
+    assert " in · " in bench.inspector.result.metrics.text()
+    assert "$0.0" in bench.inspector.result.metrics.text()
+    facts = bench.inspector.result.sections["call:1:reply"].details.text()
     assert "temperature 0.5" in facts
-    assert "at most 1,024 tokens" in facts
+    assert "max tokens 1,024" in facts
 
 
 def test_the_chosen_iteration_is_shown_and_named(open_inspector: OpenInspector, refine_script: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_loop_that_stopped_by_itself_says_so_with_the_figures(
         assert bench.session.do(SetConfig("loop", (name,), value))
     bench.run(refine_script, task="a note")
     # Of "two" and "three" the first letter of five is the same, of "one" and "two" none.
-    assert bench.inspector.result.sentence.text() == (
+    assert bench.inspector.result.exit_reason.text() == (
         "Stopped after 3 of 3: this result is 20% the same as the one before (threshold 10%)."
     )
 
@@ -109,11 +109,11 @@ def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
     bench = at_result(open_inspector, "loop")
     bench.run(refine_script, task="a note")
     result = bench.inspector.result
-    assert result.sentence.text() == "Stopped after 3 of 3: max iterations reached."
+    assert result.exit_reason.text() == "Stopped after 3 of 3: max iterations reached."
     assert [line.split(" · ")[0] for line in result.iterations.lines] == ["1", "2", "3"]
     assert " · returned · " in result.iterations.lines[2]
-    assert "Gave: iterations" not in texts(bench), "the list has them"
-    assert texts(bench)["Gave: output"] == "three"
+    assert "Output: iterations" not in texts(bench), "the list has them"
+    assert texts(bench)["Output: output"] == "three"
     tip = result.iterations.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
     first = bench.session.shown.picture.loop("loop").iterations[0]
     assert tip == plain_tool_tip(value_preview(first.reason or first.result)), "what a model says is never markup"
@@ -138,7 +138,7 @@ def test_a_second_run_begins_a_new_list(open_inspector: OpenInspector, refine_sc
 def test_the_whole_run_is_shown_where_nothing_is_selected(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector)
     bench.run(refine_script, task="a note")
-    assert texts(bench) == {"Result: text": "three"}
+    assert texts(bench) == {"Output: text": "three"}
     assert bench.inspector.result.state.text() == "Done"
 
 
@@ -163,7 +163,7 @@ def test_a_skipped_node_says_why(open_inspector: OpenInspector, refine_script: P
 def test_copy_takes_all_of_a_text(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     long = "word " * 10_000
     bench = ask_once(open_inspector, write_script(draft=long))
-    view = bench.inspector.result.parts["call:1:reply"]
+    view = bench.inspector.result.sections["call:1:reply"]
     assert len(view.content.view.text().replace("\n", "")) == INITIAL_CHARACTERS
     view.copy.click()
     assert QGuiApplication.clipboard().text() == long
@@ -204,7 +204,7 @@ def test_a_megabyte_is_shown_at_once_in_part_and_all_of_it_when_asked_for(
 ) -> None:
     text = "a long line without an end " * 40_000
     bench = ask_once(open_inspector, write_script(draft=text))
-    content = bench.inspector.result.parts["call:1:reply"].content
+    content = bench.inspector.result.sections["call:1:reply"].content
     assert content.more.text() == f"Show all {len(text):,} characters"
     bench.qtbot.waitUntil(content.more.isVisible)
     content.more.setFocus()
@@ -240,7 +240,7 @@ def test_model_text_is_never_markup(open_inspector: OpenInspector, write_script:
     result = bench.inspector.result
     assert "<b>bold</b>" in result.problems.texts[0]
     assert result.state.textFormat() == Qt.TextFormat.PlainText
-    assert result.sentence.textFormat() == Qt.TextFormat.PlainText
+    assert result.exit_reason.textFormat() == Qt.TextFormat.PlainText
 
 
 def test_several_calls_of_one_node_are_told_apart(open_inspector: OpenInspector, write_script: WriteScript) -> None:
@@ -272,7 +272,7 @@ def test_an_iteration_in_a_line() -> None:
 def test_usage_is_told_in_words(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "draft")
     bench.run(refine_script, task="a note")
-    usage = texts(bench)["Gave: usage"]
+    usage = texts(bench)["Output: usage"]
     assert re.fullmatch(r"~\d+ in · ~\d+ out · (< )?\$0\.\d+", usage)
     assert usage_label({"input_tokens": 1200, "output_tokens": 1, "exact": True, "cost_usd": 0}) == (
         "1,200 in · 1 out · $0"
@@ -288,7 +288,7 @@ def test_a_text_without_a_space_is_wrapped_and_not_scrolled_sideways(
 ) -> None:
     bench = ask_once(open_inspector, write_script(draft=text))
     bench.inspector.resize(320, 900)
-    view = bench.inspector.result.parts["call:1:reply"].content.view
+    view = bench.inspector.result.sections["call:1:reply"].content.view
     bench.qtbot.waitUntil(lambda: view.viewport().width() < 320)
     assert not view.horizontalScrollBar().isVisible()
     bench.qtbot.waitUntil(lambda: view.horizontalScrollBar().maximum() == 0)
@@ -305,13 +305,13 @@ def test_a_value_that_is_no_text_is_indented() -> None:
 
 def test_a_reply_that_was_cut_off_says_so(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     bench = ask_once(open_inspector, write_script(draft={"text": "half", "finish": "length"}))
-    assert "ended by length" in bench.inspector.result.parts["call:1:reply"]._facts.text()
+    assert "finish reason: length" in bench.inspector.result.sections["call:1:reply"].details.text()
     assert "cut off" in bench.inspector.result.problems.texts[0]
 
 
 def test_words_for_states_costs_and_values() -> None:
-    assert state_label(NodePicture(NodeState.RUNNING, retries=2)) == "Running, tried again 2 times"
-    assert state_label(NodePicture(NodeState.RUNNING, retries=1)) == "Running, tried again once"
+    assert state_label(NodePicture(NodeState.RUNNING, retries=2)) == "Running (retry 2)"
+    assert state_label(NodePicture(NodeState.RUNNING, retries=1)) == "Running (retry 1)"
     assert value_text({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'
     assert "\n" not in value_text(["long"] * 10_000)
     assert value_preview("a\n b") == "a b"

@@ -97,7 +97,7 @@ class Whole:
         form = self.document.inspector.page.form
         row = form.row(field)
         if row is None or not row.isVisible():
-            open_fold(form.fold)
+            open_fold(form.advanced_button)
             QApplication.processEvents()
             row = form.row(field)
         assert row is not None, field

@@ -176,7 +176,7 @@ def test_the_inspector(ran: Whole, node: str) -> None:
     QApplication.processEvents()
     inspector = ran.document.inspector
     inspector.tabs.setCurrentIndex(PROPERTIES)
-    inspector.page.form.fold.click()
+    inspector.page.form.advanced_button.click()
     QApplication.processEvents()
     assert nameless(ran.window) == []
     inspector.tabs.setFocus()

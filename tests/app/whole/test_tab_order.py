@@ -50,7 +50,7 @@ def test_a_form_is_gone_through_from_top_to_bottom(opened: Whole, node: str) -> 
     document.session.select(["task"])
     document.session.select([node])
     document.inspector.tabs.setCurrentIndex(PROPERTIES)
-    document.inspector.page.form.fold.click()
+    document.inspector.page.form.advanced_button.click()
     QApplication.processEvents()
 
     visited = walked(opened.window, opened.window.run_bar.run)

@@ -91,8 +91,8 @@ def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
     assert session.shown.picture is not None
     assert session.shown.picture.outputs == {"out": "one two"}
     document.inspector.show_result()
-    qtbot.waitUntil(lambda: "out:left_out" in document.inspector.result.parts)
-    parts = document.inspector.result.parts
+    qtbot.waitUntil(lambda: "out:left_out" in document.inspector.result.sections)
+    parts = document.inspector.result.sections
     assert parts["out:output"].content.view.text() == "one two"
     assert parts["out:left_out"].content.view.text() == "2"
     assert card.state.shown.line == "one two"

@@ -125,8 +125,8 @@ def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(window: M
     part.session.select(["draft"])
     part.inspector.show_result()
     page = part.inspector.result
-    qtbot.waitUntil(lambda: "call:1:reply" in page.parts)
-    assert page.parts["call:1:reply"].content.view.toPlainText() == "draft 6"
+    qtbot.waitUntil(lambda: "call:1:reply" in page.sections)
+    assert page.sections["call:1:reply"].content.view.toPlainText() == "draft 6"
 
 
 def test_nothing_in_it_can_be_changed_and_its_workflow_is_one_press_away(window: MainWindow, qtbot: QtBot) -> None:

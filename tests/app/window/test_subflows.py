@@ -136,7 +136,7 @@ def test_the_form_names_the_file_as_seen_from_the_folder(window: MainWindow, tmp
     editor = form.row("file").editor
     assert isinstance(editor, WorkflowFileEditor)
     assert "workflow" not in form.fields
-    editor.take(tmp_path / "parts" / "inner.loop.json")
+    editor.set_file(tmp_path / "parts" / "inner.loop.json")
     node = document.session.node("part")
     assert node is not None
     assert node.config["file"] == "parts/inner.loop.json"
