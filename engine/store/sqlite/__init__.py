@@ -1,4 +1,4 @@
-"""The history in one SQLite file."""
+"""Run history in one SQLite file."""
 
 from engine.store.sqlite.store import SqliteStore
 

@@ -1,4 +1,8 @@
-"""Putting texts into the blob table: each once, told by what is stored already where that is shorter."""
+"""The blob table: each text is stored once, compressed, as a delta against stored texts where that is shorter.
+
+A blob can be a delta against another blob, which is itself a delta, thousands of levels deep. The reader copies only
+the byte ranges that it needs, without recursion.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +15,35 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from engine.store.base import StoreError
-from engine.store.sqlite.delta_encoding import SHORTEST, Known, Quote, pack_recipe, read_recipe, split
+from engine.store.sqlite.delta_encoding import (
+    MIN_COPY_BYTES,
+    CopyRange,
+    StoredText,
+    encode_delta,
+    pack_delta,
+    read_delta,
+)
 
 if TYPE_CHECKING:
     from zstandard import ZstdCompressor, ZstdDecompressor
 
-_WORTH_PACKING: Final = 192
-"""Bytes below which compression gains nothing."""
-_WORTH_SPLITTING: Final = 128
-_SAVING: Final = 64
-"""Bytes that a recipe must save: about what its own row costs more."""
+_MIN_COMPRESS_BYTES: Final = 192
+"""Compressing shorter data gains nothing."""
+_MIN_DELTA_BYTES: Final = 128
+_MIN_SAVING: Final = 64
+"""Bytes that a delta must save to be worth its overhead."""
 _RECENT: Final = 12
-"""How many of the latest texts are looked for inside a new one."""
-_REMEMBERED_BYTES: Final = 32 * 2**20
-"""How much text a run holds in memory so that the next one can be told by it."""
+"""Number of latest texts that are searched for in a new one."""
+_CACHE_BYTES: Final = 32 * 2**20
+"""Size of the texts that a run caches in memory as bases for deltas."""
 _ROW_BYTES: Final = 110
-"""What a blob's row costs beside its data, about: its hash twice, its numbers, its place in the tables of uses."""
+"""Approximate overhead of a blob's row and its index entries."""
 
 
 class _Latest(NamedTuple):
-    """What was written last in a place, and the blobs that it names."""
+    """The latest text at a place, and the blobs that it references."""
 
-    known: Known
+    known: StoredText
     children: frozenset[int]
 
 
@@ -40,71 +51,71 @@ _NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class BlobWriter:
-    """Writes the blobs of one run, in the writer's transaction.
+    """Writes the blobs of one run, inside the transaction of the writer thread.
 
     Args:
-        run: The run's number in the file.
+        run: Row id of the run.
     """
 
     def __init__(self, run: int) -> None:
         self._run = run
         self._used: set[int] = set()
-        self._not_noted: list[int] = []
+        self._new_uses: list[int] = []
         self._written = 0
         self._latest: OrderedDict[Hashable, _Latest] = OrderedDict()
         self._latest_bytes = 0
-        self._recent: deque[Known] = deque(maxlen=_RECENT)
+        self._recent: deque[StoredText] = deque(maxlen=_RECENT)
 
     def forget(self) -> None:
-        """Forget all numbers of blobs: the transaction that gave them was taken back."""
+        """Forget all blob ids after the transaction that created them was rolled back."""
         self._used.clear()
-        self._not_noted.clear()
+        self._new_uses.clear()
         self._written = 0
         self._latest.clear()
         self._latest_bytes = 0
         self._recent.clear()
 
     def put(self, connection: sqlite3.Connection, data: bytes, place: Hashable, children: Collection[int] = ()) -> int:
-        """The number of the blob with these bytes.
+        """Store bytes as a blob and return its id.
 
         Args:
-            connection: The writer's.
-            data: The bytes.
-            place: Where in the run it stands, as far as texts there resemble each other.
-            children: Blobs that the bytes name.
+            connection: Connection of the writer thread.
+            data: Content of the blob.
+            place: Key under which similar texts are expected, such as node and field.
+            children: Ids of the blobs that the content references.
         """
         named = frozenset(children) if children else _NOTHING
-        # What a node gave is often just what the next one gets, or asks a model.
+        # The output of a node is often the input of the next one, or part of its prompt.
         known = next((known for known in self._recent if known.data == data), None)
         if known is None:
-            known = Known(self._stored(connection, data, place, named), data)
-            # A list that grows brings its old texts along each time: only what is new here is looked for in others.
-            if self.use(known.blob) and len(data) >= SHORTEST:
+            known = StoredText(self._stored(connection, data, place, named), data)
+            # A growing list repeats its old texts; only texts that are new in this run are candidates for copies.
+            if self.use(known.blob) and len(data) >= MIN_COPY_BYTES:
                 self._recent.append(known)
         self._remember(place, _Latest(known, named))
         return known.blob
 
     def use(self, blob: int) -> bool:
-        """Note that the run names a blob; whether it did not before."""
+        """Record that the run references a blob. Return whether the reference is new."""
         if blob in self._used:
             return False
         self._used.add(blob)
-        self._not_noted.append(blob)
+        self._new_uses.append(blob)
         return True
 
     def take_written(self) -> int:
-        """Bytes that blobs have taken since this was last asked."""
+        """Return the bytes written since the last call."""
         written, self._written = self._written, 0
         return written
 
     def write_uses(self, connection: sqlite3.Connection) -> None:
-        """Write down which blobs the run names."""
-        rows = [(self._run, blob) for blob in sorted(self._not_noted)]
+        """Store the new references of the run to blobs."""
+        rows = [(self._run, blob) for blob in sorted(self._new_uses)]
         connection.executemany("INSERT OR IGNORE INTO uses (run, blob) VALUES (?, ?)", rows)
-        self._not_noted.clear()
+        self._new_uses.clear()
 
     def _stored(self, connection: sqlite3.Connection, data: bytes, place: Hashable, children: frozenset[int]) -> int:
-        """The number of the blob with these bytes, which is written if the file has none."""
+        """Return the id of the blob with these bytes, writing it if it is new."""
         digest = hashlib.sha256(data).digest()
         row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
         return int(row[0]) if row else self._insert(connection, digest, data, place, children)
@@ -114,18 +125,18 @@ class BlobWriter:
     ) -> int:
         recipe, new = None, data
         links = set(children)
-        if len(data) >= _WORTH_SPLITTING:
+        if len(data) >= _MIN_DELTA_BYTES:
             latest = self._latest.get(place)
-            pieces = split(data, latest.known if latest else None, self._recent)
+            pieces = encode_delta(data, latest.known if latest else None, self._recent)
             if pieces is not None:
-                packed_recipe, literals = pack_recipe(pieces)
-                if len(packed_recipe) + len(literals) + _SAVING <= len(data):
+                packed_recipe, literals = pack_delta(pieces)
+                if len(packed_recipe) + len(literals) + _MIN_SAVING <= len(data):
                     recipe, new = packed_recipe, literals
-                    quoted = {piece.blob for piece in pieces if isinstance(piece, Quote)}
-                    if latest is not None and latest.known.blob in quoted:
-                        # That one keeps what it names. A list that grows would otherwise name all of it again.
+                    bases = {piece.blob for piece in pieces if isinstance(piece, CopyRange)}
+                    if latest is not None and latest.known.blob in bases:
+                        # The base already references these. A growing list would otherwise reference all of them again.
                         links -= latest.children
-                    links |= quoted
+                    links |= bases
         stored, is_packed = self._pack(new)
         cursor = connection.execute(
             "INSERT INTO blobs (hash, size, is_packed, recipe, data) VALUES (?, ?, ?, ?, ?)",
@@ -139,15 +150,15 @@ class BlobWriter:
         return blob
 
     def _pack(self, data: bytes) -> tuple[bytes, bool]:
-        """The data compressed, where that is worth it, and whether it is."""
-        if len(data) < _WORTH_PACKING:
+        """Return the data, compressed if that is worth it, and whether it is compressed."""
+        if len(data) < _MIN_COMPRESS_BYTES:
             return data, False
         packed = self._compressor.compress(data)
         return (packed, True) if len(packed) < len(data) * 0.95 else (data, False)
 
     @cached_property
     def _compressor(self) -> ZstdCompressor:
-        """One for all texts: making it takes longer than compressing a page of text."""
+        """A shared compressor: creating one takes longer than compressing a page of text."""
         import zstandard
 
         return zstandard.ZstdCompressor(level=3)
@@ -159,12 +170,12 @@ class BlobWriter:
             self._latest_bytes -= len(before.known.data)
         self._latest[place] = latest
         self._latest_bytes += len(known.data)
-        while self._latest_bytes > _REMEMBERED_BYTES and len(self._latest) > 1:
+        while self._latest_bytes > _CACHE_BYTES and len(self._latest) > 1:
             _, oldest = self._latest.popitem(last=False)
             self._latest_bytes -= len(oldest.known.data)
 
 
-_HELD_BYTES: Final = 16 * 2**20
+_READ_CACHE_BYTES: Final = 16 * 2**20
 _Item = TypeVar("_Item")
 
 
@@ -176,62 +187,62 @@ class _Row:
 
 
 class BlobReader:
-    """Reads blobs over one connection; what was read last is held for a while."""
+    """Reads blobs over one connection, with a cache of the latest ones."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._decompressor: ZstdDecompressor | None = None
-        self._rows: _Held[_Row] = _Held()
-        self._starts: _Held[bytes] = _Held()
+        self._rows: _LruCache[_Row] = _LruCache()
+        self._starts: _LruCache[bytes] = _LruCache()
 
     def whole(self, blob: int) -> bytes:
-        """A blob's bytes.
+        """Return the content of a blob.
 
         Raises:
-            StoreError: It is not there.
+            StoreError: The blob is missing or damaged.
         """
         return self.start(blob, None)[0]
 
     def start(self, blob: int, length: int | None) -> tuple[bytes, int]:
-        """At least the first `length` bytes of a blob if it has as many (None: all), and its size."""
+        """Return at least the first `length` bytes of a blob (None: all), and its full size."""
         row = self._row(blob)
         wanted = row.size if length is None else min(length, row.size)
-        held = self._starts.get(blob)
-        if held is not None and len(held) >= wanted:
-            return held, row.size
+        cached = self._starts.get(blob)
+        if cached is not None and len(cached) >= wanted:
+            return cached, row.size
         data = row.data if row.recipe is None else self._assemble(blob, wanted)
         data = data[:wanted]
         self._starts.put(blob, data, len(data))
         return data, row.size
 
     def _assemble(self, root: int, wanted: int) -> bytes:
-        """The first bytes of a blob that is told by others."""
+        """Reconstruct the first bytes of a delta-encoded blob."""
         out = bytearray(wanted)
         jobs = [(root, 0, wanted, 0)]
         while jobs:
             blob, start, length, target = jobs.pop()
-            held = self._starts.get(blob)
-            if held is not None and len(held) >= start + length:
-                out[target : target + length] = memoryview(held)[start : start + length]
+            cached = self._starts.get(blob)
+            if cached is not None and len(cached) >= start + length:
+                out[target : target + length] = memoryview(cached)[start : start + length]
                 continue
             row = self._row(blob)
             if row.recipe is None:
                 out[target : target + length] = memoryview(row.data)[start : start + length]
                 continue
             end, place = start + length, 0
-            for new_start, new_length, quote in read_recipe(row.recipe, row.data):
+            for new_start, new_length, copied in read_delta(row.recipe, row.data):
                 first, last = max(place, start), min(place + new_length, end)
                 if first < last:
                     source = new_start + first - place
                     at = target + first - start
                     out[at : at + last - first] = memoryview(row.data)[source : source + last - first]
                 place += new_length
-                if quote is None or place >= end:
+                if copied is None or place >= end:
                     break
-                first, last = max(place, start), min(place + quote.length, end)
+                first, last = max(place, start), min(place + copied.length, end)
                 if first < last:
-                    jobs.append((quote.blob, quote.start + first - place, last - first, target + first - start))
-                place += quote.length
+                    jobs.append((copied.blob, copied.start + first - place, last - first, target + first - start))
+                place += copied.length
         return bytes(out)
 
     def _row(self, blob: int) -> _Row:
@@ -241,7 +252,7 @@ class BlobReader:
                 "SELECT size, is_packed, recipe, data FROM blobs WHERE id = ?", (blob,)
             ).fetchone()
             if found is None:
-                raise _lost()
+                raise _unreadable()
             size, is_packed, recipe, data = found
             row = _Row(size, recipe, self._unpack(data) if is_packed else data)
             self._rows.put(blob, row, len(row.data))
@@ -255,15 +266,15 @@ class BlobReader:
         try:
             return self._decompressor.decompress(data)
         except zstandard.ZstdError as error:
-            raise _lost() from error
+            raise _unreadable() from error
 
 
-def _lost() -> StoreError:
-    return StoreError("A part of the run cannot be read.", "The run was deleted, or the history's file is damaged.")
+def _unreadable() -> StoreError:
+    return StoreError("A part of the run can't be read.", "The run was deleted, or the history file is damaged.")
 
 
-class _Held(Generic[_Item]):
-    """What was used last, up to a number of bytes."""
+class _LruCache(Generic[_Item]):
+    """Least-recently-used cache, limited by bytes."""
 
     def __init__(self) -> None:
         self._items: OrderedDict[int, tuple[_Item, int]] = OrderedDict()
@@ -282,6 +293,6 @@ class _Held(Generic[_Item]):
             self._bytes -= before[1]
         self._items[key] = (item, size)
         self._bytes += size
-        while self._bytes > _HELD_BYTES and len(self._items) > 1:
+        while self._bytes > _READ_CACHE_BYTES and len(self._items) > 1:
             _, (_, dropped) = self._items.popitem(last=False)
             self._bytes -= dropped

@@ -1,8 +1,8 @@
-"""A text told by other texts: what it shares with ones that are stored already is named, not stored again.
+"""Delta encoding of texts against stored texts.
 
-Texts of a run repeat each other. A prompt is the one before with another result in it, and that result has been stored;
-in `append` mode every iteration starts from all that was before and a little more. So a text is written as pieces:
-ranges of stored texts (`Quote`) and what is new between them (bytes). This module knows bytes and numbers only.
+Texts of a run repeat each other. A prompt contains the previous result; in `append` mode the input of each iteration is
+the previous input and a little more. A delta is a sequence of ranges copied from stored texts (`CopyRange`) and new
+bytes between them, like the COPY and ADD instructions of VCDIFF (RFC 3284).
 """
 
 from __future__ import annotations
@@ -10,101 +10,105 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-SHORTEST: Final = 48
-"""Bytes that a quote has at least; a shorter one takes more than it saves."""
+MIN_COPY_BYTES: Final = 48
+"""Minimum length of a copied range in bytes; shorter ones cost more than they save."""
 
 _BLOCK: Final = 16_384
 _REACH: Final = 8
 
 
-class Known(NamedTuple):
-    """A text that is stored: its number and its bytes."""
+class StoredText(NamedTuple):
+    """A stored text: its blob id and its bytes."""
 
     blob: int
     data: bytes
 
 
-class Quote(NamedTuple):
-    """A range of a stored text."""
+class CopyRange(NamedTuple):
+    """A range of bytes of a stored text."""
 
     blob: int
     start: int
     length: int
 
 
-Piece = bytes | Quote
+Piece = bytes | CopyRange
 
 
-def split(text: bytes, base: Known | None, others: Sequence[Known]) -> list[Piece] | None:
-    """Write a text as pieces.
+def encode_delta(text: bytes, base: StoredText | None, others: Sequence[StoredText]) -> list[Piece] | None:
+    """Encode a text as a delta.
 
     Args:
-        text: The text.
-        base: What stood in the same place before: its start and its end are looked for.
-        others: Texts that may stand in it as a whole.
+        text: The text to encode.
+        base: Previous text at the same place, whose common prefix and suffix are copied.
+        others: Texts that may be contained in it as a whole.
 
     Returns:
-        The pieces in order; None where hardly anything is shared.
+        The pieces in order, or None if the texts have hardly anything in common.
     """
     start, end = _shared_ends(text, base)
-    middle = _whole_quotes(text, start, end, others)
+    middle = _contained_texts(text, start, end, others)
     if middle:
-        # A whole quote wins over the last letters that the ends happen to share with it.
+        # A copy of a whole text wins over an overlapping prefix or suffix.
         start = min(start, middle[0][0])
         end = max(end, middle[-1][0] + middle[-1][1].length)
-    quotes: list[tuple[int, Quote]] = []
-    if base is not None and start >= SHORTEST:
-        quotes.append((0, Quote(base.blob, 0, start)))
-    quotes.extend(middle)
-    if base is not None and len(text) - end >= SHORTEST:
+    copies: list[tuple[int, CopyRange]] = []
+    if base is not None and start >= MIN_COPY_BYTES:
+        copies.append((0, CopyRange(base.blob, 0, start)))
+    copies.extend(middle)
+    if base is not None and len(text) - end >= MIN_COPY_BYTES:
         length = len(text) - end
-        quotes.append((end, Quote(base.blob, len(base.data) - length, length)))
-    return _with_literals(text, quotes) if quotes else None
+        copies.append((end, CopyRange(base.blob, len(base.data) - length, length)))
+    return _with_literals(text, copies) if copies else None
 
 
-def _shared_ends(text: bytes, base: Known | None) -> tuple[int, int]:
-    """Where what is new begins and ends, as far as an end that is shared is worth a quote."""
+def _shared_ends(text: bytes, base: StoredText | None) -> tuple[int, int]:
+    """Return the start and end of the new part between a common prefix and suffix worth copying."""
     if base is None:
         return 0, len(text)
     before = base.data
-    start = common_start(text, before) if text[:SHORTEST] == before[:SHORTEST] else 0
+    start = common_start(text, before) if text[:MIN_COPY_BYTES] == before[:MIN_COPY_BYTES] else 0
     longest = min(len(text), len(before)) - start
-    shared = common_end(text, before, longest) if text[-SHORTEST:] == before[-SHORTEST:] else 0
+    shared = common_end(text, before, longest) if text[-MIN_COPY_BYTES:] == before[-MIN_COPY_BYTES:] else 0
     return start, len(text) - shared
 
 
-def _whole_quotes(text: bytes, start: int, end: int, others: Sequence[Known]) -> list[tuple[int, Quote]]:
-    """Which other texts stand between `start` and `end`, or reach into that, none over another; in order."""
-    found: list[tuple[int, Quote]] = []
-    if end - start < SHORTEST:
+def _contained_texts(text: bytes, start: int, end: int, others: Sequence[StoredText]) -> list[tuple[int, CopyRange]]:
+    """Find other texts contained in the part from `start` to `end`, without overlaps and in order."""
+    found: list[tuple[int, CopyRange]] = []
+    if end - start < MIN_COPY_BYTES:
         return found
-    # One that is much longer than what is new shares nearly all of it with the ends, and takes long to look for.
+    # A text much longer than the new part overlaps the ends almost completely and is slow to search for.
     longest = min(len(text), _REACH * (end - start))
-    # Most are not in there, and the first bytes of each tell so without a look at all of it.
-    fitting = [known for known in others if SHORTEST <= len(known.data) <= longest and known.data[:SHORTEST] in text]
+    # Most texts are not contained; their first bytes rule them out quickly.
+    fitting = [
+        known
+        for known in others
+        if MIN_COPY_BYTES <= len(known.data) <= longest and known.data[:MIN_COPY_BYTES] in text
+    ]
     for blob, data in sorted(fitting, key=lambda known: -len(known.data)):
         size = len(data)
-        place = text.find(data, max(start - size + SHORTEST, 0), min(end + size - SHORTEST, len(text)))
-        if place >= 0 and all(place + size <= at or at + quote.length <= place for at, quote in found):
-            found.append((place, Quote(blob, 0, size)))
+        place = text.find(data, max(start - size + MIN_COPY_BYTES, 0), min(end + size - MIN_COPY_BYTES, len(text)))
+        if place >= 0 and all(place + size <= at or at + copied.length <= place for at, copied in found):
+            found.append((place, CopyRange(blob, 0, size)))
     return sorted(found)
 
 
-def _with_literals(text: bytes, quotes: list[tuple[int, Quote]]) -> list[Piece]:
+def _with_literals(text: bytes, copies: list[tuple[int, CopyRange]]) -> list[Piece]:
     pieces: list[Piece] = []
     place = 0
-    for at, quote in quotes:
+    for at, copied in copies:
         if at > place:
             pieces.append(text[place:at])
-        pieces.append(quote)
-        place = at + quote.length
+        pieces.append(copied)
+        place = at + copied.length
     if place < len(text):
         pieces.append(text[place:])
     return pieces
 
 
 def common_start(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
+    """Return the length of the common prefix in bytes."""
     shorter, longer = sorted((one, other), key=len)
     if longer.startswith(shorter):
         return len(shorter)
@@ -122,7 +126,7 @@ def common_start(one: bytes, other: bytes) -> int:
 
 
 def common_end(one: bytes, other: bytes, longest: int) -> int:
-    """How many bytes both end with, at most `longest`."""
+    """Return the length of the common suffix in bytes, at most `longest`."""
     low = 0
     while low < longest:
         step = min(_BLOCK, longest - low)
@@ -144,17 +148,17 @@ def _before_end(data: bytes, skipped: int, length: int) -> bytes:
     return data[end - length : end]
 
 
-def pack_recipe(pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
-    """Pieces as they are stored: the recipe, and all that is new in one piece.
+def pack_delta(pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
+    """Serialize a delta as a recipe and the concatenated new bytes.
 
-    The recipe is a row of numbers: the length of what is new before a quote, then blob, start and length of the quote.
-    What is new after the last quote needs no number.
+    The recipe is a sequence of varints: for each copied range the number of new bytes before it, then its blob, start
+    and length. New bytes after the last range need no number.
     """
     numbers: list[int] = []
     new: list[bytes] = []
     before = 0
     for piece in pieces:
-        if isinstance(piece, Quote):
+        if isinstance(piece, CopyRange):
             numbers += (before, *piece)
             before = 0
         else:
@@ -163,13 +167,13 @@ def pack_recipe(pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
     return _to_varints(numbers), b"".join(new)
 
 
-def read_recipe(recipe: bytes, new: bytes) -> Iterator[tuple[int, int, Quote | None]]:
-    """What `pack_recipe` made, in order: start and length of what is new, and the quote after it; None at the end."""
+def read_delta(recipe: bytes, new: bytes) -> Iterator[tuple[int, int, CopyRange | None]]:
+    """Parse a delta: start and length of each run of new bytes, and the range after it (None at the end)."""
     numbers = _from_varints(recipe)
     place = 0
     for index in range(0, len(numbers), 4):
         before, blob, start, length = numbers[index : index + 4]
-        yield place, before, Quote(blob, start, length)
+        yield place, before, CopyRange(blob, start, length)
         place += before
     yield place, len(new) - place, None
 

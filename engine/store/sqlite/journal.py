@@ -1,4 +1,4 @@
-"""Where one run is kept while it goes: the runner's side (`SqliteJournal`) and the writing thread's (`RunWriter`)."""
+"""The log of one run: the runner's side (`SqliteJournal`) and the writer thread's side (`RunWriter`)."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from engine.store.base import StoreError
 from engine.store.codec import KIND_CODES, encode_fields
 from engine.store.fold import RunFold
 from engine.store.sqlite.blobs import BlobWriter
-from engine.store.sqlite.error_mapping import was_taken
+from engine.store.sqlite.error_mapping import run_lost
 from engine.store.sqlite.rows import FOLD_COLUMNS, fold_row, search_text
 from engine.store.sqlite.schema import SEQ_BITS
-from engine.store.sqlite.value_encoding import SkeletonWriter, to_json
-from engine.store.sqlite.writer_thread import Task, Writer
+from engine.store.sqlite.value_encoding import ValueEncoder, to_json
+from engine.store.sqlite.writer_thread import Task, WriterThread
 
 _LOG: Final = logging.getLogger("loopwright")
 _CLOSE: Final = object()
 _KNOWN_PATHS: Final = 1_024
 _ROW_BYTES: Final = 25
-"""What an event's row costs beside its body, about."""
+"""Approximate overhead of an event's row."""
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 _UPDATE: Final = f"""
     UPDATE runs SET ({FOLD_COLUMNS}, search, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     WHERE id = ? AND owner = ?
 """  # noqa: S608 - constants
 _UPDATE_START: Final = "UPDATE runs SET started = ? WHERE id = ?"
-"""By itself, as it happens but once: SQLite writes the index anew whenever the column is named, changed or not."""
+"""A separate statement because it is needed once: SQLite rewrites the index whenever the column is set."""
 
 
 class SqliteJournal:
-    """Where one run is kept. Everything is handed on to the writing thread."""
+    """Passes the events of one run to the writer thread."""
 
-    def __init__(self, writer: Writer, run: RunWriter) -> None:
+    def __init__(self, writer: WriterThread, run: RunWriter) -> None:
         self._writer = writer
         self._run = run
         self._is_closed = False
 
     def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
-        """Name who is told of progress."""
+        """Set the callbacks for stored events and for failure."""
         self._run.watch(kept, failed)
 
     def write(self, event: AnyEvent) -> None:
-        """Take the run's next event."""
-        self._hand_on(event)
+        """Write the next event of the run."""
+        self._send(event)
 
     def close(self) -> None:
-        """Say that nothing more comes, and that this process has done with the run."""
+        """End the log and release the run."""
         if not self._is_closed:
             self._is_closed = True
-            self._hand_on(_CLOSE)
+            self._send(_CLOSE)
 
-    def _hand_on(self, item: object) -> None:
+    def _send(self, item: object) -> None:
         try:
             self._writer.put(self._run, item)
         except StoreError as error:
@@ -65,21 +65,21 @@ class SqliteJournal:
 
 
 class RunWriter:
-    """Writes one run's events, what they come to, and which blobs they name.
+    """Writes the events of one run, its summary and its references to blobs, on the writer thread.
 
     Args:
-        writer: The thread that it is called on.
-        run: The run's number in the file.
-        run_id: The run.
-        source: The file that its document came from.
-        owner: This process; the run is no longer ours when the file names another.
-        fold: What the events so far come to.
+        writer: The writer thread.
+        run: Row id of the run.
+        run_id: Id of the run.
+        source: Path of the workflow file.
+        owner: Token of this process. If the row has another owner, the run was lost.
+        fold: Summary of the events so far.
         size: Bytes that the run takes so far.
     """
 
     def __init__(
         self,
-        writer: Writer,
+        writer: WriterThread,
         run: int,
         run_id: str,
         source: str,
@@ -95,23 +95,23 @@ class RunWriter:
         self._fold = self._safe_fold = fold
         self._size = self._safe_size = size
         self._blobs = BlobWriter(run)
-        self._values = SkeletonWriter(self._blobs)
+        self._values = ValueEncoder(self._blobs)
         self._paths: dict[str, tuple[int, str]] = {}
         self._kept: Callable[[int], None] | None = None
         self._on_failure: Callable[[EngineError], None] | None = None
         self._last: int | None = None
         self._is_closing = self._is_over = False
-        writer.hold()
+        writer.run_opened()
 
     def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
-        """Name who is told of progress."""
+        """Set the callbacks for stored events and for failure."""
         self._kept, self._on_failure = kept, failed
 
     def store(self, connection: sqlite3.Connection, items: Sequence[Any]) -> None:
-        """Write events.
+        """Write events, inside a transaction.
 
         Raises:
-            StoreError: The run is no longer this process's.
+            StoreError: This process no longer owns the run.
         """
         if self._is_over:
             return
@@ -128,57 +128,57 @@ class RunWriter:
         connection.executemany("INSERT INTO events (id, kind, path, time, body) VALUES (?, ?, ?, ?, ?)", rows)
         self._blobs.write_uses(connection)
 
-    def done(self) -> None:
-        """What was written is safe."""
+    def committed(self) -> None:
+        """Accept the state of the committed transaction and report progress."""
         if self._is_over:
             return
         self._safe_fold, self._safe_size = self._fold, self._size
         last, self._last = self._last, None
         if last is not None and self._kept is not None:
-            _tell(self._kept, last)
+            _notify(self._kept, last)
         if self._is_closing:
             self._end()
 
-    def undone(self) -> None:
-        """What was written was taken back."""
+    def rolled_back(self) -> None:
+        """Forget the ids of the transaction that was rolled back."""
         self._values.forget()
         self._paths.clear()
         self._last = None
 
     def failed(self, error: EngineError) -> None:
-        """Nothing more is written."""
+        """Stop writing, release the run and report the error."""
         if self._is_over:
             return
         self._end()
-        # Where even that cannot be written, the run counts as broken off once this process is gone.
+        # If that fails too, the run counts as interrupted once this process is gone.
         with suppress(StoreError):
-            self._writer.put(Task(self._let_go), None)
+            self._writer.put(Task(self._release), None)
         if self._on_failure is not None:
-            _tell(self._on_failure, error)
+            _notify(self._on_failure, error)
 
     def _update(self, connection: sqlite3.Connection) -> None:
-        """Write what the events come to.
+        """Write the summary of the run.
 
         Raises:
-            StoreError: The run is no longer this process's.
+            StoreError: This process no longer owns the run.
         """
         search = search_text(self._fold.workflow, self._source)
         owner = None if self._is_closing else self._owner
         values = (*fold_row(self._fold), search, self._size, owner, self._run, self._owner)
         if connection.execute(_UPDATE, values).rowcount == 0:
-            raise was_taken(self._run_id)
+            raise run_lost(self._run_id)
         if self._fold.started != self._safe_fold.started:
             connection.execute(_UPDATE_START, (self._fold.started, self._run))
 
     def _row(self, connection: sqlite3.Connection, event: AnyEvent) -> tuple[int, int, int, float, str]:
         known = self._paths.get(event.path)
-        path, node = known or self._note_path(connection, event.path)
+        path, node = known or self._path_id(connection, event.path)
         self._values.begin(connection, node)
         body = to_json(encode_fields(event, self._values.put))
         return self._run << SEQ_BITS | event.seq, KIND_CODES[type(event)], path, event.time, body
 
-    def _note_path(self, connection: sqlite3.Connection, path: str) -> tuple[int, str]:
-        """The number of a path, and the node of whichever iteration that it names."""
+    def _path_id(self, connection: sqlite3.Connection, path: str) -> tuple[int, str]:
+        """Return the id of a path, and the path without iteration indexes."""
         row = connection.execute("SELECT id FROM paths WHERE path = ?", (path,)).fetchone()
         if row is None:
             row = connection.execute("INSERT INTO paths (path) VALUES (?) RETURNING id", (path,)).fetchone()
@@ -187,21 +187,21 @@ class RunWriter:
         self._paths[path] = int(row[0]), _INDEX.sub("", path)
         return self._paths[path]
 
-    def _let_go(self, connection: sqlite3.Connection) -> None:
+    def _release(self, connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE runs SET owner = NULL WHERE id = ? AND owner = ?", (self._run, self._owner))
 
     def _end(self) -> None:
         self._is_over = True
         self._values.forget()
-        self._writer.release()
+        self._writer.run_closed()
 
 
 ArgumentT = TypeVar("ArgumentT")
 
 
-def _tell(follower: Callable[[ArgumentT], None], argument: ArgumentT) -> None:
-    """Tell whoever follows the run; what that raises must not end the thread on which all runs are written."""
+def _notify(callback: Callable[[ArgumentT], None], argument: ArgumentT) -> None:
+    """Call a callback. Its errors must not end the writer thread of all runs."""
     try:
-        follower(argument)
+        callback(argument)
     except Exception:
-        _LOG.exception("Whoever follows a run that is kept has raised; the run is kept all the same.")
+        _LOG.exception("A callback of a stored run has raised an error; the run is still stored.")

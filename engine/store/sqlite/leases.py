@@ -1,7 +1,7 @@
-"""Which process a run belongs to, and whether that process is still there.
+"""Leases: which process owns a run, and whether that process is alive.
 
-A process that keeps runs has a row with its number, its machine and a heartbeat. Its runs are under way as long as the
-heart beats and, on this machine, as long as there is a process of that number.
+A process that writes runs has a row with its process id, host and a heartbeat. It is alive while the heartbeat is
+recent and, on the same host, while the process exists.
 """
 
 from __future__ import annotations
@@ -15,50 +15,50 @@ import time
 from typing import Final
 
 BEAT_S: Final = 5.0
-"""Seconds between two beats."""
+"""Seconds between heartbeats."""
 STALE_S: Final = 30.0
-"""Seconds without a beat after which a process counts as gone."""
-_FORGOTTEN_S: Final = 7 * 86_400.0
+"""Seconds without a heartbeat after which a process counts as dead."""
+_EXPIRED_S: Final = 7 * 86_400.0
 
 
 class Owner:
-    """This process, as far as one open store goes.
+    """The lease of one open store of this process.
 
     Attributes:
-        token: Its number in the file, chosen at random: two stores open in one process are two owners.
+        token: Random id in the file. Two stores in one process are two owners.
     """
 
     def __init__(self) -> None:
         self.token = secrets.randbits(62)
-        self._beaten = 0.0
+        self._last_beat = 0.0
 
     def beat(self, connection: sqlite3.Connection) -> None:
-        """Say that this process is there, unless that was said just now. Inside a transaction."""
+        """Write a heartbeat if one is due. Call inside a transaction."""
         now = time.time()
         if self._is_due(now):
-            connection.execute("DELETE FROM owners WHERE beat < ?", (now - _FORGOTTEN_S,))
+            connection.execute("DELETE FROM owners WHERE beat < ?", (now - _EXPIRED_S,))
             connection.execute(
                 "INSERT INTO owners (id, host, pid, beat) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET beat = excluded.beat",
                 (self.token, socket.gethostname(), os.getpid(), now),
             )
-            self._beaten = now
+            self._last_beat = now
 
     def forget_beat(self) -> None:
-        """The transaction of the last beat may have been taken back."""
-        self._beaten = 0.0
+        """Forget the last heartbeat, whose transaction may have been rolled back."""
+        self._last_beat = 0.0
 
     def leave(self, connection: sqlite3.Connection) -> None:
-        """Say that this process is done with all its runs. Inside a transaction."""
+        """Release all runs of this process. Call inside a transaction."""
         connection.execute("UPDATE runs SET owner = NULL WHERE owner = ?", (self.token,))
         connection.execute("DELETE FROM owners WHERE id = ?", (self.token,))
 
     def _is_due(self, now: float) -> bool:
-        return not 0 <= now - self._beaten < BEAT_S  # also where the clock was put back
+        return not 0 <= now - self._last_beat < BEAT_S  # or the clock was set back
 
 
 def live_owners(connection: sqlite3.Connection) -> list[int]:
-    """The owners that are still there."""
+    """Return the tokens of the owners that are alive."""
     now, here = time.time(), socket.gethostname()
     rows = connection.execute("SELECT id, host, pid, beat FROM owners").fetchall()
     return [
@@ -67,7 +67,7 @@ def live_owners(connection: sqlite3.Connection) -> list[int]:
 
 
 def _has_process(pid: int) -> bool:
-    """Whether this machine has a process of that number; on Windows nobody asks, because asking may end it."""
+    """Return whether the process exists. On Windows always true, because checking with a signal could kill it."""
     if sys.platform == "win32":
         return True
     try:
@@ -75,5 +75,5 @@ def _has_process(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        return True  # somebody else's
+        return True  # a process of another user
     return True

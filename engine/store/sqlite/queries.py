@@ -1,4 +1,4 @@
-"""What is asked of the history: lists of runs and the events of one."""
+"""Read queries: lists of runs, and the events of a run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from engine.store.sqlite.blobs import BlobReader
 from engine.store.sqlite.leases import live_owners
 from engine.store.sqlite.rows import SUMMARY_COLUMNS, plain, read_summary
 from engine.store.sqlite.schema import SEQ_BITS
-from engine.store.sqlite.value_encoding import SkeletonReader
+from engine.store.sqlite.value_encoding import ValueDecoder
 from engine.store.words import no_such_run
 
 _PAGE: Final = 256
 IMPORTING: Final = "importing:"
-"""What the ids of runs that are not all there yet begin with; no other run's does."""
+"""Prefix of the ids of runs whose import has not finished."""
 _STRATEGIES: Final = field_index(RunStarted, "strategies")
-"""Where the first event of a run tells the turn strategies of its agents."""
+"""Index of the turn strategies in the body of a run's first event."""
 _SEEN: Final = f"""
     SELECT id, id AS number, {SUMMARY_COLUMNS}, search,
         CASE WHEN state IN ('running', 'paused')
@@ -29,8 +29,7 @@ _SEEN: Final = f"""
             THEN 'interrupted' ELSE state END AS status
     FROM runs
 """  # noqa: S608 - constants
-# A run whose process was gone before its first event was safe never began, and is in no list. Nor is one that is being
-# imported.
+# Lists leave out runs whose process died before their first event was stored, and unfinished imports.
 _WHERE: Final = f"""
     WHERE (:part = '' OR instr(search, :part) > 0)
         AND run_id NOT GLOB '{IMPORTING}*'
@@ -54,7 +53,7 @@ _TOTALS: Final = f"""
     FROM ({_SEEN}) {_WHERE}
 """  # noqa: S608 - constants
 _ONE: Final = f"SELECT status, {SUMMARY_COLUMNS} FROM ({_SEEN}) WHERE run_id = :run_id"  # noqa: S608 - constants
-# The body comes last, so that it is not read of events that are left out.
+# The body is the last column, so it is not read for events that are filtered out.
 _EVENTS: Final = """
     SELECT events.id, events.kind, events.time, paths.path, events.body
     FROM events CROSS JOIN paths ON paths.id = events.path
@@ -73,22 +72,22 @@ _EVENTS: Final = """
 
 
 def find_runs(connection: sqlite3.Connection, which: RunFilter, limit: int, offset: int) -> list[RunSummary]:
-    """Runs, the newest first."""
+    """Return runs, newest first."""
     rows = connection.execute(_RUNS, {**_parameters(connection, which), "limit": limit, "offset": offset})
     return [read_summary(row[1:], row[0]) for row in rows]
 
 
 def sum_runs(connection: sqlite3.Connection, which: RunFilter) -> Totals:
-    """What those runs come to."""
+    """Return the totals of runs."""
     count, tokens, cost_usd, unknown = connection.execute(_TOTALS, _parameters(connection, which)).fetchone()
     return Totals(count, tokens, cost_usd, unknown > 0)
 
 
 def summary_of(connection: sqlite3.Connection, run_id: str) -> RunSummary:
-    """One run.
+    """Return the summary of a run.
 
     Raises:
-        StoreError: There is none of that id.
+        StoreError: There is no such run.
     """
     parameters = {"run_id": plain(run_id), "live": json.dumps(live_owners(connection))}
     row = connection.execute(_ONE, parameters).fetchone()
@@ -98,16 +97,16 @@ def summary_of(connection: sqlite3.Connection, run_id: str) -> RunSummary:
 
 
 def is_held(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Whether a run belongs to a process that is there.
+    """Return whether a live process owns the run.
 
     Raises:
-        StoreError: There is none of that id.
+        StoreError: There is no such run.
     """
     return _of_run(connection, "owner", run_id)[0] in live_owners(connection)
 
 
-def ids_that_begin_with(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
-    """The ids of runs that begin so, the newest run's first."""
+def ids_with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
+    """Return the run ids with a prefix, newest first."""
     rows = connection.execute(
         "SELECT run_id FROM runs WHERE substr(run_id, 1, length(:prefix)) = :prefix AND run_id NOT GLOB :importing "
         "ORDER BY run_id <> :prefix, started DESC, id DESC LIMIT :most",
@@ -117,29 +116,29 @@ def ids_that_begin_with(connection: sqlite3.Connection, prefix: str, most: int) 
 
 
 def number_of(connection: sqlite3.Connection, run_id: str) -> int:
-    """The run's number in the file.
+    """Return the row id of a run.
 
     Raises:
-        StoreError: There is none of that id.
+        StoreError: There is no such run.
     """
     return _of_run(connection, "id", run_id)[0]
 
 
 def head_of(connection: sqlite3.Connection, run_id: str) -> tuple[str, str]:
-    """A run's document and options, as they are stored.
+    """Return the stored document and options of a run.
 
     Raises:
-        StoreError: There is no run of that id.
+        StoreError: There is no such run.
     """
     document, options = _of_run(connection, "document, options", run_id)
     return document, options
 
 
 def _of_run(connection: sqlite3.Connection, columns: str, run_id: str) -> tuple[Any, ...]:
-    """Some columns of one run.
+    """Return columns of a run.
 
     Raises:
-        StoreError: There is none of that id.
+        StoreError: There is no such run.
     """
     query = f"SELECT {columns} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
     row = connection.execute(query, (plain(run_id),)).fetchone()
@@ -149,7 +148,7 @@ def _of_run(connection: sqlite3.Connection, columns: str, run_id: str) -> tuple[
 
 
 def reply_of(connection: sqlite3.Connection, key: str) -> str | None:
-    """The reply that is kept under a key, as it is stored."""
+    """Return the stored body of a cached reply, or None."""
     row = connection.execute("SELECT body FROM replies WHERE key = ?", (plain(key),)).fetchone()
     return None if row is None else row[0]
 
@@ -163,9 +162,9 @@ def read_events(
     after: int,
     preview: int | None,
 ) -> Iterator[AnyEvent]:
-    """A run's events, a page at a time; between two events no transaction is open."""
+    """Yield the events of a run, page by page. No transaction is open between two events."""
     run = number_of(connection, run_id)
-    values = SkeletonReader(BlobReader(connection), preview)
+    values = ValueDecoder(BlobReader(connection), preview)
     parameters = {
         "first": (run << SEQ_BITS) + after + 1,
         "end": run + 1 << SEQ_BITS,
@@ -179,8 +178,8 @@ def read_events(
         parameters["first"] = rows[-1][0] + 1
 
 
-def _event(run_id: str, row: tuple[int, int, float, str, str], values: SkeletonReader) -> AnyEvent:
-    """The event of a row of `_EVENTS`."""
+def _event(run_id: str, row: tuple[int, int, float, str, str], values: ValueDecoder) -> AnyEvent:
+    """Decode a row of `_EVENTS`."""
     key, kind, time, path, body = row
     return decode_event(KINDS[kind], run_id, key & (1 << SEQ_BITS) - 1, time, path, json.loads(body), values.get)
 

@@ -1,6 +1,6 @@
-"""How a run stands in its row: the columns, written and read.
+"""Columns of a run's row, to and from Python.
 
-Texts that may hold anything are stored as bytes, because SQLite takes no lone surrogates as text.
+Texts with arbitrary content are stored as bytes, because SQLite refuses lone surrogates in text.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from engine.store.base import RunStatus, RunSummary
 from engine.store.fold import RunFold
 
 FOLD_COLUMNS: Final = "workflow, state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error"
-"""What is written anew with each event; `started` is written once."""
+"""Columns updated with each event; `started` is written once."""
 SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, started, {FOLD_COLUMNS}"
 
 _STATUSES: Final = {status.value: status for status in RunStatus}
 
 
 def fold_row(fold: RunFold) -> tuple[Any, ...]:
-    """The values of `FOLD_COLUMNS`."""
+    """Return the values of `FOLD_COLUMNS`."""
     return (
         to_bytes(fold.workflow),
         fold.state.value,
@@ -36,7 +36,7 @@ def fold_row(fold: RunFold) -> tuple[Any, ...]:
 
 
 def read_fold(started: float, row: tuple[Any, ...]) -> RunFold:
-    """The fold whose columns these are."""
+    """Restore a fold from its columns."""
     workflow, state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row
     return RunFold(
         to_text(workflow),
@@ -54,11 +54,11 @@ def read_fold(started: float, row: tuple[Any, ...]) -> RunFold:
 
 
 def read_summary(row: tuple[Any, ...], status: str) -> RunSummary:
-    """The summary whose columns (`SUMMARY_COLUMNS`) these are.
+    """Build a summary from its columns.
 
     Args:
-        row: The columns.
-        status: How the run stands, seen from outside.
+        row: Values of `SUMMARY_COLUMNS`.
+        status: Status of the run; `interrupted` if its process is gone.
     """
     run_id, source, parent, forked_at, pinned, size, started = row[:7]
     workflow, _state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row[7:]
@@ -83,32 +83,32 @@ def read_summary(row: tuple[Any, ...], status: str) -> RunSummary:
     )
 
 
-@lru_cache(maxsize=64)  # a run's do not change
+@lru_cache(maxsize=64)  # constant within a run
 def _write_models(models: tuple[str, ...]) -> bytes:
     return to_bytes(json.dumps(models, ensure_ascii=False))
 
 
-@lru_cache(maxsize=64)  # most runs of a list call the same few
+@lru_cache(maxsize=64)  # few distinct values
 def _read_models(stored: bytes) -> tuple[str, ...]:
     return tuple(json.loads(to_text(stored)))
 
 
 def to_bytes(text: str) -> bytes:
-    """A text as it is stored where it may hold anything."""
+    """Encode a text that may contain lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def to_text(stored: bytes) -> str:
-    """The text that was stored as these bytes."""
+    """Decode a text that may contain lone surrogates."""
     return stored.decode("utf-8", "surrogatepass")
 
 
 def plain(text: str) -> str:
-    """A text that SQLite takes: what no encoding can hold becomes a question mark."""
+    """Replace lone surrogates, which SQLite refuses in text, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
-@lru_cache(maxsize=64)  # a run's does not change
+@lru_cache(maxsize=64)  # constant within a run
 def search_text(workflow: str, source: str) -> str:
-    """What a filter looks for its text in: name and source, in no case."""
+    """Return the case-folded text that filters search: name and source."""
     return plain(f"{workflow}\n{source}".casefold())

@@ -1,4 +1,7 @@
-"""What is changed about runs as wholes, each inside a transaction of the writing thread."""
+"""Changes to whole runs: create, resume, delete, import, pin, and pending answers.
+
+Unless stated otherwise, the functions are called inside a transaction of the writer thread.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +25,27 @@ from engine.store.sqlite.leases import Owner, live_owners
 from engine.store.sqlite.queries import IMPORTING, number_of, read_events
 from engine.store.sqlite.rows import FOLD_COLUMNS, plain, read_fold, search_text, to_bytes, to_text
 from engine.store.sqlite.schema import SEQ_BITS
-from engine.store.sqlite.value_encoding import SkeletonWriter, to_json
-from engine.store.sqlite.writer_thread import Writer
+from engine.store.sqlite.value_encoding import ValueEncoder, to_json
+from engine.store.sqlite.writer_thread import WriterThread
 from engine.store.words import answered_before, begun_before, held_elsewhere, no_such_run, still_under_way
 
 
 def delete_run(connection: sqlite3.Connection, run: int) -> None:
-    """Delete a run and the blobs that nobody else needs. Inside a transaction."""
+    """Delete a run and the blobs that only it used."""
     blobs = [blob for (blob,) in connection.execute("SELECT blob FROM uses WHERE run = ?", (run,))]
     connection.execute("DELETE FROM answers WHERE run = ?", (run,))
     connection.execute("DELETE FROM replies WHERE run = ?", (run,))
     connection.execute("DELETE FROM uses WHERE run = ?", (run,))
     connection.execute("DELETE FROM events WHERE id >= ? AND id < ?", (run << SEQ_BITS, run + 1 << SEQ_BITS))
     connection.execute("DELETE FROM runs WHERE id = ?", (run,))
-    _delete_unneeded(connection, blobs)
+    _delete_unused(connection, blobs)
 
 
-def _delete_unneeded(connection: sqlite3.Connection, blobs: list[int]) -> None:
-    """Delete those of the blobs that neither a run nor another blob needs, and then those that these were told by.
+def _delete_unused(connection: sqlite3.Connection, blobs: list[int]) -> None:
+    """Delete the blobs that no run and no other blob needs, and then their bases.
 
-    A blob has a greater number than those that it is told by. So the greatest first: whoever may still need one has had
-    its turn before.
+    A blob has a greater id than its bases. Going from the greatest id down, everything that may need a blob was checked
+    before it.
     """
     waiting = [-blob for blob in blobs]
     heapify(waiting)
@@ -65,22 +68,22 @@ def _delete_unneeded(connection: sqlite3.Connection, blobs: list[int]) -> None:
             heappush(waiting, -base)
 
 
-def give_space_back(connection: sqlite3.Connection) -> None:
-    """Give free pages back to the disk, and empty the log beside the file. Outside transactions."""
-    # One step frees one page and gives a row without columns, after which `execute` would stop.
+def free_pages(connection: sqlite3.Connection) -> None:
+    """Return free pages to the disk and truncate the WAL. Call outside transactions."""
+    # Each step frees one page and returns an empty row, at which `execute` would stop.
     connection.executescript("PRAGMA incremental_vacuum")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def rewrite(connection: sqlite3.Connection) -> None:
-    """Write the file anew without any gaps. Outside transactions."""
+def vacuum_file(connection: sqlite3.Connection) -> None:
+    """Rewrite the file without gaps. Call outside transactions."""
     connection.execute("DELETE FROM paths WHERE id NOT IN (SELECT path FROM events)")
     connection.execute("VACUUM")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def bytes_in_use(connection: sqlite3.Connection) -> int:
-    """Bytes that the file needs, without those that are free."""
+    """Return the used bytes of the file, without free pages."""
     pages, free, page_size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
@@ -92,19 +95,19 @@ _INSERT: Final = """
         (run_id, source, search, parent, forked_at, document, options, owner, state, started, updated, cost_usd)
     VALUES (?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?)
 """
-_REMAINS: Final = f"""
+_LEFTOVERS: Final = f"""
     SELECT id FROM runs
     WHERE run_id GLOB '{IMPORTING}*' AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(:live)))
         OR state = 'running' AND owner NOT IN (SELECT value FROM json_each(:live)) AND NOT EXISTS (
             SELECT 1 FROM events WHERE events.id >= runs.id << {SEQ_BITS} AND events.id < runs.id + 1 << {SEQ_BITS}
         )
 """  # noqa: S608 - constants
-_HELD: Final = f"SELECT id, owner, source, size, started, {FOLD_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
+_OWNED: Final = f"SELECT id, owner, source, size, started, {FOLD_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A run that this process may write from now on."""
+class OpenedRun:
+    """A run that this process owns."""
 
     run: int
     run_id: str
@@ -112,16 +115,16 @@ class Begun:
     fold: RunFold
     size: int
 
-    def writer(self, writer: Writer, owner: int) -> RunWriter:
-        """What writes it."""
+    def writer(self, writer: WriterThread, owner: int) -> RunWriter:
+        """Create its writer."""
         return RunWriter(writer, self.run, self.run_id, self.source, owner, self.fold, self.size)
 
 
-def begin(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: float) -> Begun:
-    """Enter a run.
+def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: float) -> OpenedRun:
+    """Create a run.
 
     Raises:
-        StoreError: The id is taken.
+        StoreError: The id is in use.
     """
     if connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (head.run_id,)).fetchone():
         raise begun_before(head.run_id)
@@ -147,16 +150,16 @@ def begin(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: floa
     size = len(document) + len(options) + blobs.take_written()
     blobs.write_uses(connection)
     connection.execute("UPDATE runs SET document = ?, size = ? WHERE id = ?", (document, size, run))
-    return Begun(run, head.run_id, head.source, fold, size)
+    return OpenedRun(run, head.run_id, head.source, fold, size)
 
 
-def reopen(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Begun:
-    """Take over a run on which nobody is at work.
+def reopen_run(connection: sqlite3.Connection, owner: Owner, run_id: str) -> OpenedRun:
+    """Take ownership of a stored run.
 
     Raises:
-        StoreError: There is no such run, or a process is at work on it.
+        StoreError: There is no such run, or a live process owns it.
     """
-    row = connection.execute(_HELD, (plain(run_id),)).fetchone()
+    row = connection.execute(_OWNED, (plain(run_id),)).fetchone()
     if row is None:
         raise no_such_run(run_id)
     run, holder, source, size, started, *fold_columns = row
@@ -166,16 +169,16 @@ def reopen(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Begun:
     connection.execute("UPDATE runs SET owner = ? WHERE id = ?", (owner.token, run))
     fold = read_fold(started, tuple(fold_columns))
     if fold.state is RunStatus.WAITING:
-        told = read_events(connection, run_id, level=None, kinds=TELLING, after=-1, preview=1)
-        fold.asking = set(open_questions(told))
-    return Begun(run, run_id, to_text(source), fold, size)
+        questions = read_events(connection, run_id, level=None, kinds=TELLING, after=-1, preview=1)
+        fold.asking = set(open_questions(questions))
+    return OpenedRun(run, run_id, to_text(source), fold, size)
 
 
-def delete(connection: sqlite3.Connection, run_id: str) -> None:
-    """Delete a run; one that is gone already is no error.
+def delete_if_stopped(connection: sqlite3.Connection, run_id: str) -> None:
+    """Delete a run. An unknown run is no error.
 
     Raises:
-        StoreError: A process is at work on it.
+        StoreError: A live process is executing it.
     """
     row = connection.execute("SELECT id, owner, state FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
     if row is None:
@@ -186,23 +189,23 @@ def delete(connection: sqlite3.Connection, run_id: str) -> None:
     delete_run(connection, run)
 
 
-def delete_remains(connection: sqlite3.Connection) -> None:
-    """Delete what no list shows and nobody goes on with: runs that never began, and those that came in but in part."""
-    remains = connection.execute(_REMAINS, {"live": json.dumps(live_owners(connection))}).fetchall()
+def delete_leftovers(connection: sqlite3.Connection) -> None:
+    """Delete runs without a first event and unfinished imports whose process is gone."""
+    remains = connection.execute(_LEFTOVERS, {"live": json.dumps(live_owners(connection))}).fetchall()
     for (run,) in remains:
         delete_run(connection, run)
 
 
-def import_is_whole(connection: sqlite3.Connection, imported: str, run_id: str) -> str:
-    """Let everybody see a run that came in: under its id, or under another where that is taken.
+def publish_import(connection: sqlite3.Connection, imported: str, run_id: str) -> str:
+    """Make an imported run visible.
 
     Args:
-        connection: The writer's.
-        imported: What it was called meanwhile.
-        run_id: Its id.
+        connection: Connection of the writer thread.
+        imported: Temporary id of the run.
+        run_id: Its id in the imported file.
 
     Returns:
-        The id that it has.
+        The final id: `run_id`, or a new one if that is in use.
     """
     if connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone():
         run_id = secrets.token_hex(6)
@@ -210,8 +213,8 @@ def import_is_whole(connection: sqlite3.Connection, imported: str, run_id: str) 
     return run_id
 
 
-def pin(connection: sqlite3.Connection, run_id: str, *, pinned: bool) -> None:
-    """Keep a run from retention, or no longer.
+def pin_run(connection: sqlite3.Connection, run_id: str, *, pinned: bool) -> None:
+    """Protect a run from retention, or stop protecting it.
 
     Raises:
         StoreError: There is no such run.
@@ -220,12 +223,12 @@ def pin(connection: sqlite3.Connection, run_id: str, *, pinned: bool) -> None:
 
 
 def keep_reply(connection: sqlite3.Connection, key: str, run_id: str, reply: Reply) -> None:
-    """Keep a reply for other runs, if its run is kept."""
+    """Cache a reply for other runs, if its run is stored."""
     row = connection.execute("SELECT id FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
     if row is None:
         return
     blobs = BlobWriter(row[0])
-    values = SkeletonWriter(blobs)
+    values = ValueEncoder(blobs)
     values.begin(connection, "")
     body = to_json(encode_reply(reply, values.put, ()))
     blobs.write_uses(connection)
@@ -233,34 +236,34 @@ def keep_reply(connection: sqlite3.Connection, key: str, run_id: str, reply: Rep
 
 
 def _written(connection: sqlite3.Connection, blobs: BlobWriter, document: str) -> object:
-    values = SkeletonWriter(blobs)
+    values = ValueEncoder(blobs)
     values.begin(connection, "")
     return values.put(document, ("document",))
 
 
-def leave(connection: sqlite3.Connection, run_id: str, left: LeftAnswer) -> None:
-    """Leave an answer. Inside a transaction.
+def leave_answer(connection: sqlite3.Connection, run_id: str, left: LeftAnswer) -> None:
+    """Leave an answer for the process that owns the run.
 
     Raises:
-        StoreError: There is no such run, or an answer to that question lies there already.
+        StoreError: There is no such run, or the question already has a pending answer.
     """
     body = to_json([left.answer.choice, left.answer.value, left.answer.comment])
-    done = connection.execute(
+    cursor = connection.execute(
         "INSERT OR IGNORE INTO answers (run, question, path, body) VALUES (?, ?, ?, ?)",
         (number_of(connection, run_id), left.question, left.path, body),
     )
-    if done.rowcount == 0:
+    if cursor.rowcount == 0:
         raise answered_before(left.path)
 
 
-def take_back(connection: sqlite3.Connection, run_id: str, question: int) -> None:
-    """Take away what was left for a question. Inside a transaction."""
+def remove_answer(connection: sqlite3.Connection, run_id: str, question: int) -> None:
+    """Remove the pending answer to a question."""
     run = number_of(connection, run_id)
     connection.execute("DELETE FROM answers WHERE run = ? AND question = ?", (run, question))
 
 
-def read(connection: sqlite3.Connection, run_id: str) -> list[LeftAnswer]:
-    """What lies there for a run."""
+def read_answers(connection: sqlite3.Connection, run_id: str) -> list[LeftAnswer]:
+    """Return the pending answers for a run."""
     rows = connection.execute(
         "SELECT path, question, body FROM answers WHERE run = (SELECT id FROM runs WHERE run_id = ?)", (run_id,)
     )

@@ -1,8 +1,12 @@
-"""The file of the history: how it is laid out, made, recognised and brought up to date.
+"""Schema of the history file: create, recognize and migrate it.
 
-Events lie in one table whose key is made of run and number, so that a run's events lie together and need no further
-index. Longer texts, and lists and objects with long JSON, lie in `blobs`, each once; `links` says which blob is told by
-which others, `uses` which run names which blobs.
+The key of an event combines its run and its number, so the events of a run are adjacent and need no other index. Long
+texts, and lists and objects with long JSON, are in `blobs`, each once. `links` lists the bases of delta-encoded blobs,
+`uses` the blobs that each run references.
+
+The module also tracks which histories this process has open, because such a file must not be read except through
+SQLite: when a process closes any descriptor of a file, POSIX drops all locks that the process has on it, including
+those of SQLite's connections. Another process could then take itself for the last user and delete the WAL in use.
 """
 
 from __future__ import annotations
@@ -17,42 +21,42 @@ from pathlib import Path
 from typing import Final
 
 from engine.store.base import StoreError
-from engine.store.sqlite.error_mapping import as_store_error, is_busy, is_damaged, is_newer, is_no_history
+from engine.store.sqlite.error_mapping import damaged_history, is_busy, newer_history, not_a_history, to_store_error
 
 _File = tuple[int, int]
-"""Device and number of a file, whatever name it is opened by."""
+"""Device and inode of a file."""
 
-opening: Final = threading.Lock()
-"""Held from the look at a file to `hold`: one that another thread opens meanwhile would lose its locks by that look."""
+open_lock: Final = threading.Lock()
+"""Held from the first look at a file until `mark_open`, so no other thread opens it and loses its locks."""
 
 _lock: Final = threading.Lock()
-_held: Final[Counter[_File]] = Counter()
+_open_files: Final[Counter[_File]] = Counter()
 
 
-def hold(path: Path) -> _File:
-    """Note that a store of this process has the file open.
+def mark_open(path: Path) -> _File:
+    """Record that a store of this process has the file open.
 
     Returns:
-        What `release` takes: by then the name may be another file's.
+        The identity of the file for `mark_closed`, when the path may name another file.
     """
     file = _file(path)
     with _lock:
-        _held[file] += 1
+        _open_files[file] += 1
     return file
 
 
-def release(file: _File) -> None:
-    """Note that a store has let go of it."""
+def mark_closed(file: _File) -> None:
+    """Record that a store has closed the file."""
     with _lock:
-        _held[file] -= 1
+        _open_files[file] -= 1
 
 
-def is_held(path: Path) -> bool:
-    """Whether a store of this process has the file open."""
+def is_open_here(path: Path) -> bool:
+    """Return whether a store of this process has the file open."""
     if not path.exists():
         return False
     with _lock:
-        return _held[_file(path)] > 0
+        return _open_files[_file(path)] > 0
 
 
 def _file(path: Path) -> _File:
@@ -63,7 +67,7 @@ def _file(path: Path) -> _File:
 APPLICATION_ID: Final = 0x4C4F4F50
 SEQ_BITS: Final = 40
 BUSY_S: Final = 10.0
-"""Seconds that another process may hold the file before it is told."""
+"""Seconds to wait for a lock of another process."""
 _AGAIN_S: Final = 0.01
 
 _TABLES: Final = """
@@ -139,24 +143,24 @@ CREATE INDEX replies_by_run ON replies (run);
 """
 
 Step = Callable[[sqlite3.Connection], None]
-"""Brings a file from one version to the next, inside a transaction."""
+"""Migrates a file from one version to the next, inside a transaction."""
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection) -> None:
     for statement in _TABLES.split(";"):
         connection.execute(statement)
 
 
-def _make_room_for_answers(connection: sqlite3.Connection) -> None:
-    """What processes leave for the one that is at work on a run."""
+def _add_answers(connection: sqlite3.Connection) -> None:
+    """Add the table of answers that wait for the process that owns a run."""
     connection.execute(
         "CREATE TABLE answers (run INTEGER NOT NULL REFERENCES runs, question INTEGER NOT NULL, "
         "path TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (run, question)) WITHOUT ROWID"
     )
 
 
-def _make_room_for_staged_events(connection: sqlite3.Connection) -> None:
-    """The latest events of runs, as versions before 4 wrote them first."""
+def _add_staged_events(connection: sqlite3.Connection) -> None:
+    """Add the table in which version 3 wrote the latest events of a run first."""
     connection.execute(
         "CREATE TABLE staged (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, path TEXT NOT NULL, "
         "time REAL NOT NULL, body TEXT NOT NULL)"
@@ -164,7 +168,7 @@ def _make_room_for_staged_events(connection: sqlite3.Connection) -> None:
 
 
 def _move_staged_events(connection: sqlite3.Connection) -> None:
-    """Move what was staged to the other events: the bodies have the same form."""
+    """Move staged events to the other events, whose bodies have the same format."""
     connection.execute("INSERT OR IGNORE INTO paths (path) SELECT path FROM staged")
     connection.execute(
         "INSERT INTO events (id, kind, path, time, body) "
@@ -174,16 +178,16 @@ def _move_staged_events(connection: sqlite3.Connection) -> None:
 
 
 STEPS: Final[tuple[Step, ...]] = (
-    _make_tables,
-    _make_room_for_answers,
-    _make_room_for_staged_events,
+    _create_tables,
+    _add_answers,
+    _add_staged_events,
     _move_staged_events,
 )
-"""The steps from an empty file to this version; released steps are never changed, only followed by further ones."""
+"""Migrations from an empty file to the current version. Released ones never change."""
 
 
 def connect(path: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
-    """A connection to a file that `prepare` has looked at. It may go from thread to thread, one at a time."""
+    """Connect to a file that `prepare` has checked. Threads may use the connection one at a time."""
     connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA foreign_keys = ON")
@@ -196,86 +200,86 @@ def connect(path: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
 
 
 def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS) -> None:
-    """Make the file if it is not there, and bring an older one up to date; anything else is left as it is.
+    """Create a missing file and migrate an older one. Any other file is left unchanged.
 
     Raises:
-        StoreError: It is no history, damaged, of a newer version, locked or cannot be written.
+        StoreError: The file is not a history, damaged, of a newer version, locked or not writable.
     """
     try:
-        is_new = not is_held(path) and _look_at(path)
-        # Not `connect`: nothing is changed before the file is known to be ours.
+        is_new = not is_open_here(path) and _must_be_created(path)
+        # Not `connect`: nothing changes before the file is known to be a history.
         with closing(sqlite3.connect(path, timeout=busy_s, isolation_level=None)) as connection:
-            _bring_up_to_date(connection, path, steps, is_new=is_new)
-            _keep_log(connection, busy_s)
+            _migrate(connection, path, steps, is_new=is_new)
+            _enable_wal(connection, busy_s)
     except (sqlite3.Error, OSError) as error:
-        raise as_store_error(error, path) from error
+        raise to_store_error(error, path) from error
 
 
-def _look_at(path: Path) -> bool:
-    """Whether the file is still to be made.
+def _must_be_created(path: Path) -> bool:
+    """Return whether the file has no content yet.
 
     Raises:
-        StoreError: It is no database, or a part of one.
+        StoreError: It is not a database, or a truncated one.
     """
     if not path.exists():
         if not path.parent.is_dir():
-            raise StoreError(f'The folder "{path.parent}" does not exist.', "Make it, or name another place.")
+            raise StoreError(f'The folder "{path.parent}" does not exist.', "Create it, or choose another file.")
         return True
-    start = _start_of(path)
+    start = _header(path)
     if not start:
         return True
     if not start.startswith(b"SQLite format 3\0"[: len(start)]):
-        raise is_no_history(path)
+        raise not_a_history(path)
     page_size = int.from_bytes(start[16:18], "big")
-    # The number of pages holds only where the last to write the file also wrote that number.
+    # The page count is valid only if the last writer updated it.
     pages = int.from_bytes(start[28:32], "big") if start[24:28] == start[92:96] else 0
-    # The size is asked last: who was writing meanwhile has taken the log away only once the file was whole.
-    if not _has_log(path):
+    # Check the size last: a concurrent writer removes its journal only once the file is complete.
+    if not _has_journal(path):
         size = path.stat().st_size
         if len(start) < 100 or size < pages * (65_536 if page_size == 1 else page_size):
-            # Space may have been given back since the start was read; then that is another one now.
-            if _start_of(path) != start:
-                return _look_at(path)
-            raise is_damaged(path)
+            # The file may have shrunk since the header was read; then the header has changed.
+            if _header(path) != start:
+                return _must_be_created(path)
+            raise damaged_history(path)
     return False
 
 
-def _start_of(path: Path) -> bytes:
-    """SQLite's header."""
-    with path.open("r+b") as file:  # for writing, so that a file which cannot be written is told at once
+def _header(path: Path) -> bytes:
+    """Read the SQLite header."""
+    with path.open("r+b") as file:  # for writing, so a read-only file fails now
         return file.read(100)
 
 
-def _has_log(path: Path) -> bool:
-    """Whether SQLite will make the file whole from one beside it: `-wal`, or `-journal` where it was being made."""
+def _has_journal(path: Path) -> bool:
+    """Return whether SQLite will complete the file from a `-wal` or `-journal` file."""
     logs = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-journal"))
-    return any(_size_of(log) > 0 for log in logs)
+    return any(_file_size(log) > 0 for log in logs)
 
 
-def _size_of(log: Path) -> int:
-    """Bytes of a file that whoever wrote it may take away at any moment."""
+def _file_size(log: Path) -> int:
+    """Return the size of a file that its writer may delete at any moment."""
     try:
         return log.stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path, steps: Sequence[Step], *, is_new: bool) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[Step], *, is_new: bool) -> None:
     if is_new:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    # In one transaction: another process may be making the tables at this moment.
+    # In a transaction, because another process may be creating the tables.
     connection.execute("BEGIN")
     try:
         version = _version(connection, path)
     finally:
         connection.rollback()
     if version > len(steps):
-        raise is_newer(path)
+        raise newer_history(path)
     if version < len(steps):
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Another process may have been faster.
+            # Another process may have migrated it meanwhile.
             for step in steps[_version(connection, path) :]:
                 step(connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -286,17 +290,17 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, steps: Sequenc
             raise
 
 
-def _keep_log(connection: sqlite3.Connection, busy_s: float) -> None:
-    """Have what is written kept in a log beside the file until it is in the file.
+def _enable_wal(connection: sqlite3.Connection, busy_s: float) -> None:
+    """Enable write-ahead logging.
 
-    Only once there are tables: so the file itself, and not only the log, says from the start what it is.
+    Only once the tables exist, so the file itself and not only the WAL identifies it as a history.
     """
     last = time.monotonic() + busy_s
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.Error as error:
-            # Where another process is about the same, SQLite does not wait by itself.
+            # SQLite does not wait for another process that does the same.
             if not is_busy(error) or time.monotonic() >= last:
                 raise
             time.sleep(_AGAIN_S)
@@ -305,10 +309,10 @@ def _keep_log(connection: sqlite3.Connection, busy_s: float) -> None:
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The file's version; 0 for one without tables. Inside a transaction.
+    """Return the version of the file, 0 if it has no tables. Call inside a transaction.
 
     Raises:
-        StoreError: It is some other program's.
+        StoreError: The file belongs to another program.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -316,5 +320,5 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     if tables == 0 and application in {0, APPLICATION_ID}:
         return 0
     if application != APPLICATION_ID:
-        raise is_no_history(path)
+        raise not_a_history(path)
     return int(version)

@@ -1,4 +1,4 @@
-"""The history in one SQLite file: the `Store` that the program uses."""
+"""`SqliteStore`: the run history in one SQLite file."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from engine.store.codec import decode_reply
 from engine.store.fold import OPEN, UNDER_WAY
 from engine.store.sqlite import queries, run_mutations
 from engine.store.sqlite.blobs import BlobReader
-from engine.store.sqlite.error_mapping import as_store_error, is_damaged
+from engine.store.sqlite.error_mapping import damaged_history, to_store_error
 from engine.store.sqlite.journal import SqliteJournal
 from engine.store.sqlite.leases import Owner
-from engine.store.sqlite.run_mutations import bytes_in_use, delete_run, give_space_back, rewrite
-from engine.store.sqlite.schema import BUSY_S, connect, hold, opening, prepare, release
-from engine.store.sqlite.value_encoding import SkeletonReader
-from engine.store.sqlite.writer_thread import Task, Writer
+from engine.store.sqlite.run_mutations import bytes_in_use, delete_run, free_pages, vacuum_file
+from engine.store.sqlite.schema import BUSY_S, connect, mark_closed, mark_open, open_lock, prepare
+from engine.store.sqlite.value_encoding import ValueDecoder
+from engine.store.sqlite.writer_thread import Task, WriterThread
 from engine.store.words import chosen, closed, still_under_way
 
 _MOST_IDLE: Final = 4
 
 
-class Readers:
-    """The connections of one store.
+class ConnectionPool:
+    """A pool of read-only connections.
 
     Args:
-        path: The history's file.
-        busy_s: Seconds that another process may hold it before that is told.
+        path: File of the history.
+        busy_s: Seconds to wait for a lock of another process.
     """
 
     def __init__(self, path: Path, busy_s: float) -> None:
@@ -52,24 +52,24 @@ class Readers:
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection, None, None]:
-        """A connection that nobody else uses meanwhile.
+        """Borrow a connection.
 
         Raises:
-            StoreError: The store was closed, or what is done inside cannot be done.
+            StoreError: The store was closed, or a query failed.
         """
         connection = self._take()
         try:
             yield connection
         except (sqlite3.Error, OSError) as error:
-            raise as_store_error(error, self._path) from error
+            raise to_store_error(error, self._path) from error
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            # Whatever was written can be read; what cannot was changed since.
-            raise is_damaged(self._path) from error
+            # Everything that was written can be decoded, so the file was changed since.
+            raise damaged_history(self._path) from error
         finally:
             self._give_back(connection)
 
     def close(self) -> None:
-        """Close those that nobody uses; the others when they come back."""
+        """Close the idle connections now, and the others when they are returned."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
@@ -86,7 +86,7 @@ class Readers:
             connection = connect(self._path, busy_s=self._busy_s)
             connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
-            raise as_store_error(error, self._path) from error
+            raise to_store_error(error, self._path) from error
         return connection
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
@@ -102,74 +102,74 @@ _IMPORTED_AT_ONCE: Final = 1_000
 
 
 class SqliteStore:
-    """A history in a file.
+    """The history in a file.
 
     Args:
-        path: The file; made if it is not there.
-        busy_s: Seconds that another process may hold the file before that is told.
+        path: The file, created if missing.
+        busy_s: Seconds to wait for a lock of another process.
 
     Raises:
-        StoreError: It cannot be opened.
+        StoreError: The file can't be opened.
     """
 
     def __init__(self, path: Path, *, busy_s: float = BUSY_S) -> None:
         self._path = path
-        with opening:
+        with open_lock:
             prepare(path, busy_s=busy_s)
             try:
                 connection = connect(path, busy_s=busy_s)
             except sqlite3.Error as error:
-                raise as_store_error(error, path) from error
-            self._held: tuple[int, int] | None = hold(path)
+                raise to_store_error(error, path) from error
+            self._open_file: tuple[int, int] | None = mark_open(path)
         self._owner = Owner()
-        self._readers = Readers(path, busy_s)
-        self._writer = Writer(path, connection, self._owner)
+        self._readers = ConnectionPool(path, busy_s)
+        self._writer = WriterThread(path, connection, self._owner)
 
     def begin(self, head: RunHead) -> SqliteJournal:
-        """Begin to keep a run. Waits for the disk."""
+        """Start storing a run. Waits for the disk."""
         now = time.time()
-        begun = self._writer.do(lambda connection: run_mutations.begin(connection, self._owner, head, now))
+        begun = self._writer.do(lambda connection: run_mutations.begin_run(connection, self._owner, head, now))
         return SqliteJournal(self._writer, begun.writer(self._writer, self._owner.token))
 
     def reopen(self, run_id: str) -> SqliteJournal:
-        """Go on keeping a run. Waits for the disk."""
-        begun = self._writer.do(lambda connection: run_mutations.reopen(connection, self._owner, run_id))
+        """Continue storing a run. Waits for the disk."""
+        begun = self._writer.do(lambda connection: run_mutations.reopen_run(connection, self._owner, run_id))
         return SqliteJournal(self._writer, begun.writer(self._writer, self._owner.token))
 
     def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
-        """Runs, the newest first."""
+        """Return runs, newest first."""
         with self._readers.reading() as connection:
             return queries.find_runs(connection, which, limit, offset)
 
     def totals(self, which: RunFilter = EVERY_RUN) -> Totals:
-        """What those runs come to."""
+        """Return the totals of runs."""
         with self._readers.reading() as connection:
             return queries.sum_runs(connection, which)
 
     def find(self, prefix: str) -> RunSummary:
-        """The one run whose id begins so."""
+        """Return the run whose id has that prefix."""
         with self._readers.reading() as connection:
-            run_id = chosen(prefix, queries.ids_that_begin_with(connection, prefix, _MOST_NAMED))
+            run_id = chosen(prefix, queries.ids_with_prefix(connection, prefix, _MOST_NAMED))
             return queries.summary_of(connection, run_id)
 
     def is_held(self, run_id: str) -> bool:
-        """Whether a process is at work on a run, or waits with it for a person."""
+        """Return whether a live process owns the run."""
         with self._readers.reading() as connection:
             return queries.is_held(connection, run_id)
 
     def children(self, run_id: str) -> list[RunSummary]:
-        """The runs that were forked from a run, the oldest first."""
+        """Return the forks of a run, oldest first."""
         with self._readers.reading() as connection:
             return queries.find_runs(connection, RunFilter(parent=run_id), -1, 0)[::-1]
 
     def document(self, run_id: str) -> str:
-        """The document as the run ran it."""
+        """Return the workflow document of a run."""
         with self._readers.reading() as connection:
             stored, _options = queries.head_of(connection, run_id)
-            return SkeletonReader(BlobReader(connection)).get(json.loads(stored))
+            return ValueDecoder(BlobReader(connection)).get(json.loads(stored))
 
     def options(self, run_id: str) -> dict[str, Any]:
-        """How the run was to be done."""
+        """Return the options of a run."""
         with self._readers.reading() as connection:
             return json.loads(queries.head_of(connection, run_id)[1])
 
@@ -182,9 +182,9 @@ class SqliteStore:
         after: int = -1,
         preview: int | None = None,
     ) -> Iterator[AnyEvent]:
-        """A run's events, in order, read as they are asked for."""
+        """Iterate over the events of a run in order, reading them lazily."""
         with self._readers.reading() as connection:
-            queries.number_of(connection, run_id)  # that there is none is told now
+            queries.number_of(connection, run_id)  # raises for an unknown run now, not on iteration
         return self._read_events(run_id, level, kinds, after, preview)
 
     def _read_events(
@@ -199,8 +199,8 @@ class SqliteStore:
             yield from queries.read_events(connection, run_id, level=level, kinds=kinds, after=after, preview=preview)
 
     def import_run(self, head: RunHead, events: Iterable[AnyEvent]) -> str:
-        """Take in a run that was exported, as it was: all of it, or nothing."""
-        self._writer.do(run_mutations.delete_remains)
+        """Import an exported run, completely or not at all."""
+        self._writer.do(run_mutations.delete_leftovers)
         imported = f"{queries.IMPORTING}{secrets.token_hex(6)}"
         journal = self.begin(dataclasses.replace(head, run_id=imported))
         progress = _Progress()
@@ -211,36 +211,34 @@ class SqliteStore:
                 for event in batch:
                     journal.write(event)
                 progress.wait_for(batch[-1].seq)
-            run_id = self._writer.do(
-                lambda connection: run_mutations.import_is_whole(connection, imported, head.run_id)
-            )
+            run_id = self._writer.do(lambda connection: run_mutations.publish_import(connection, imported, head.run_id))
         except BaseException:
             journal.close()
             self._writer.do(lambda connection: delete_run(connection, queries.number_of(connection, imported)))
             raise
         journal.close()
-        self._writer.do(lambda _connection: None)  # it is let go of before its id is told
+        self._writer.do(lambda _connection: None)  # the run is released before its id is returned
         return run_id
 
     def left_answers(self, run_id: str) -> list[LeftAnswer]:
-        """The answers that other processes have left for a run."""
+        """Return the pending answers of other processes for a run."""
         with self._readers.reading() as connection:
-            return run_mutations.read(connection, run_id)
+            return run_mutations.read_answers(connection, run_id)
 
     def leave_answer(self, run_id: str, left: LeftAnswer) -> None:
-        """Leave an answer for the process that is at work on a run. Waits for the disk."""
-        self._writer.do(lambda connection: run_mutations.leave(connection, run_id, left))
+        """Leave an answer for the process that owns a run. Waits for the disk."""
+        self._writer.do(lambda connection: run_mutations.leave_answer(connection, run_id, left))
 
     def take_answer_back(self, run_id: str, question: int) -> None:
-        """Take away what was left for a question."""
-        self._writer.do(lambda connection: run_mutations.take_back(connection, run_id, question))
+        """Remove a pending answer."""
+        self._writer.do(lambda connection: run_mutations.remove_answer(connection, run_id, question))
 
     def pin(self, run_id: str, *, pinned: bool) -> None:
-        """Keep a run from retention, or no longer."""
-        self._writer.do(lambda connection: run_mutations.pin(connection, run_id, pinned=pinned))
+        """Protect a run from retention, or stop protecting it."""
+        self._writer.do(lambda connection: run_mutations.pin_run(connection, run_id, pinned=pinned))
 
     def delete(self, run_ids: Collection[str]) -> None:
-        """Delete runs and give the space that only they took back to the disk."""
+        """Delete runs and return their space to the disk."""
         with self._readers.reading() as connection:
             summaries = [queries.summary_of(connection, run_id) for run_id in run_ids]
         busy = [summary.run_id for summary in summaries if summary.status in UNDER_WAY]
@@ -249,14 +247,14 @@ class SqliteStore:
         self._delete(run_ids)
 
     def _delete(self, run_ids: Iterable[str]) -> None:
-        # A transaction a run: runs under way are not held up for long.
+        # One transaction per run, so running runs are not blocked for long.
         for run_id in dict.fromkeys(run_ids):
-            self._writer.do(lambda connection, run_id=run_id: run_mutations.delete(connection, run_id))
-        self._writer.do(run_mutations.delete_remains)
-        self._writer.do(give_space_back, in_transaction=False)
+            self._writer.do(lambda connection, run_id=run_id: run_mutations.delete_if_stopped(connection, run_id))
+        self._writer.do(run_mutations.delete_leftovers)
+        self._writer.do(free_pages, in_transaction=False)
 
     def retain(self, *, most_runs: int | None, most_bytes: int | None) -> int:
-        """Delete the oldest runs that are neither pinned nor under way until both limits hold; how many were."""
+        """Delete the oldest runs that are neither pinned nor running until both limits hold. Return their number."""
         deleted = 0
         with self._readers.reading() as connection:
             summaries = queries.find_runs(connection, EVERY_RUN, -1, 0)
@@ -278,38 +276,38 @@ class SqliteStore:
             return bytes_in_use(connection)
 
     def vacuum(self) -> int:
-        """Give all free space back to the disk; bytes won."""
+        """Return all free space to the disk. Return the bytes gained."""
         before = self.size()
-        self._writer.do(run_mutations.delete_remains)
-        self._writer.do(rewrite, in_transaction=False)
+        self._writer.do(run_mutations.delete_leftovers)
+        self._writer.do(vacuum_file, in_transaction=False)
         return max(before - self.size(), 0)
 
     def size(self) -> int:
-        """Bytes on disk, with what lies in the files beside it."""
+        """Return the bytes on disk, including the WAL files."""
         files = (self._path.with_name(self._path.name + end) for end in ("", "-wal", "-shm"))
         return sum(file.stat().st_size for file in files if file.exists())
 
     def cached(self, key: str) -> Reply | None:
-        """The reply kept under that key."""
+        """Return the cached reply for a key, or None."""
         with self._readers.reading() as connection:
             row = queries.reply_of(connection, key)
-            return None if row is None else decode_reply(json.loads(row), SkeletonReader(BlobReader(connection)).get)
+            return None if row is None else decode_reply(json.loads(row), ValueDecoder(BlobReader(connection)).get)
 
     def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
-        """Keep a reply for other runs, as long as its run is kept. Returns at once."""
+        """Cache a reply for other runs while its run is stored. Returns at once."""
         self._writer.put(Task(lambda connection: run_mutations.keep_reply(connection, key, run_id, reply)), None)
 
     def close(self) -> None:
-        """Write what is still to be written, and let go of the file."""
+        """Write what is pending and close the file."""
         self._writer.close()
         self._readers.close()
-        held, self._held = self._held, None
-        if held is not None:
-            release(held)
+        opened, self._open_file = self._open_file, None
+        if opened is not None:
+            mark_closed(opened)
 
 
 class _Progress:
-    """How far a journal is, for whoever waits for it."""
+    """Progress of a journal, for a waiting thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -327,10 +325,10 @@ class _Progress:
             self._changed.notify_all()
 
     def wait_for(self, seq: int) -> None:
-        """Wait until that event is safe.
+        """Wait until an event is stored.
 
         Raises:
-            EngineError: It will not be.
+            EngineError: Storing failed.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._error is not None or self._last >= seq)

@@ -1,12 +1,12 @@
-"""Values as JSON in which long parts are replaced by references to blobs, and back.
+"""Encode values as JSON with references to blobs for long parts, and decode them.
 
-What is written instead of a value:
+The encoding of a value:
 
-- a short text, a number, a boolean, null: itself;
+- a short text, a number, a boolean or null: itself;
 - a longer text: `{"$": 17}`, the blob with its UTF-8 bytes;
-- a list or object with short JSON: itself, its parts written in this way;
+- a list or object with short JSON: itself, with its parts encoded;
 - one with long JSON: `{"$": -18}`, the blob with that JSON;
-- an object that could be taken for one of these, or whose keys JSON would change: `{"$": [[key, value], …]}`.
+- an object that looks like one of these, or whose keys do not survive JSON: `{"$": [[key, value], …]}`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from engine.store.preview import cut_text, is_container, json_start
 from engine.store.sqlite.blobs import BlobReader, BlobWriter
 
 _MARK: Final = "$"
-_LONGEST_TEXT: Final = 64
-"""Characters of a text that stays where it is. A blob's own row costs more than a shorter one."""
-_LONGEST_JSON: Final = 512
-_SAME_OBJECTS: Final = 4_096
-"""How many of the latest objects are known again without a look at what is in them."""
+_MAX_INLINE_TEXT: Final = 64
+"""Characters of the longest inline text. For shorter ones, a blob's row costs more than it saves."""
+_MAX_INLINE_JSON: Final = 512
+_MAX_KNOWN_OBJECTS: Final = 4_096
+"""Number of latest objects that are recognized by identity."""
 _STEP: Final = 64
-"""Lists and objects of one value from one pause to the next. A list of a thousand iterations takes long, and the
-window's thread would wait for Python's lock again at every step of its own."""
+"""Containers of one value between two pauses. A list of a thousand iterations takes long to encode, and the window's
+thread would wait for the GIL at each of its own steps."""
 _PAUSE_S: Final = 0.0005
-# JSON's escapes cannot tell two halves of a surrogate pair that stand side by side from the character that they make.
+# In JSON escapes, two adjacent surrogates are indistinguishable from the character that they form.
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 to_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-"""Compact JSON with ASCII escapes."""
+"""Encode as compact JSON with ASCII escapes."""
 
 
-class SkeletonWriter:
-    """Writes the values of one run."""
+class ValueEncoder:
+    """Encodes the values of one run."""
 
     def __init__(self, blobs: BlobWriter) -> None:
         self._blobs = blobs
@@ -50,19 +50,19 @@ class SkeletonWriter:
         self._same: OrderedDict[int, tuple[object, int]] = OrderedDict()
 
     def forget(self) -> None:
-        """Forget all numbers of blobs: the transaction that gave them was taken back."""
+        """Forget all blob ids after the transaction that created them was rolled back."""
         self._same.clear()
         self._blobs.forget()
 
     def begin(self, connection: sqlite3.Connection, node: str) -> None:
-        """Name the transaction's connection and the node (of whichever iteration) whose values follow."""
+        """Set the connection, and the node (without iteration indexes) whose values follow."""
         self._connection = connection
         self._node = node
 
     def put(self, value: Any, place: tuple[Hashable, ...]) -> Any:
-        """What is written instead of the value that stands in that place of an event."""
+        """Encode the value at a place of an event."""
         if isinstance(value, str):
-            if len(value) <= _LONGEST_TEXT and survives_json(value):
+            if len(value) <= _MAX_INLINE_TEXT and survives_json(value):
                 return value
             return {_MARK: self._text(value, place)}
         if is_container(value):
@@ -79,9 +79,9 @@ class SkeletonWriter:
         return known
 
     def _container(self, value: Any, place: tuple[Hashable, ...], children: list[int]) -> Any:
-        """The same for a list or object; the blobs that it names are added to `children`.
+        """Encode a list or object and add the blobs that it references to `children`.
 
-        It calls itself directly and for nothing but lists and objects, so that deep nesting needs one frame a level.
+        It recurses directly and only for containers, so nesting takes one stack frame per level.
         """
         known = self._known(value)
         if known is not None:
@@ -94,11 +94,11 @@ class SkeletonWriter:
         is_object = isinstance(value, dict)
         written: list[Any] = []
         for key, item in cast(dict[str, Any], value).items() if is_object else enumerate(cast(list[Any], value)):
-            # Items of a list are in the same place: they tend to resemble each other.
+            # Items of a list share a place, because they tend to be similar.
             inner = (*place, key) if is_object else place
             if is_container(item):
                 node = self._container(item, inner, mine)
-            elif isinstance(item, str) and not (len(item) <= _LONGEST_TEXT and survives_json(item)):
+            elif isinstance(item, str) and not (len(item) <= _MAX_INLINE_TEXT and survives_json(item)):
                 blob = self._text(item, inner)
                 mine.append(blob)
                 node = {_MARK: blob}
@@ -107,7 +107,7 @@ class SkeletonWriter:
             written.append(node)
         node = self._object(cast(dict[str, Any], value), written, place, mine) if is_object else written
         text = to_json(node)
-        if len(text) > _LONGEST_JSON:
+        if len(text) > _MAX_INLINE_JSON:
             assert self._connection is not None
             blob = self._blobs.put(self._connection, text.encode("ascii"), (self._node, place, _MARK), mine)
             self._note(value, blob)
@@ -130,7 +130,7 @@ class SkeletonWriter:
         return {_MARK: pairs}
 
     def _known(self, value: object) -> int | None:
-        """The blob of this very object, if it was written lately. Values are never changed in place."""
+        """Return the blob of this object if it was encoded recently. Values are never mutated."""
         found = self._same.get(id(value))
         if found is None:
             return None
@@ -138,17 +138,17 @@ class SkeletonWriter:
         return found[1]
 
     def _note(self, value: object, blob: int) -> None:
-        self._same[id(value)] = (value, blob)  # holding the object keeps its id from being used again
-        if len(self._same) > _SAME_OBJECTS:
+        self._same[id(value)] = (value, blob)  # a reference keeps the id from being reused
+        if len(self._same) > _MAX_KNOWN_OBJECTS:
             self._same.popitem(last=False)
 
 
-class SkeletonReader:
-    """Reads values over one connection.
+class ValueDecoder:
+    """Decodes values over one connection.
 
     Args:
-        blobs: Where blobs come from.
-        preview: Cut values to that many characters; None: whole.
+        blobs: Reader of the blobs.
+        preview: Truncate values to this many characters; None for whole values.
     """
 
     def __init__(self, blobs: BlobReader, preview: int | None = None) -> None:
@@ -156,14 +156,14 @@ class SkeletonReader:
         self._preview = preview
 
     def get(self, node: Any) -> Any:
-        """The value that was written as this, or its preview."""
+        """Decode a value, or its preview."""
         return self._whole(node) if self._preview is None else self._cut(node, self._preview)
 
     def _whole(self, node: Any) -> Any:
         if isinstance(node, list):
             found: list[Any] = []
             for item in cast(list[Any], node):
-                found.append(self._whole(item) if is_container(item) else item)  # noqa: PERF401 - one frame a level
+                found.append(self._whole(item) if is_container(item) else item)  # noqa: PERF401 - one frame per level
             return found
         if not isinstance(node, dict):
             return node
@@ -197,7 +197,7 @@ class SkeletonReader:
         return self._whole(node) if len(start) <= limit else cut_text(start, limit)
 
     def _open(self, node: Any) -> Any:
-        """One level of a list or object, or as much of a text as a preview may need."""
+        """Decode one level of a container, or as much of a text as a preview needs."""
         if not isinstance(node, dict):
             return node
         node = cast(dict[str, Any], node)
@@ -213,13 +213,13 @@ class SkeletonReader:
     def _text_start(self, blob: int) -> str:
         assert self._preview is not None
         wanted = self._preview + 1
-        # A character has four bytes at most; the last ones may be a part of one.
+        # A character has at most four bytes; the last one may be incomplete.
         data, _size = self._blobs.start(blob, 4 * wanted + 4)
-        return data.decode("utf-8", "surrogatepass") if len(data) == _size else _whole_characters(data)[:wanted]
+        return data.decode("utf-8", "surrogatepass") if len(data) == _size else _decode_truncated(data)[:wanted]
 
 
-def _whole_characters(data: bytes) -> str:
-    """The text of bytes whose last character may be cut off."""
+def _decode_truncated(data: bytes) -> str:
+    """Decode bytes whose last character may be incomplete."""
     end = len(data)
     while end > 0 and data[end - 1] & 0xC0 == 0x80:
         end -= 1
@@ -227,10 +227,10 @@ def _whole_characters(data: bytes) -> str:
 
 
 def is_plain(value: dict[str, Any]) -> bool:
-    """Whether an object may be written as one: JSON gives back its keys, and nothing takes it for a reference."""
+    """Return whether an object can be written as is: its keys survive JSON and it is no reference."""
     return all(map(survives_json, value)) and not (len(value) == 1 and _MARK in value)
 
 
 def survives_json(text: str) -> bool:
-    """Whether JSON gives the text back as it is."""
+    """Return whether a text is unchanged by a JSON round trip."""
     return text.isascii() or _PAIR.search(text) is None

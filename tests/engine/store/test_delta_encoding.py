@@ -6,24 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.store.sqlite.delta_encoding import (
-    SHORTEST,
-    Known,
+    MIN_COPY_BYTES,
+    CopyRange,
     Piece,
-    Quote,
+    StoredText,
     common_end,
     common_start,
-    pack_recipe,
-    read_recipe,
-    split,
+    encode_delta,
+    pack_delta,
+    read_delta,
 )
 
 _TEXTS = st.lists(st.sampled_from([b"a", b"bc", b"x" * 50, b"0123456789" * 8, b"y" * 20_000]), max_size=8).map(b"".join)
 
 
 def _read(pieces: list[Piece], known: dict[int, bytes]) -> bytes:
-    recipe, new = pack_recipe(pieces)
+    recipe, new = pack_delta(pieces)
     out = bytearray()
-    for start, length, quote in read_recipe(recipe, new):
+    for start, length, quote in read_delta(recipe, new):
         out += new[start : start + length]
         if quote is not None:
             out += known[quote.blob][quote.start : quote.start + quote.length]
@@ -33,10 +33,10 @@ def _read(pieces: list[Piece], known: dict[int, bytes]) -> bytes:
 @given(text=_TEXTS, base=_TEXTS, others=st.lists(_TEXTS, max_size=4))
 def test_pieces_make_the_text(text: bytes, base: bytes, others: list[bytes]):
     known = dict(enumerate([base, *others], 1))
-    pieces = split(text, Known(1, base), [Known(blob, data) for blob, data in known.items()])
+    pieces = encode_delta(text, StoredText(1, base), [StoredText(blob, data) for blob, data in known.items()])
     if pieces is not None:
         assert _read(pieces, known) == text
-        assert any(isinstance(piece, Quote) for piece in pieces)
+        assert any(isinstance(piece, CopyRange) for piece in pieces)
 
 
 @given(one=_TEXTS, other=_TEXTS)
@@ -52,7 +52,7 @@ def test_what_two_texts_share_at_their_ends(one: bytes, other: bytes):
 
 def test_a_text_that_goes_on_is_the_one_before_and_what_is_new():
     base = b"start " * 50
-    assert split(base + b"more", Known(7, base), []) == [Quote(7, 0, len(base)), b"more"]
+    assert encode_delta(base + b"more", StoredText(7, base), []) == [CopyRange(7, 0, len(base)), b"more"]
 
 
 def test_a_prompt_is_the_one_before_with_another_text_in_it():
@@ -61,14 +61,19 @@ def test_a_prompt_is_the_one_before_with_another_text_in_it():
         b"\n---\nAnswer with the improved text only.",
     )
     old, new = b"The first draft. " * 9, b"The second draft, which begins alike. " * 4
-    pieces = split(before + new + after, Known(1, before + old + after), [Known(2, new), Known(3, b"z" * 99)])
-    assert pieces == [Quote(1, 0, len(before)), Quote(2, 0, len(new)), after]
+    pieces = encode_delta(
+        before + new + after, StoredText(1, before + old + after), [StoredText(2, new), StoredText(3, b"z" * 99)]
+    )
+    assert pieces == [CopyRange(1, 0, len(before)), CopyRange(2, 0, len(new)), after]
     long_after = after * 2
-    pieces = split(before + new + long_after, Known(1, before + old + long_after), [Known(2, new)])
+    pieces = encode_delta(before + new + long_after, StoredText(1, before + old + long_after), [StoredText(2, new)])
     length = len(long_after)
-    assert pieces == [Quote(1, 0, len(before)), Quote(2, 0, len(new)), Quote(1, len(before + old), length)]
+    assert pieces == [CopyRange(1, 0, len(before)), CopyRange(2, 0, len(new)), CopyRange(1, len(before + old), length)]
 
 
 def test_hardly_anything_shared_is_nothing():
-    assert split(b"a" * 40 + b"b" * 60, Known(1, b"a" * 40 + b"c" * 60), [Known(2, b"d" * 50)]) is None
-    assert split(b"a" * SHORTEST + b"b", Known(1, b"a" * SHORTEST), []) == [Quote(1, 0, SHORTEST), b"b"]
+    assert encode_delta(b"a" * 40 + b"b" * 60, StoredText(1, b"a" * 40 + b"c" * 60), [StoredText(2, b"d" * 50)]) is None
+    assert encode_delta(b"a" * MIN_COPY_BYTES + b"b", StoredText(1, b"a" * MIN_COPY_BYTES), []) == [
+        CopyRange(1, 0, MIN_COPY_BYTES),
+        b"b",
+    ]

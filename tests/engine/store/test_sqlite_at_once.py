@@ -14,8 +14,8 @@ import pytest
 from engine.store.base import StoreError
 from engine.store.opening import open_store
 from engine.store.sqlite import schema
-from engine.store.sqlite.run_mutations import give_space_back
-from engine.store.sqlite.schema import connect, hold, opening, prepare, release
+from engine.store.sqlite.run_mutations import free_pages
+from engine.store.sqlite.schema import connect, mark_closed, mark_open, open_lock, prepare
 from tests.engine.store.kept import head, keep, node, whole
 
 
@@ -35,7 +35,7 @@ def test_of_two_that_open_a_file_for_the_first_time_one_waits_for_the_other(tmp_
     prepare(path)
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("PRAGMA journal_mode = DELETE")
-        held = hold(path)  # as it is by another process: its locks stay, whatever is read here
+        held = mark_open(path)  # as it is by another process: its locks stay, whatever is read here
         other.execute("BEGIN IMMEDIATE")
         done = threading.Timer(0.1, other.rollback)
         done.start()
@@ -43,7 +43,7 @@ def test_of_two_that_open_a_file_for_the_first_time_one_waits_for_the_other(tmp_
         prepare(path)
 
         done.join()
-        release(held)
+        mark_closed(held)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
@@ -53,14 +53,14 @@ def test_no_other_thread_looks_at_a_file_before_it_is_known_to_be_open(tmp_path:
     seen: list[bool] = []
 
     def connect_watched(file: Path, *, busy_s: float) -> sqlite3.Connection:
-        seen.append(opening.acquire(blocking=False))
+        seen.append(open_lock.acquire(blocking=False))
         return connect(file, busy_s=busy_s)
 
     monkeypatch.setattr("engine.store.sqlite.store.connect", connect_watched)
     open_store(path).close()
     assert seen == [False]
-    assert opening.acquire(blocking=False), "another may look once it is open"
-    opening.release()
+    assert open_lock.acquire(blocking=False), "another may look once it is open"
+    open_lock.release()
 
 
 def test_a_file_that_has_become_smaller_while_it_was_looked_at_is_not_damaged(
@@ -69,16 +69,16 @@ def test_a_file_that_has_become_smaller_while_it_was_looked_at_is_not_damaged(
     path = tmp_path / "h.sqlite3"
     with closing(open_store(path)) as store:
         keep(store, head("a"), [*whole("a"), node("a", 9, "x", random.Random(1).randbytes(50_000).hex())])
-    has_log, others = schema._has_log, []
+    has_log, others = schema._has_journal, []
 
     def look_for_log(file: Path) -> bool:
         if not others:
             others.append(connect(path))
             others[0].executescript("DELETE FROM uses; DELETE FROM blobs")
-            give_space_back(others[0])
+            free_pages(others[0])
         return has_log(file)
 
-    monkeypatch.setattr(schema, "_has_log", look_for_log)
+    monkeypatch.setattr(schema, "_has_journal", look_for_log)
 
     with closing(open_store(path)) as store:
         assert [run.run_id for run in store.runs()] == ["a"]

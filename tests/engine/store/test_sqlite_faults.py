@@ -14,7 +14,7 @@ import pytest
 from engine.errors import EngineError
 from engine.store.base import RunStatus, StoreError
 from engine.store.sqlite import SqliteStore
-from engine.store.sqlite.error_mapping import as_store_error
+from engine.store.sqlite.error_mapping import to_store_error
 from tests.engine.store.kept import Watcher, completed, end, head, keep, node, started, whole, write_all
 
 
@@ -67,9 +67,9 @@ def test_a_full_disk_is_told_once_and_what_was_safe_stays(store: SqliteStore):
 def test_a_disk_with_no_room_for_the_file_beside_the_history_is_told_as_full(tmp_path: Path):
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
-    assert "the disk is full" in as_store_error(error, tmp_path / "h.sqlite3").message
+    assert "the disk is full" in to_store_error(error, tmp_path / "h.sqlite3").message
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
-    assert "disk I/O error" in as_store_error(error, tmp_path / "h.sqlite3").message
+    assert "disk I/O error" in to_store_error(error, tmp_path / "h.sqlite3").message
 
 
 def test_what_was_taken_back_is_not_taken_for_stored(store: SqliteStore):
@@ -97,7 +97,7 @@ def test_a_value_that_cannot_be_kept_is_told(store: SqliteStore):
     for _ in range(100_000):
         deep = [deep]
     journal.write(node("a", 0, "x", deep))
-    assert "too many lists or objects" in watcher.wait_for_failure().message
+    assert "nested too deeply" in watcher.wait_for_failure().message
     while deep:  # level by level, because freeing it at once may need as many frames
         deep = deep.pop()
 
@@ -108,8 +108,8 @@ def test_a_file_that_is_held_too_long_is_told(store: SqliteStore, path: Path):
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         journal.write(node("a", 1, "x", "y"))
-        assert "held by another program" in watcher.wait_for_failure().message
-        with pytest.raises(StoreError, match="held by another program"):
+        assert "locked by another program" in watcher.wait_for_failure().message
+        with pytest.raises(StoreError, match="locked by another program"):
             store.begin(head("b"))
         assert [event.seq for event in store.events("a")] == [0], "reading goes on"
 
@@ -140,7 +140,7 @@ def test_a_run_that_another_process_took_over_is_no_longer_written_here(store: S
         assert other.find("a").status is RunStatus.INTERRUPTED
         taken = other.reopen("a")
         journal.write(node("a", 1, "x", "here"))
-        assert "another process has gone on with it" in watcher.wait_for_failure().message
+        assert "no longer stored" in watcher.wait_for_failure().message
         write_all(taken, [node("a", 1, "x", "there")])
         assert [event.seq for event in other.events("a")] == [0, 1]
         assert list(other.events("a"))[1] == node("a", 1, "x", "there")

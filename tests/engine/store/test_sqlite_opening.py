@@ -125,14 +125,14 @@ def test_a_newer_file_is_refused(tmp_path: Path):
 def test_another_file_is_refused(tmp_path: Path, content: bytes):
     path = tmp_path / "h.sqlite3"
     path.write_bytes(content)
-    _refused(path, "is not a history")
+    _refused(path, "is not a Loopwright history")
 
 
 def test_another_programs_database_is_refused(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE runs (id INTEGER)")
-    _refused(path, "is not a history")
+    _refused(path, "is not a Loopwright history")
 
 
 @pytest.mark.parametrize("part", [60, 2_000, 8_192, 0.5, 0.99])
@@ -186,5 +186,5 @@ def test_a_file_that_somebody_else_holds_is_told(tmp_path: Path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StoreError, match="held by another program"):
+        with pytest.raises(StoreError, match="locked by another program"):
             SqliteStore(path, busy_s=0.05)

@@ -14,7 +14,7 @@ import pytest
 from engine.store.opening import open_store
 from engine.store.sqlite.leases import Owner
 from engine.store.sqlite.schema import connect, prepare
-from engine.store.sqlite.writer_thread import Writer
+from engine.store.sqlite.writer_thread import WriterThread
 from tests.engine.store.kept import head, keep, node, whole
 
 _MORE_THAN_A_FEW = 40
@@ -27,7 +27,7 @@ def test_the_log_beside_the_file_is_emptied_in_a_pause(tmp_path: Path):
         connection = connect(path)
         emptied = threading.Event()
         connection.set_trace_callback(lambda statement: emptied.set() if "wal_checkpoint" in statement else None)
-        writer = Writer(path, connection, Owner())
+        writer = WriterThread(path, connection, Owner())
         for number in range(_MORE_THAN_A_FEW):
             _add_path(writer, number)
         assert emptied.wait(10)
@@ -53,7 +53,7 @@ def test_a_log_that_cannot_be_emptied_now_stops_nothing(tmp_path: Path):
         return sqlite3.SQLITE_OK
 
     connection.set_authorizer(refuse)
-    writer = Writer(path, connection, Owner())
+    writer = WriterThread(path, connection, Owner())
     for number in range(_MORE_THAN_A_FEW):
         _add_path(writer, number)
     assert refused.wait(10)
@@ -64,7 +64,7 @@ def test_a_log_that_cannot_be_emptied_now_stops_nothing(tmp_path: Path):
     assert found == _MORE_THAN_A_FEW + 1
 
 
-def _add_path(writer: Writer, number: int) -> None:
+def _add_path(writer: WriterThread, number: int) -> None:
     writer.do(lambda connection: connection.execute("INSERT INTO paths (path) VALUES (?)", (f"n{number}",)))
 
 
