@@ -182,6 +182,8 @@ class ModelChoice:
     @property
     def chain(self) -> tuple[ModelChoice, ...]:
         """The model and its fallbacks in the order in which they are tried, each as a choice of its own."""
+        if not self.fallbacks:
+            return (self,)
         models = (ModelChoice(self.name, self.api_base), *(ModelChoice(name) for name in self.fallbacks))
         return tuple(dict.fromkeys(models))
 

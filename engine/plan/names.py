@@ -85,9 +85,10 @@ def name_problems(structure: Structure) -> Iterator[Problem]:
 def _are_ports(text: NamedText, resolved: Resolved) -> bool:
     """Whether a text names nothing but input ports and its own names, as most do."""
     ports = resolved.inputs if text.ports else ()
-    roots = {path[0] for path in paths_of(text)}
-    known = all((root in ports or root in text.names) and root not in RESERVED_NAMES for root in roots)
-    return known and not elements_of(text)
+    for path in paths_of(text):
+        if path[0] in RESERVED_NAMES or not (path[0] in ports or path[0] in text.names):
+            return False
+    return not elements_of(text)
 
 
 def state_names(structure: Structure) -> dict[str, list[str]]:
