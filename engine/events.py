@@ -12,16 +12,17 @@ attempt of the same loop reported.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
+from engine.immutable import immutable
 from engine.models.base import Request, Usage
 from engine.nodes.context import QuestionKind
 from engine.nodes.spec import ModelCall, Outputs
 from engine.values import Value
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Event:
     """What all events have in common.
 
@@ -53,7 +54,7 @@ def _to_json(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RunStarted(Event):
     """The run started.
 
@@ -79,7 +80,7 @@ class RunStarted(Event):
     state_order: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeStarted(Event):
     """A node started with these `inputs`, by port."""
 
@@ -88,7 +89,7 @@ class NodeStarted(Event):
     inputs: dict[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeStreaming(Event):
     """A piece of a model's reply arrived; `tokens` counts the pieces of this call so far."""
 
@@ -97,7 +98,7 @@ class NodeStreaming(Event):
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeCalling(Event):
     """A node is about to call a model.
 
@@ -115,7 +116,7 @@ class NodeCalling(Event):
     request: Request | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeCalled(Event):
     """A node finished a model call. Emitted only for stored runs, so that a finished call is never paid for twice."""
 
@@ -124,7 +125,7 @@ class NodeCalled(Event):
     call: ModelCall
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeToolCalling(Event):
     """A node is about to call a tool that is not idempotent.
 
@@ -140,7 +141,7 @@ class NodeToolCalling(Event):
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeToolCalled(Event):
     """A tool call that a model requested finished, or was refused.
 
@@ -169,7 +170,7 @@ class NodeToolCalled(Event):
         return self.arguments if self.edited_arguments is None else self.edited_arguments
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NotePosted(Event):
     """A note for a node was posted, by a person (`path` is empty) or by the node at `path`.
 
@@ -181,7 +182,7 @@ class NotePosted(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeNoted(Event):
     """A node received a note, and its next model call includes it.
 
@@ -197,7 +198,7 @@ class NodeNoted(Event):
     sender: str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeWaiting(Event):
     """A node waits for a person.
 
@@ -219,7 +220,7 @@ class NodeWaiting(Event):
     value_schema: dict[str, Value] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeAnswered(Event):
     """A person answered a waiting node: a choice (or none), the value as they left it, a comment."""
 
@@ -229,7 +230,7 @@ class NodeAnswered(Event):
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeRetrying(Event):
     """An attempt failed, and another follows after `delay_s` seconds.
 
@@ -249,7 +250,7 @@ class NodeRetrying(Event):
     fallback: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeCompleted(Event):
     """A node completed.
 
@@ -281,7 +282,7 @@ class NodeCompleted(Event):
     exits_loop: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeSkipped(Event):
     """A node did not run, because nothing live reached it or because it is disabled."""
 
@@ -290,7 +291,7 @@ class NodeSkipped(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NodeFailed(Event):
     """A node failed, and with it whatever it is part of. `remedy` says what to do."""
 
@@ -305,7 +306,7 @@ class NodeFailed(Event):
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class LoopIterationStarted(Event):
     """An iteration started: number `index` (from 0) of at most `total`. `path` is the loop's."""
 
@@ -315,7 +316,7 @@ class LoopIterationStarted(Event):
     input_preview: str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class LoopIterationCompleted(Event):
     """An iteration completed. `path` is the loop's.
 
@@ -353,7 +354,7 @@ class LoopIterationCompleted(Event):
     nodes: dict[str, Value] = field(default_factory=dict[str, Value])
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class LoopCompleted(Event):
     """A loop or an iterator ended.
 
@@ -377,7 +378,7 @@ class LoopCompleted(Event):
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class BudgetWarning(Event):
     """Most of a budget is spent, the loop's at `path` or the run's: `spent` of `limit`, in `usd` or `tokens`."""
 
@@ -387,7 +388,7 @@ class BudgetWarning(Event):
     limit: float
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RunNotKept(Event):
     """The run continues, but from here on it is not stored: what failed, and what to do."""
 
@@ -396,21 +397,21 @@ class RunNotKept(Event):
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RunPaused(Event):
     """No further node starts until the run is resumed."""
 
     type: ClassVar[str] = "run.paused"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RunResumed(Event):
     """Nodes start again: after a pause, or in a run that was interrupted, failed or was cancelled."""
 
     type: ClassVar[str] = "run.resumed"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RunCompleted(Event):
     """The run completed with these named results; `warnings` are those of the whole run, each with its place."""
 
@@ -422,7 +423,7 @@ class RunCompleted(Event):
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RunFailed(Event):
     """The run failed.
 
@@ -448,7 +449,7 @@ class RunFailed(Event):
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RunCancelled(Event):
     """The run was cancelled; `outputs` were ready before, `warnings` are those of the whole run."""
 

@@ -8,18 +8,18 @@ adapter is called with its own switched off.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from engine.errors import EngineError
+from engine.immutable import immutable
 from engine.values import Value, compact_json
 
 OnText = Callable[[str], None]
 """Receives each new piece of a streamed reply's text. It must not block."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ToolDefinition:
     """A tool that a model is told of.
 
@@ -34,7 +34,7 @@ class ToolDefinition:
     parameters: dict[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ToolCall:
     """A model's wish that a tool be called.
 
@@ -49,7 +49,7 @@ class ToolCall:
     arguments: dict[str, Value] | str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Message:
     """One message of a conversation.
 
@@ -66,7 +66,7 @@ class Message:
     tool_call_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Request:
     """One call of a model.
 
@@ -98,7 +98,7 @@ class Request:
     extra_parameters: dict[str, Value] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Usage:
     """Tokens of one or more calls. `exact` is False as soon as one number in it is an estimate."""
 
@@ -156,7 +156,7 @@ class Finish(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Reply:
     """What a model answered.
 
@@ -183,7 +183,7 @@ class Reply:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class LongPrice:
     """What all tokens of a call cost, in US dollars a token, where more than so many go in."""
 
@@ -192,7 +192,7 @@ class LongPrice:
     output_usd_per_token: float
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Price:
     """What a model costs, in US dollars. A local model costs 0.0; an unknown price is no `Price` at all.
 

@@ -119,6 +119,14 @@ class _ReceivedNote:
     place: int | None = None
 
 
+def _no_fallbacks() -> dict[ModelChoice, int]:  # calling `dict[...]` itself takes ten times as long
+    return {}
+
+
+def _no_notes() -> list[_ReceivedNote]:
+    return []
+
+
 @dataclass(slots=True)
 class NodeContext(Generic[ConfigT]):
     """What a node's run function gets: its config, its inputs, and what the run offers.
@@ -166,10 +174,10 @@ class NodeContext(Generic[ConfigT]):
     edited_arguments: Value = None
     exits_loop: bool = False
     model_choice: ModelChoice | None = None
-    fallen_back: dict[ModelChoice, int] = field(default_factory=dict[ModelChoice, int])
+    fallen_back: dict[ModelChoice, int] = field(default_factory=_no_fallbacks)
     is_replaying: bool = False
     kept: Any = None
-    _notes: list[_ReceivedNote] = field(default_factory=list[_ReceivedNote])
+    _notes: list[_ReceivedNote] = field(default_factory=_no_notes)
 
     async def complete(
         self,

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.document.problems import Severity
 from engine.errors import EngineError
+from engine.immutable import immutable
 from engine.models.base import Reply, Request
 from engine.values import Value
 
@@ -42,7 +43,7 @@ class Category(StrEnum):
     TOOLS = "tools"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Port:
     """A place where edges start or end.
 
@@ -125,7 +126,7 @@ class TextKind(StrEnum):
     EXPRESSION = "expression"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class NamedText:
     """A text of a config that names values.
 
@@ -146,7 +147,7 @@ class NamedText:
     namespaces: frozenset[str] = frozenset({"loop"})
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class FieldProblem:
     """Something wrong in a config that its pydantic model cannot say."""
 
@@ -165,7 +166,7 @@ class NodeError(EngineError):
         self.retryable = retryable
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ModelChoice:
     """Which model a node calls.
 
@@ -188,7 +189,7 @@ class ModelChoice:
         return tuple(dict.fromkeys(models))
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ModelCall:
     """One finished model call, as the history keeps it."""
 

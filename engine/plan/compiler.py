@@ -231,6 +231,7 @@ class _Level:
             tells_iteration=self._tells_iteration(resolved),
             result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
             part=self._part(resolved.id),
+            output_key=config.__dict__.get("output_key", ""),  # `getattr` is slow where a model has no such field
         )
 
     def _inputs(self, resolved: Resolved) -> tuple[InputPlan, ...]:

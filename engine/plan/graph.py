@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.expr import Expression
+from engine.immutable import immutable
 from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.loop_config import LoopConfig
@@ -24,9 +25,9 @@ LOOP_INPUT: Final = "__loop_input__"
 LOOP_OUTPUT: Final = "__loop_output__"
 
 
-@dataclass(slots=True)
+@immutable
 class InputPlan:
-    """One connected input port. Never changed; not frozen, because that makes planning slower.
+    """One connected input port.
 
     Attributes:
         name: The port.
@@ -43,7 +44,7 @@ class InputPlan:
 
 @dataclass(slots=True, eq=False)
 class NodePlan:
-    """One node of a graph. Never changed; not frozen, because that makes planning slower.
+    """One node of a graph.
 
     Attributes:
         position: Its place in the graph's `nodes`.
@@ -62,6 +63,7 @@ class NodePlan:
         iterator: For an iterator, what it runs.
         exit_of: For an exit or an aggregator, the position of its loop or iterator.
         tells_iteration: Whether it is told about its iteration.
+        output_key: The name under which the state holds its output; empty for none.
         result_name: For an output, what the workflow's result is called.
         part: For a subflow, what it runs.
     """
@@ -82,6 +84,7 @@ class NodePlan:
     exit_of: int | None = None
     tells_iteration: bool = False
     result_name: str | None = None
+    output_key: str = ""
     iterator: IteratorPlan | None = None
     part: PartPlan | None = None
 

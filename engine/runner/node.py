@@ -68,7 +68,7 @@ async def run_leaf(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Ou
         duration = time.perf_counter() - started
         cached = context.is_recalled
         used = (context.usage, context.cost_usd, duration, cached, context.calls, context.warnings, error)
-        key = getattr(node.config, "output_key", "") if NAMED_PORT in outputs else ""
+        key = node.output_key if NAMED_PORT in outputs else ""
         core.bus.emit(NodeCompleted, path, kind, outputs, *used, key, context.exits_loop)
         if key:
             core.state.set(path, key, outputs)

@@ -13,6 +13,10 @@ from engine.runner.frame import GivenByNodes
 from engine.values import Value, to_text
 
 
+def _no_values() -> dict[str, Value]:  # calling `dict[...]` itself takes ten times as long
+    return {}
+
+
 @dataclass(slots=True)
 class IterationRecord:
     """One iteration that has ended; the fields are those of `LoopIterationCompleted`, in its order."""
@@ -29,8 +33,8 @@ class IterationRecord:
     cost_usd: float | None
     duration_s: float
     warnings: tuple[str, ...] = ()
-    tested: dict[str, Value] = field(default_factory=dict[str, Value])
-    nodes: dict[str, Value] = field(default_factory=dict[str, Value])
+    tested: dict[str, Value] = field(default_factory=_no_values)
+    nodes: dict[str, Value] = field(default_factory=_no_values)
 
     def fields(self) -> tuple[Any, ...]:
         """All fields, in order."""
