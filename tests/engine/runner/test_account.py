@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.immutable import immutable
 from engine.models.base import LongPrice, Message, Price, Request, ToolCall, ToolDefinition, Usage
 from engine.models.structured import with_instruction
 from engine.runner.account import Account, BudgetError, Estimate, estimate, reply_tokens, text_tokens
@@ -66,7 +67,7 @@ def test_a_schema_counts_in_its_longest_form_and_once() -> None:
 
 
 def test_a_field_that_a_request_gains_one_day_counts_too() -> None:
-    @dataclass(frozen=True, slots=True)
+    @immutable
     class Later(Request):
         images: tuple[str, ...] = ()
         options: dict[str, Any] | None = None
@@ -193,7 +194,7 @@ async def test_a_budget_that_was_overrun_has_nothing_left() -> None:
     account = Account(limit_usd=1.0)
     account.charge(Usage(1, 1), 2.5)
 
-    with pytest.raises(BudgetError, match=r"\$0\.0000 of \$1 are left"):
+    with pytest.raises(BudgetError, match=r"\$0 of \$1\.00 are left"):
         await account.reserve(DOLLAR)
 
 
@@ -237,7 +238,7 @@ async def test_a_call_that_waited_in_vain_is_refused() -> None:
     run.charge(Usage(1, 1), 0.75)
     run.release(DOLLAR)
 
-    with pytest.raises(BudgetError, match=r"\$0\.7500 of \$1\.5 are left"):
+    with pytest.raises(BudgetError, match=r"\$0\.75 of \$1\.50 are left"):
         await waiting
     assert run.held == 0
 
