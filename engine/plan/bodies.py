@@ -16,7 +16,7 @@ from engine.document.model import Workflow
 from engine.document.problems import Problem
 from engine.nodes.pairs import PAIR_BY_START, Pair
 from engine.plan.edges import Link
-from engine.plan.graphs import Graph, find_cycle, leading_to, reachable, topological_order
+from engine.plan.graphs import Graph, find_cycle, leading_to, make_graph, reachable, subgraph, topological_order
 
 MAX_DEPTH = 64
 """How deep loops may nest; each level needs some of Python's stack."""
@@ -64,9 +64,9 @@ def find_body(
         results = [link.target for link in leaving if link.source_port not in kind.body_ports]
         after = reachable(graph, [exit_id, *(node for node in results if node not in core)])
         loop_of = {there: its_loop for its_loop, there in exit_of.items()}
-        for node in reversed(topological_order(graph.subgraph(hanging - after))):
+        for node in reversed(topological_order(subgraph(graph, hanging - after))):
             leaves = workflow.nodes_by_id[node].type == "output" or loop_of.get(node, node) not in forward
-            if not leaves and all(successor in side for successor in graph.successors[node]):
+            if not leaves and all(successor in side for successor in graph.successors(node)):
                 side.add(node)
     return Body(kind, loop, exit_id, frozenset(core | side), frozenset(side))
 
@@ -121,9 +121,7 @@ def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph) ->
     }
     if not waits:
         return None
-    graph = graph.subgraph(graph.successors)
-    graph.add_edges(waits)
-    cycle = find_cycle(graph)
+    cycle = find_cycle(make_graph(graph, [*graph.edges, *waits]))
     if cycle is None:
         return None
     source, loop = next(step for step in pairwise(cycle) if step in waits)

@@ -37,7 +37,7 @@ from engine.plan.graph import (
     PartPlan,
     Plan,
 )
-from engine.plan.graphs import Graph
+from engine.plan.graphs import Graph, make_graph
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure, analyse
 from engine.plan.switched_off import planned_nodes
@@ -149,12 +149,12 @@ class _Level:
     def _synthetic_graph(self) -> Graph:
         """The level as a graph: nested bodies are folded into their loops, this loop's ends are the synthetic ones."""
         nodes = self.structure.members.get(self.loop, ())
-        graph = Graph(nodes if self.body is None else (*nodes, LOOP_INPUT, LOOP_OUTPUT))
+        graph = make_graph(nodes if self.body is None else (*nodes, LOOP_INPUT, LOOP_OUTPUT))
         if self.body is None and not self.structure.bodies:
-            graph.add_edges((link.source, link.target) for link in self.structure.links)
+            graph.add_edges_from((link.source, link.target) for link in self.structure.links)
             return graph
-        graph.add_edges(self._edges(graph))
-        graph.add_edges((body.loop, body.exit) for body in self.structure.bodies.values() if body.loop in graph)
+        graph.add_edges_from(self._edges(graph))
+        graph.add_edges_from((body.loop, body.exit) for body in self.structure.bodies.values() if body.loop in graph)
         return graph
 
     def _edges(self, graph: Graph) -> Iterator[tuple[str, str]]:
@@ -195,7 +195,7 @@ class _Level:
 
     def build(self) -> GraphPlan:
         nodes = tuple(self._node(self.planned.nodes[node]) for node in self.order)
-        waits = tuple(sum(1 for before in self.graph.predecessors[node] if before != LOOP_INPUT) for node in self.order)
+        waits = tuple(sum(1 for before in self.graph.predecessors(node) if before != LOOP_INPUT) for node in self.order)
         first = tuple(position for position, count in enumerate(waits) if count == 0)
         result = feedback = None
         if self.body is not None:
@@ -223,7 +223,7 @@ class _Level:
             blank=dict.fromkeys(resolved.inputs) if spec.texts(config) else None,
             outputs=tuple(self.outputs[resolved.id].items()),
             followers=tuple(
-                sorted([self.position[node] for node in self.graph.successors[resolved.id] if node != LOOP_OUTPUT])
+                sorted([self.position[node] for node in self.graph.successors(resolved.id) if node != LOOP_OUTPUT])
             ),
             loop=self._loop(resolved) if body is not None and body.kind is LOOP else None,
             iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,

@@ -14,7 +14,7 @@ from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.router import DONE
 from engine.plan.bodies import Body, body_problems, find_body, parents, waiting_problem
 from engine.plan.edges import Link, links
-from engine.plan.graphs import Graph, find_cycle, topological_order
+from engine.plan.graphs import Graph, find_cycle, make_graph, topological_order
 from engine.plan.pairing import pair
 from engine.plan.parts import inner_workflows
 from engine.plan.resolve import Resolution, resolve
@@ -114,7 +114,7 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
         leading.setdefault(link.target, []).append(link)
     problems = [*resolution.problems, *problems]
     make = partial(Structure, workflow, registry, resolution, found, leaving, leading)
-    graph = Graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
+    graph = make_graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
     order = topological_order(graph)
     cycle = _cycle(graph, order)
     if cycle is not None:
@@ -123,7 +123,7 @@ def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
     problems.extend(pairing.problems)
     if not pairing.exit_of:
         return make(order, problems=problems)
-    graph.add_edges(pairing.exit_of.items())
+    graph.add_edges_from(pairing.exit_of.items())
     order = topological_order(graph)
     cycle = _cycle(graph, order)
     if cycle is not None:
