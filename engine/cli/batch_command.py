@@ -110,11 +110,11 @@ def batch_command(
     """
     from engine import Batch, BatchOptions, RunOptions, inputs_of_table, read_table
     from engine.batch.text_encoding import EncodingError
+    from engine.cli.arguments import open_source
     from engine.cli.batch_view import BatchView
     from engine.cli.consent import ask_consent
     from engine.cli.history import models_with
     from engine.cli.run_command import open_history, refuse_broken
-    from engine.cli.sources import open_source
     from engine.runner.tool_threads import run_with_tools
 
     source = open_source(file)
@@ -165,7 +165,7 @@ def batch_command(
 
 
 async def _watched(batch: Batch, view: BatchView) -> tuple[BatchResult, int]:
-    from engine.cli.interrupt import Interrupts
+    from engine.cli.exit_codes import Interrupts
 
     loop = asyncio.get_running_loop()
     with Interrupts(lambda: loop.call_soon_threadsafe(batch.stop)) as interrupts:

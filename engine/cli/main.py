@@ -12,23 +12,43 @@ from typing import Annotated
 import typer
 
 from engine import __version__
-from engine.cli.added import add_extensions
 from engine.cli.batch_command import batch_command
+from engine.cli.catalog_commands import models_app, nodes_command, plugins_command, templates_command, tools_command
+from engine.cli.document_commands import export_command, graph_command, import_command, validate_command
 from engine.cli.exit_codes import ExitCode
-from engine.cli.export_command import export_command
-from engine.cli.graph_command import graph_command
-from engine.cli.import_command import import_command
-from engine.cli.models_command import models_app
-from engine.cli.nodes_command import nodes_command
 from engine.cli.output import err, give_up_stdout, prepare_streams
-from engine.cli.plugins_command import plugins_command
 from engine.cli.run_command import run_command
 from engine.cli.runs_command import runs_app
-from engine.cli.templates_command import templates_command
-from engine.cli.tools_command import tools_command
-from engine.cli.validate_command import validate_command
 from engine.errors import EngineError
 from engine.runner.process_end import end_process
+
+
+def add_extensions(plugins: Sequence[str]) -> None:
+    """Offer the tools of the person's MCP servers, and load the plugins that they enabled or named for this call.
+
+    What stands in the file and cannot be added is said, and the rest goes on.
+
+    Raises:
+        PluginError: One that was named for this call cannot be loaded.
+    """
+    from engine.extensions import extensions_path
+
+    path = extensions_path()
+    if not plugins and not path.is_file():
+        return  # the usual case, which is not to pay for the imports
+    from engine.cli.output import err
+    from engine.errors import EngineError
+    from engine.extensions import activate_extensions, enable_plugin, read_extensions
+
+    try:
+        remarks = activate_extensions(read_extensions(path), path)
+    except EngineError as error:
+        remarks = [str(error)]
+    for remark in remarks:
+        err().line(f"Note: {remark}")
+    for name in plugins:
+        enable_plugin(name)
+
 
 PROGRAM = "loopwright"
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"

@@ -14,8 +14,12 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
+from engine.formatting import format_count
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from engine.document.problems import Problem
 
 
 class Screen:
@@ -139,3 +143,18 @@ def give_up_stdout() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+def write_problems(screen: Screen, problems: Sequence[Problem], source: str = "") -> None:
+    """Write each problem on a line: file, severity, place, what is wrong, what would put it right."""
+    for problem in problems:
+        style = "red" if problem.severity == "error" else "yellow"
+        screen.line(f"{source}: {problem}" if source else str(problem), style=style)
+
+
+def counted(problems: Sequence[Problem]) -> str:
+    """How many there are, in words: `2 errors, 1 warning`."""
+    errors = sum(problem.severity == "error" for problem in problems)
+    warnings = len(problems) - errors
+    parts = [format_count(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
+    return ", ".join(parts) or "no problems"

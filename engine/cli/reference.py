@@ -16,8 +16,8 @@ import typer
 from pydantic import BaseModel
 
 from engine.cli.exit_codes import ExitCode
-from engine.cli.node_facts import fields, port_notes, usual_ports
 from engine.cli.output import err, out, prepare_streams
+from engine.cli.spec_description import fields, port_notes, usual_ports
 from engine.importing.registry import importers
 from engine.models.quirks import QUIRKS
 from engine.nodes.registry import builtin_registry

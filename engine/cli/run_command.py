@@ -71,10 +71,9 @@ def run_command(
     form = Form(events, as_json)
     kept: Store | None = None
     try:
+        from engine.cli.arguments import open_source, parse_inputs
         from engine.cli.consent import ask_consent
         from engine.cli.history import models_with
-        from engine.cli.inputs import parse_inputs
-        from engine.cli.sources import open_source
 
         source = open_source(file)
         options = RunOptions(
@@ -140,8 +139,7 @@ def refuse_broken(workflow: Workflow, name: str, options: RunOptions) -> None:
         DocumentError: There are errors among them.
     """
     from engine import validate
-    from engine.cli.output import err
-    from engine.cli.problems import counted, write_problems
+    from engine.cli.output import counted, err, write_problems
     from engine.document.problems import DocumentError, has_errors
     from engine.text_sanitizing import shown
 

@@ -9,11 +9,9 @@ import typer
 
 from engine.cli.exit_codes import ExitCode
 from engine.cli.history import StorePath, history, moment, summary_json, when
-from engine.cli.runs_answer import runs_answer
 from engine.cli.runs_diff import runs_diff
-from engine.cli.runs_exchange import runs_export, runs_import
-from engine.cli.runs_go_on import runs_fork, runs_resume
-from engine.cli.runs_keep import runs_delete, runs_pin, runs_vacuum
+from engine.cli.runs_manage import runs_delete, runs_export, runs_import, runs_pin, runs_vacuum
+from engine.cli.runs_resume_fork import runs_answer, runs_fork, runs_resume
 from engine.cli.runs_show import runs_show
 from engine.formatting import format_count, format_exit_reason, format_money
 

@@ -68,10 +68,10 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
     Raises:
         EngineError: It cannot be begun.
     """
-    from engine.cli.attending import Attendant
+    from engine.cli.exit_codes import Interrupts
     from engine.cli.history import can_ask
-    from engine.cli.interrupt import Interrupts
     from engine.cli.progress import Progress
+    from engine.cli.terminal_questions import Attendant
 
     try:
         progress = Progress()
@@ -141,8 +141,8 @@ def _write_warnings(screen: Screen, warnings: tuple[str, ...]) -> None:
 
 def _tell_waiting(watched: Watched, form: Form, *, is_kept: bool) -> int:
     """Say what a run waits for that was put aside, and how to answer."""
-    from engine.cli.asking import question_lines
     from engine.cli.output import err, write_json
+    from engine.cli.terminal_questions import question_lines
     from engine.store.answering import answer_command
 
     run_id, questions = watched.result.run_id, watched.questions

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import dumps, load
-from engine.cli.inputs import text_or_file
+from engine.cli.arguments import text_or_file
 from engine.document.subflows import refreshed
 from engine.extensions import read_extensions
 from engine.importing.reader import import_file, looks_importable

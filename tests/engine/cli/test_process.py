@@ -137,7 +137,7 @@ def test_a_tool_that_hangs_does_not_keep_the_program_from_ending(tmp_path: Path,
 def test_a_second_ctrl_c_ends_a_program_that_hangs():
     code = """
 import os, signal, sys, time
-from engine.cli.interrupt import Interrupts
+from engine.cli.exit_codes import Interrupts
 stopped = []
 with Interrupts(lambda: stopped.append(1)):
     os.kill(os.getpid(), signal.SIGINT)
@@ -150,7 +150,7 @@ with Interrupts(lambda: stopped.append(1)):
 
 
 def test_ctrl_c_works_as_before_after_a_run():
-    from engine.cli.interrupt import Interrupts
+    from engine.cli.exit_codes import Interrupts
 
     before = signal.getsignal(signal.SIGINT)
     with Interrupts(lambda: None):

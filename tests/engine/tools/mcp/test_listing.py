@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from engine.cli.node_facts import fields
+from engine.cli.spec_description import fields
 from engine.nodes.registry import builtin_registry
 from engine.tools.mcp.listing import ListedTool, Listing, read_listings, served_tools, write_listings
 from engine.tools.mcp.parameters import UnusableSchemaError, parameters_of

@@ -1,0 +1,177 @@
+"""`loopwright validate`: every problem of every file, each with its place."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.common_options import IterationsCap, SourceName
+from engine.cli.exit_codes import ExitCode
+from engine.errors import EngineError
+from engine.importing.registry import known_formats
+from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
+
+if TYPE_CHECKING:
+    from engine.document.problems import Problem
+
+
+def validate_command(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Workflow files, or names of bundled templates.")],
+    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the problems as one JSON object.")] = False,
+) -> int:
+    """Find everything that is wrong with workflow files.
+
+    Nothing is run. A file with errors gives the exit code 2; warnings alone do not.
+
+    Example: loopwright validate my.loop.json other.loop.json
+    """
+    from engine.cli.output import counted, out, write_json, write_problems
+    from engine.document.problems import has_errors
+    from engine.text_sanitizing import shown
+
+    found = {name: _problems(name, max_iterations_cap) for name in files}
+    if as_json:
+        listed = [
+            {"file": name, "problems": [problem.to_json() for problem in problems]} for name, problems in found.items()
+        ]
+        write_json({"ok": not any(map(has_errors, found.values())), "files": listed})
+    else:
+        screen = out()
+        for name, problems in found.items():
+            write_problems(screen, problems, shown(name))
+            screen.line(f"{shown(name)}: {counted(problems)}")
+    return ExitCode.REFUSED if any(map(has_errors, found.values())) else ExitCode.DONE
+
+
+def _problems(name: str, max_iterations_cap: int) -> list[Problem]:
+    """All that is wrong with a file; one that cannot be opened has that as its problem."""
+    from engine import validate
+    from engine.cli.arguments import open_source
+    from engine.document.problems import DocumentError, Problem
+
+    try:
+        return validate(open_source(name).workflow, max_iterations_cap=max_iterations_cap)
+    except DocumentError as error:
+        return list(error.problems) or [Problem("cannot-open", error.message, error.remedy)]
+
+
+def graph_command(
+    file: SourceName,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the text as one JSON object.")] = False,
+) -> int:
+    """Draw a workflow as a Mermaid flowchart, with each loop's body as a subgraph.
+
+    Example: loopwright graph self-refine
+    """
+    from engine.cli.arguments import open_source
+    from engine.cli.mermaid import flowchart
+    from engine.cli.output import out, write_json
+
+    text = flowchart(open_source(file).workflow)
+    if as_json:
+        write_json({"mermaid": text})
+    else:
+        out().line(text.rstrip())
+    return ExitCode.DONE
+
+
+def import_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=f"The file to import: {known_formats()}.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Output file. Default: NAME.loop.json beside the input."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the report as one JSON object.")] = False,
+) -> int:
+    """Convert a workflow file of another program.
+
+    Nothing in the file is executed. The report has a line for each part of the file: carried over, changed, or left
+    out. Problems of the new workflow are listed but do not change the exit code.
+
+    Example: loopwright import dev-cycle.yaml -o dev-cycle.loop.json
+    """
+    from engine import validate
+    from engine.cli.output import counted, err, out, write_json, write_problems
+    from engine.document.files import save
+    from engine.document.model import FILE_SUFFIX
+    from engine.document.problems import DocumentError
+    from engine.importing.reader import import_file
+    from engine.importing.report import Outcome
+    from engine.text_sanitizing import shown
+
+    result = import_file(file)
+    target = output if output is not None else file.with_name(f"{file.stem}{FILE_SUFFIX}")
+    if not force and os.path.lexists(target):  # unlike Path.exists, returns False for an impossible name
+        raise DocumentError(f"{shown(target)}: The file exists.", "Choose another with -o, or add --force.")
+    save(result.workflow, target)
+    problems = validate(result.workflow)
+    if as_json:
+        listed = [problem.to_json() for problem in problems]
+        write_json({"file": str(target), **result.to_json(), "problems": listed})
+        return ExitCode.DONE
+    styles = {Outcome.CARRIED_OVER: "", Outcome.CHANGED: "yellow", Outcome.LEFT_OUT: "red"}
+    screen = out()
+    for entry in result.entries:
+        screen.line(str(entry), style=styles[entry.outcome])
+    write_problems(screen, problems, shown(target))
+    err().line(f"{shown(target)}: {result.importer.label}: {result.summary} {counted(problems).capitalize()}.")
+    return ExitCode.DONE
+
+
+class Target(StrEnum):
+    """What a workflow can be exported to."""
+
+    PYTHON = "python"
+    LANGGRAPH = "langgraph"
+
+
+def export_command(
+    file: SourceName,
+    to: Annotated[
+        Target, typer.Option("--to", help="python: a script for this library. langgraph: a module without it.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="PATH", help="Where it goes; else to standard output.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write program and report as one JSON object.")] = False,
+) -> int:
+    """Export a workflow as a Python program, and say what the program does not do that the workflow does.
+
+    Example: loopwright export self-refine --to langgraph -o self_refine.py
+    """
+    from engine.cli.arguments import open_source
+    from engine.cli.output import err, write_exactly, write_json
+    from engine.export.langgraph_module import export_langgraph
+    from engine.export.python_script import export_python
+
+    workflow = open_source(file).workflow
+    exported = export_python(workflow) if to is Target.PYTHON else export_langgraph(workflow)
+    if out is not None:
+        _write(out, exported.text)
+    if as_json:
+        write_json({"program": exported.text, "left_out": list(exported.left_out)})
+        return ExitCode.DONE
+    if out is None:
+        write_exactly([exported.text])
+    for sentence in exported.left_out:
+        err().line(f"Note: {sentence}", style="yellow")
+    if out is not None:
+        err().line(f"Written to {out}.")
+    return ExitCode.DONE
+
+
+def _write(out: Path, text: str) -> None:
+    from engine.safe_file_io import replace_file
+    from engine.text_sanitizing import shown
+
+    try:
+        replace_file(out, text.encode())
+    except (OSError, ValueError) as error:
+        reason = shown(getattr(error, "strerror", None) or error)
+        raise EngineError(f'"{shown(out)}" cannot be written: {reason}.', "Name another file with --out.") from error
