@@ -99,6 +99,11 @@ def clean_text(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
 
 
+def is_clean_text(text: str) -> bool:
+    """Whether `clean_text` would change nothing."""
+    return _UNCLEAN.search(text) is None
+
+
 def clean_value(value: Value) -> Value:
     """The value with every text in it cleaned, the names of an object's members included."""
     return map_texts(value, clean_text)

@@ -27,11 +27,13 @@ from engine.models.base import (
 from engine.models.keys import Keys
 from engine.models.reply_text import ReplyText
 from engine.models.tool_calls import PartialCalls
-from engine.values import Value, clean_text, clean_value, map_texts
+from engine.values import Value, clean_text, clean_value, is_clean_text, map_texts
 
 
 def clean_request(request: Request) -> Request:
-    """The request with every text in it cleaned (`clean_text`)."""
+    """The request with every text in it cleaned (`clean_text`); the very same where nothing is to be cleaned."""
+    if _is_clean_request(request):
+        return request
     return replace(
         request,
         messages=tuple(
@@ -53,8 +55,21 @@ def clean_request(request: Request) -> Request:
     )
 
 
+def _is_clean_request(request: Request) -> bool:
+    """Whether a request has nothing but messages of clean text, as most have."""
+    if request.tools or request.stop or request.schema is not None or request.extra_parameters is not None:
+        return False
+    for message in request.messages:
+        if message.tool_calls or message.tool_call_id or not is_clean_text(message.text):
+            return False
+    return True
+
+
 def clean_reply(reply: Reply) -> Reply:
-    """The reply with every text in it cleaned (`clean_text`)."""
+    """The reply with every text in it cleaned (`clean_text`); the very same where nothing is to be cleaned."""
+    texts = (reply.text, reply.model, reply.reasoning, reply.refusal)
+    if not reply.tool_calls and all(not text or is_clean_text(text) for text in texts):
+        return reply
     return replace(
         reply,
         text=clean_text(reply.text),

@@ -244,7 +244,8 @@ class NodeContext(Generic[ConfigT]):
         return reply
 
     def _with_notes(self, messages: Iterable[Message]) -> tuple[Message, ...]:
-        self._notes.extend(_ReceivedNote(note) for note in self.services.notes(self))
+        for note in self.services.notes(self):
+            self._notes.append(_ReceivedNote(note))
         if not self._notes:
             return tuple(messages)
         said = list(messages)

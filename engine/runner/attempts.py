@@ -14,7 +14,6 @@ from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.account import BudgetError
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
-from engine.runner.progress import Attempts
 from engine.text_sanitizing import shown
 from engine.tools.base import ToolError
 
@@ -42,8 +41,10 @@ async def make_attempts(
         EngineError: The last attempt failed; never anything else, whatever a node type raises.
         CancelledError: The run is being stopped, whatever the attempt made of that.
     """
-    before = level.core.replay.attempts(path) if level.core.replay is not None else Attempts()
-    made, failed = before.made, before.failed
+    made = failed = 0
+    if level.core.replay is not None:
+        before = level.core.replay.attempts(path)
+        made, failed = before.made, before.failed
     while True:
         try:
             if timeout_s is None:

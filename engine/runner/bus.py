@@ -90,14 +90,19 @@ class EventBus:
         event = event_type(self.run_id, self._next, time.time(), path, *fields)
         self._next += 1
         self.log.append(event)
-        self._take_up(event)
+        reduce = self._fold.get(event_type if isinstance(event_type, type) else type(event))
+        if reduce is not None:
+            reduce(event)
         if self._journal is not None:
             if event_type is not NodeStreaming:
                 self._journal.write(event)
                 self._written = event.seq
             if self._written > self._kept:
                 return event.seq
-        self._tell(len(self.log))
+        if self._callbacks or self._waiting:
+            self._tell(len(self.log))
+        else:
+            self.told = len(self.log)
         return event.seq
 
     def hush(self) -> None:

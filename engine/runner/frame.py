@@ -5,7 +5,7 @@ A frame is one iteration as the texts in its body see it. Everything in it is lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.expr import Namespace, Record, Records
@@ -62,7 +62,7 @@ class LoopFrame:
         input: What the loop started from.
         previous: The result before; null in the first iteration.
         last: What the body's nodes gave in the iteration before.
-        records: A record of each completed iteration.
+        history: Gives the records of the first so many iterations.
         parent: The frame of the loop around this one.
     """
 
@@ -72,7 +72,7 @@ class LoopFrame:
     input: Value
     previous: Value
     last: Sequence[Outputs | None] | None
-    records: Sequence[Record]
+    history: Callable[[int], Sequence[Record]]
     parent: LoopFrame | None
 
     def member(self, name: str) -> Value | Namespace:
@@ -84,7 +84,7 @@ class LoopFrame:
         if name == "last":
             return GivenByNodes(self.graph, self.last)
         if name == "history":
-            return Records(self.records, self._blank_record(), self.max_iterations)
+            return Records(self.history(self.index), self._blank_record(), self.max_iterations)
         if name == "iteration":
             return self.index + 1
         if name in _PLAIN_MEMBERS:

@@ -137,7 +137,7 @@ class Level:
                     return self._again(context, call)
                 used = place if name == fallback else used
             self._use_fallback(context, used)
-        served, bound = chain[context.fallen_back.get(choice, 0)]
+        served, bound = chain[context.fallen_back.get(choice, 0) if context.fallen_back else 0]
         if self.core.cache is not None and _reuses(context, request):
             return self._recalled(self.core.cache, context, served, bound, request)
         return self._made(context, bound, request)
@@ -169,6 +169,8 @@ class Level:
 
     def _chain(self, choice: ModelChoice) -> list[tuple[ModelChoice, BoundModel]]:
         """The models of a choice in the order in which they are tried, each once."""
+        if not choice.fallbacks:
+            return [(choice, self.core.models[choice])]
         models: dict[int, tuple[ModelChoice, BoundModel]] = {}
         for one in choice.chain:
             bound = self.core.models[one]
@@ -360,6 +362,8 @@ class Level:
     def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
         """The notes that have come for the node since it last asked, those first that it had got before a break."""
         core, path = self.core, context.path
+        if not core.notes and core.replay is None:
+            return ()
         known = core.replay.notes(path, len(context.calls)) if core.replay is not None else []
         fresh = [note for note in core.notes if note.is_for(path)]
         for note in fresh:

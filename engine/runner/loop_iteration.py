@@ -84,7 +84,7 @@ def _pass(loop: LoopState, index: int, body_input: Value) -> GraphRun:
     most = loop.plan.max_iterations
     previous = last.record.result if last is not None else None
     given = last.given if last is not None else None
-    frame = LoopFrame(body, index, most, loop.original, previous, given, loop.records, level.frame)
+    frame = LoopFrame(body, index, most, loop.original, previous, given, loop.history, level.frame)
     note = IterationNote(index + 1, most, previous) if loop.tells_iteration else None
     account = Account(loop.path, loop.account)
     prefix, memory = f"{loop.path}[{index}].", loop.memory

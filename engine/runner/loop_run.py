@@ -25,7 +25,7 @@ from engine.runner.feedback import next_input
 from engine.runner.frame import GivenByNodes
 from engine.runner.loop_iteration import run_iteration
 from engine.runner.loop_state import Ended, LoopState
-from engine.runner.records import history_entry, loop_output, record_json
+from engine.runner.records import loop_output, record_json
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
@@ -99,7 +99,6 @@ class LoopRun:
             if index and not has_begun:
                 await self._between_iterations()
             ended, reason = await run_iteration(state, index, body_input, is_told=has_begun)
-            state.records.append(history_entry(ended.record))
             if reason is not None:
                 return reason
             self.feedbacks.append(ended.record.feedback)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.exits.choose import exit_conditions
@@ -16,7 +17,7 @@ from engine.plan.graph import LoopPlan, NodePlan
 from engine.runner.account import Account
 from engine.runner.frame import GivenByNodes, LoopFrame
 from engine.runner.memory import LoopMemory
-from engine.runner.records import IterationRecord
+from engine.runner.records import IterationRecord, history_entry
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
@@ -57,7 +58,6 @@ class LoopState:
         needs_scope: Whether a condition is an expression.
         memory: What its model nodes remember; None where they remember nothing.
         ended: The iterations that have ended.
-        records: Their records as texts see them.
         started: When it began, by the event loop's clock; time before the run broke off is taken off.
         limit: Its time limit, which counts that time too.
     """
@@ -76,7 +76,7 @@ class LoopState:
         self.tells_iteration = any(there.tells_iteration for there in self.plan.body.nodes)
         self.memory = self._memory()
         self.ended: list[Ended] = []
-        self.records: list[Record] = []
+        self._history: list[Record] = []
         self.started = asyncio.get_running_loop().time()
         self.limit = asyncio.timeout(self.config.timeout_s)
         self.needs_scope = any(isinstance(condition, (Until, Every)) for condition in self.conditions)
@@ -91,6 +91,11 @@ class LoopState:
         listed = (one.until for one in self.config.exit_conditions if one.condition == "until")
         texts = (text for text in (self.config.until, self.config.score, *listed) if text.strip())
         return any(("similarity",) in compile_expression(text).paths for text in texts)
+
+    def history(self, count: int) -> Sequence[Record]:
+        """The records of the first iterations as texts see them; made when a text asks for them."""
+        self._history.extend(history_entry(ended.record) for ended in self.ended[len(self._history) : count])
+        return self._history if len(self._history) == count else self._history[:count]
 
     @property
     def elapsed_s(self) -> float:

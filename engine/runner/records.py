@@ -8,7 +8,6 @@ from typing import Any, Literal
 from engine.events import LoopIterationCompleted
 from engine.expr import Record
 from engine.models.base import Usage
-from engine.plan.names import RECORD_MEMBERS
 from engine.runner.frame import GivenByNodes
 from engine.values import Value, to_text
 
@@ -67,8 +66,19 @@ def history_entry(record: IterationRecord | LoopIterationCompleted) -> Record:
 
 
 def _listed_fields(record: IterationRecord | LoopIterationCompleted) -> dict[str, Value]:
-    fields: dict[str, Value] = {name: getattr(record, name) for name in RECORD_MEMBERS if name != "nodes"}
-    return {**fields, "warnings": list(record.warnings)}
+    return {  # the names and the order of `RECORD_MEMBERS`, without `nodes`
+        "index": record.index,
+        "input": record.input,
+        "result": record.result,
+        "feedback": record.feedback,
+        "branch": record.branch,
+        "reason": record.reason,
+        "score": record.score,
+        "similarity": record.similarity,
+        "cost_usd": record.cost_usd,
+        "duration_s": record.duration_s,
+        "warnings": list(record.warnings),
+    }
 
 
 def loop_output(
