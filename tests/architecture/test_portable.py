@@ -13,7 +13,7 @@ from tests.architecture.project import ROOT, text_files
 _FOREIGN = re.compile(
     r"(?<![\w.])/(?:home|Users|root|work|opt|mnt|srv)/\w"
     r"|\b[A-Z]:\\\\?(?:Users|Program)"
-    r"|pypi[.]org|python" r"hosted[.]org|registry[.]npm"
+    r"|https?://\S+/simple\b|https?://(?:packages?|registry|index|mirror|files)\d*[.]"
     r"|file:///(?!etc/passwd)"
     r"|--(?:extra-)?index-url|--find-links|--trusted-host"
 )  # fmt: skip
@@ -29,7 +29,8 @@ def test_no_file_names_a_machine_or_a_package_index():
 
 
 @pytest.mark.parametrize(
-    "text", ["/home/someone/x", "see /opt/wheels", "C:\\Users\\x", "https://pypi.org/simple", "--extra-index-url x"]
+    "text",
+    ["/home/someone/x", "see /opt/wheels", "C:\\Users\\x", "https://wheels.example/simple", "--extra-index-url x"],
 )
 def test_what_belongs_to_a_machine_is_seen(text: str):
     assert _foreign(text)
