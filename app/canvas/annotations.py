@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPolygonF
@@ -19,15 +19,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.canvas.canvas_style import canvas_style, fonts, pen
+from app.canvas.node_item import NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.theme.elided_text import elide
 from engine.document.model import Workflow
 from engine.document.operation import UNSET, Unset
 from engine.document.operations import SetLayout
 from engine.values import Value
-
-if TYPE_CHECKING:
-    from app.canvas.node_item import NodeItem
 
 Kind = Literal["frames", "notes"]
 
@@ -267,7 +265,7 @@ class AnnotationItem(AbstractNodeItem):
         at_corner = self._handle().contains(event.pos())
         self.setCursor(Qt.CursorShape.SizeFDiagCursor if at_corner else Qt.CursorShape.ArrowCursor)
 
-    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint it."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & QStyle.StateFlag.State_Selected:

@@ -17,7 +17,7 @@ from app.canvas.actions import enable, make_actions
 from app.canvas.document_view import DocumentView
 from app.canvas.edit_commands import EditCommands
 from app.canvas.gestures import Gestures
-from app.canvas.keyboard_navigation import KeyboardNavigation, find_nodes
+from app.canvas.keyboard_navigation import KeyboardNavigation
 from app.canvas.minimap import Minimap
 from app.canvas.node_item import NodeItem
 from app.canvas.popups import Popups
@@ -199,10 +199,6 @@ class Canvas(QWidget):
     def select_all(self) -> None:
         """Select all nodes."""
         self.session.select(self.view.nodes)
-
-    def find(self, text: str) -> list[str]:
-        """The ids of the nodes whose title, id, type or summary holds a text."""
-        return find_nodes(self.view.nodes, text)
 
     def render_image(self) -> QImage:
         """The whole document as a picture."""

@@ -106,7 +106,8 @@ class ConnectionRules:
         own = bodies.get(source)
         ports = () if own is None else own.kind.body_ports
         if own is not None and source_port not in ports and (target in own.nodes or target == own.exit):
-            return f"“{self._title(source)}” has that value only after its last iteration. Start from “{ports[0]}”."
+            port = own.kind.body_ports[0]
+            return f"“{self._title(source)}” has that value only after its last iteration. Start from “{port}”."
         around = self._around(source)
         if own is not None and source_port in ports:
             around = own

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QRectF, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsItem
@@ -17,11 +16,9 @@ from app.canvas.loop_region import LoopRegions
 from app.canvas.node_card import CardViewModel, card_view_model
 from app.canvas.node_item import NodeItem, NodeLodItem
 from app.canvas.node_positions import NodePositions
+from app.canvas.viewer import CanvasViewer
+from app.session import Session
 from engine.document.model import Workflow
-
-if TYPE_CHECKING:
-    from app.canvas.viewer import CanvasViewer
-    from app.session import Session
 
 EdgeKey = tuple[str, str]
 Ends = tuple[tuple[str, str], tuple[str, str]]
@@ -57,7 +54,7 @@ class DocumentView(QObject):
         self.document_positions: dict[str, tuple[float, float]] = {}
         self.places = NodePositions(session.registry)
         self.regions = LoopRegions(session, self._scene, self.nodes)
-        self.node_lod = NodeLodItem(self.nodes, self.regions.lod_item)
+        self.node_lod = NodeLodItem(self.nodes)
         self._scene.addItem(self.node_lod)
         self._used_in: dict[str, dict[str, None]] = {}
         self._used_out: dict[str, dict[str, None]] = {}
@@ -154,7 +151,8 @@ class DocumentView(QObject):
         """Show spots in place of cards when zoomed far out."""
         are_spots = self._viewer.factor < node_item.SPOTS_BELOW
         if are_spots is not self.node_lod.isVisible():
-            self.node_lod.show_cards(are_spots=are_spots)
+            self.node_lod.set_active(are_spots)
+            self.regions.lod_item.set_active(are_spots)
             self._viewer.set_item_index(are_most_seen=are_spots)
 
     def show_selection(self) -> None:
@@ -208,7 +206,7 @@ class DocumentView(QObject):
 
     def _remove_pipes_of(self, items: set[NodeItem]) -> None:
         for key, pipe in list(self.edge_items.items()):
-            if pipe.input_port.parentItem() in items or pipe.output_port.parentItem() in items:
+            if any(port.parentItem() in items for port in pipe.ports):
                 self._remove_pipe(key)
 
     def _take_off_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
@@ -244,11 +242,12 @@ class DocumentView(QObject):
     def _remove_pipe(self, key: EdgeKey) -> None:
         pipe = self.edge_items.pop(key)
         self._selected_pipes.discard(pipe)
-        for port in (pipe.input_port, pipe.output_port):
+        for port in pipe.ports:
             if pipe in port.connected_pipes:
                 port.remove_pipe(pipe)
-            if port.parentItem() is not None:
-                port.parentItem().update()
+            card = port.parentItem()
+            if card is not None:
+                card.update()
         self._dispose(pipe)
 
     def _connect_again(self, item: NodeItem) -> None:

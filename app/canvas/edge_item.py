@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainterPath
@@ -84,8 +84,8 @@ class EdgeItem(PipeItem):
     """
 
     # The base class paints and watches changes in Python; for some thousand edges that is too slow.
-    paint = QGraphicsPathItem.paint
-    itemChange = QGraphicsPathItem.itemChange  # noqa: N815 - Qt's name
+    paint = QGraphicsPathItem.paint  # pyright: ignore[reportAssignmentType]
+    itemChange = QGraphicsPathItem.itemChange  # noqa: N815  # pyright: ignore[reportAssignmentType]
 
     def __init__(self) -> None:
         QGraphicsPathItem.__init__(self)
@@ -106,34 +106,36 @@ class EdgeItem(PipeItem):
         input_.add_pipe(self)
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """The edge as the document has it: from and to."""
+    def ports(self) -> tuple[CanvasPort, CanvasPort]:
+        """Output and input port."""
         assert self._output_port is not None
         assert self._input_port is not None
-        return self._output_port.end, self._input_port.end
+        return self._output_port, self._input_port
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The edge as the document has it: from and to."""
+        output, input_ = self.ports
+        return output.end, input_.end
 
     def disabled(self) -> bool:
         """Whether a node at one of its ends is switched off."""
-        assert self._output_port is not None
-        assert self._input_port is not None
-        return self._output_port.is_disabled or self._input_port.is_disabled
+        return any(port.is_disabled for port in self.ports)
 
     def redraw(self) -> None:
         """Follow the ports."""
-        assert self._output_port is not None
-        assert self._input_port is not None
-        self.setPath(edge_path(self._output_port.middle, self._input_port.middle))
+        output, input_ = self.ports
+        self.setPath(edge_path(output.middle, input_.middle))
 
-    def draw_path(self, *_ports: CanvasPort) -> None:
+    def draw_path(self, start_port: Any, end_port: Any = None, cursor_pos: Any = None) -> None:
         """What the base classes call when something moved."""
         self.redraw()
 
     def restyle(self) -> None:
         """Take the pen that fits what the edge is and does."""
-        assert self._output_port is not None
-        assert self._input_port is not None
-        own = canvas_style().theme.port[self._output_port.content.type]
-        known = self._output_port.content.known and self._input_port.content.known
+        output, input_ = self.ports
+        own = canvas_style().theme.port[output.content.type]
+        known = output.content.known and input_.content.known
         colour, alpha, width, line = own if known else "bad", REST_ALPHA, WIDTH, _SOLID if known else _DASHED
         if self.disabled() or self.flow is Flow.DEAD:
             colour, alpha, line = "dim", 120, _DASHED
@@ -192,7 +194,7 @@ class LiveEdgeItem(EdgeItem):
     def draw_path(
         self,
         start_port: CanvasPort,
-        _end_port: CanvasPort | None = None,
+        end_port: Any = None,
         cursor_pos: QPointF | None = None,
         color: str | None = None,
     ) -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QPointF, QRectF
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QGraphicsItem
 
 from app.canvas import node_positions, operation_builders
 from app.canvas.annotations import Annotation, AnnotationItem, Kind, layout_entries, position_of
+from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
+from app.canvas.gestures import Gestures
 from app.canvas.node_item import NodeItem
 from app.canvas.node_positions import auto_layout, card_boxes, free_position
+from app.canvas.viewer import CanvasViewer
+from app.session import Session
 from app.worker import Worker
 from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment
 from engine.document.files import loads
@@ -21,12 +26,6 @@ from engine.document.model import Workflow
 from engine.document.operation import Batch, Operation
 from engine.document.operations import AddNode, Connect
 from engine.errors import EngineError
-
-if TYPE_CHECKING:
-    from app.canvas.document_view import DocumentView
-    from app.canvas.gestures import Gestures
-    from app.canvas.viewer import CanvasViewer
-    from app.session import Session
 
 LARGEST: Final = 20_000_000
 """Longer texts on the clipboard are not looked at."""
@@ -223,11 +222,12 @@ class EditCommands(QObject):
 
     def nudge(self, across: float, down: float) -> None:
         """Move what is selected a little, and with a frame what lies in it."""
-        moved = dict.fromkeys((*(self._view.nodes[node_id] for node_id in self.selection), *self.selected_annotations))
+        selected = (*(self._view.nodes[node_id] for node_id in self.selection), *self.selected_annotations)
+        moved: dict[QGraphicsItem, None] = dict.fromkeys(selected)
         for frame in self.selected_annotations:
             moved.update(dict.fromkeys(frame.contained_items(frame) if frame.is_frame else ()))
         places = {item.content.id: (item.x() + across, item.y() + down) for item in moved if isinstance(item, NodeItem)}
-        annotations = [
+        annotations: list[Operation] = [
             item.annotation.moved(item.annotation.x + across, item.annotation.y + down).set_in(self._session.workflow)
             for item in moved
             if isinstance(item, AnnotationItem)

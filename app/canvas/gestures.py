@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from PySide6.QtCore import QObject, Signal
 
 from app.canvas import operation_builders
 from app.canvas.annotations import AnnotationItem, read_annotations
 from app.canvas.connection_rules import ConnectionRules
+from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.node_item import NodeItem
-from app.canvas.port_item import CanvasPort, PortHighlightItem, dim_others
+from app.canvas.port_item import CanvasPort, PortHighlightItem
+from app.canvas.viewer import CanvasViewer
+from app.session import Session
 from engine.document.model import Edge
 from engine.document.operation import Batch, Operation
-from engine.document.operations import Disconnect
+from engine.document.operations import AddNode, Disconnect
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
-
-if TYPE_CHECKING:
-    from app.canvas.document_view import DocumentView
-    from app.canvas.viewer import CanvasViewer
-    from app.session import Session
 
 
 class Gestures(QObject):
@@ -35,7 +33,7 @@ class Gestures(QObject):
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, parent: QObject) -> None:
         super().__init__(parent)
         self._session, self._view, self._viewer = session, view, viewer
-        self._fits: ConnectionRules | None = None
+        self._rules: ConnectionRules | None = None
         self._target: EdgeItem | None = None
         self.port_highlight = PortHighlightItem()
         viewer.scene().addItem(self.port_highlight)
@@ -78,7 +76,7 @@ class Gestures(QObject):
     def insertion_operations(self, pipe: EdgeItem, added: operation_builders.Added) -> tuple[Operation, ...] | None:
         """What puts new nodes into an edge; None where they do not fit."""
         registry, structure = self._session.registry, self._session.structure
-        nodes = {step.node.id: step.node for step in added.operations if hasattr(step, "node")}
+        nodes = {step.node.id: step.node for step in added.operations if isinstance(step, AddNode)}
         first = operation_builders.main_ports(nodes[added.first], registry, structure)[0]
         last = operation_builders.main_ports(nodes[added.last], registry, structure)[1]
         if first is None or last is None:
@@ -156,17 +154,17 @@ class Gestures(QObject):
 
     def _light_up(self, start: CanvasPort | None) -> None:
         if start is None:
-            self._fits = None
+            self._rules = None
             self.port_highlight.show_ports(())
             for item in self._view.nodes.values():
                 item.dim(by_connection=False)
             self.highlight_changed.emit()
             return
         old = self._viewer.detached_pipe
-        self._fits = ConnectionRules(
+        self._rules = ConnectionRules(
             self._session.workflow,
             self._session.structure,
-            start.parentItem().content.id,
+            start.node_id,
             start.content,
             is_input=start.is_input,
             without=self._edge_of(old) if old is not None else None,
@@ -178,11 +176,11 @@ class Gestures(QObject):
             if self._rejection_reason(start, port) is None
         ]
         self.port_highlight.show_ports(lit)
-        dim_others(self._view.nodes, lit, start)
+        _dim_others(self._view.nodes, lit, start)
 
     def _rejection_reason(self, _start: CanvasPort, end: CanvasPort) -> str | None:
-        assert self._fits is not None
-        return self._fits.rejection_reason(end.parentItem().content.id, end.content, is_input=end.is_input)
+        assert self._rules is not None
+        return self._rules.rejection_reason(end.node_id, end.content, is_input=end.is_input)
 
     def _edge_of(self, pipe: EdgeItem) -> Edge:
         ends = pipe.ends
@@ -198,3 +196,10 @@ class Gestures(QObject):
 
 def _has_edges(item: NodeItem) -> bool:
     return any(port.connected_pipes for port in (*item.inputs, *item.outputs))
+
+
+def _dim_others(nodes: Mapping[str, NodeItem], lit: Iterable[CanvasPort], start: CanvasPort) -> None:
+    """Dim the cards with no port that fits."""
+    bright = {port.parentItem() for port in lit} | {start.parentItem()}
+    for item in nodes.values():
+        item.dim(by_connection=item not in bright)

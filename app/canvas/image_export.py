@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem
+from app.canvas.loop_region import RegionLodItem
 from app.canvas.node_item import NodeLodItem
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
@@ -51,7 +52,7 @@ def write_png(scene: QGraphicsScene, content: QRectF, path: Path, scale: float) 
     """
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    picture(scene, content, scale).save(buffer, "PNG")
+    picture(scene, content, scale).save(buffer, "PNG")  # pyright: ignore - the stub wants bytes
     _write(path, bytes(buffer.data().data()))
 
 
@@ -95,12 +96,13 @@ def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QR
 def _plain(scene: QGraphicsScene) -> Iterator[None]:
     """As it is at 100 % with nothing selected, and without cached pixels, which a drawing would show."""
     selected = scene.selectedItems()
-    node_lod = [item for item in scene.items() if isinstance(item, NodeLodItem) and item.isVisible()]
+    visible = [item for item in scene.items() if item.isVisible()]
+    lod_items = [item for item in visible if isinstance(item, (NodeLodItem, RegionLodItem))]
     cached = [item for item in scene.items() if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
     blocked = scene.blockSignals(True)
     _select(selected, are_selected=False)
-    for item in node_lod:
-        item.show_cards(are_spots=False)
+    for item in lod_items:
+        item.set_active(False)
     for item in cached:
         item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
     try:
@@ -108,8 +110,8 @@ def _plain(scene: QGraphicsScene) -> Iterator[None]:
     finally:
         for item in cached:
             item.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
-        for item in node_lod:
-            item.show_cards(are_spots=True)
+        for item in lod_items:
+            item.set_active(True)
         _select(selected, are_selected=True)
         scene.blockSignals(blocked)
 

@@ -151,12 +151,15 @@ class _OutsideEventFilter(QObject):
     def __init__(self, edit: InlineEditor) -> None:
         super().__init__(edit)
         self._edit = edit
+        application = QApplication.instance()
+        assert application is not None
+        self._application = application
 
     def watch(self) -> None:
-        QApplication.instance().installEventFilter(self)
+        self._application.installEventFilter(self)
 
     def ignore(self) -> None:
-        QApplication.instance().removeEventFilter(self)
+        self._application.removeEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if self._edit.is_outside(watched, event):

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QPointF, QRectF
 
 from app.canvas.annotations import AnnotationItem
+from app.canvas.document_view import DocumentView
 from app.canvas.node_item import NodeItem
-
-if TYPE_CHECKING:
-    from app.canvas.document_view import DocumentView
-    from app.canvas.viewer import CanvasViewer
-    from app.session import Session
-
-
-def find_nodes(nodes: Mapping[str, NodeItem], text: str) -> list[str]:
-    """The ids of the nodes whose title, id, type or summary holds a text, in the document's order."""
-    wanted = text.casefold()
-    found: list[str] = []
-    for node_id, item in nodes.items():
-        content = item.content
-        if any(wanted in field.casefold() for field in (content.title, node_id, content.type, content.summary)):
-            found.append(node_id)
-    return found
+from app.canvas.viewer import CanvasViewer
+from app.session import Session
 
 
 def nearest(places: Sequence[QPointF], start: QPointF, way: tuple[int, int] | None) -> int | None:

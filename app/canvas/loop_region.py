@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPolygonF
-from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.canvas_style import canvas_style, fonts, legible_scale, pen, small_width, zoom_from_scale
 from app.canvas.loop_region_label import LoopLabelItem
+from app.canvas.node_item import NodeItem
+from app.session import Session
 from app.theme.tokens import FONT_SIZE_SMALL
 from engine.document.model import Workflow
 from engine.nodes.pairs import ITERATOR
-
-if TYPE_CHECKING:
-    from PySide6.QtWidgets import QGraphicsScene
-
-    from app.canvas.node_item import NodeItem
-    from app.session import Session
 
 SIDE: Final = 24.0
 TOP: Final = 40.0
@@ -103,7 +99,7 @@ class LoopRegionItem(QGraphicsItem):
         """Nothing: a region is ground, and the mouse goes through it."""
         return QPainterPath()
 
-    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint the ground and the way back."""
         theme = canvas_style()
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
@@ -170,9 +166,9 @@ class RegionLodItem(QGraphicsItem):
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.setVisible(False)
 
-    def show_regions(self, *, are_far: bool) -> None:
+    def set_active(self, active: bool) -> None:
         """Take the place of the regions, or give it back."""
-        self.setVisible(are_far)
+        self.setVisible(active)
         for item in self._regions.values():
             self.show_region(item)
         self.refresh()
@@ -195,7 +191,7 @@ class RegionLodItem(QGraphicsItem):
         """Nothing: a region is ground, and the mouse goes through it."""
         return QPainterPath()
 
-    def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint all grounds, the outer ones first, and the ways back."""
         theme = canvas_style()
         if self._is_stale:

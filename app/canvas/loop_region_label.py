@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath
@@ -18,11 +19,6 @@ from PySide6.QtWidgets import (
 from app.canvas.canvas_style import LEGIBLE, canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
 from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.canvas.loop_region import LoopRegionItem
 
 HEIGHT: Final = 24.0
 DOT: Final = 5.0
@@ -86,7 +82,7 @@ class LoopLabelItem(QGraphicsItem):
 
     chosen: Callable[[str, int], None]
 
-    def __init__(self, loop_id: str, region: LoopRegionItem) -> None:
+    def __init__(self, loop_id: str, region: QGraphicsItem) -> None:
         super().__init__(region)
         self.loop_id = loop_id
         self.content = LoopViewModel("")
@@ -148,7 +144,7 @@ class LoopLabelItem(QGraphicsItem):
         left = 28 + fonts().bold_metrics.horizontalAdvance(self._title) + self._counter_width + 8
         return QPointF(left + (index - self.dots().start + 0.5) * STEP, 0)
 
-    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint the pill."""
         theme, used, content = canvas_style(), fonts(), self.content
         zoom = zoom_from_scale(option.levelOfDetailFromTransform(painter.worldTransform()))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from app.canvas.canvas_style import canvas_style, pen
+from app.canvas.document_view import DocumentView
+from app.canvas.viewer import CanvasViewer
 from app.theme.style import style
 from engine.nodes.spec import Category
-
-if TYPE_CHECKING:
-    from app.canvas.document_view import DocumentView
-    from app.canvas.viewer import CanvasViewer
 
 SIZE: Final = QSize(160, 96)
 PADDING: Final = 8.0

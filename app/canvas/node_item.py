@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
@@ -23,15 +23,12 @@ from app.canvas.node_card import (
     card_geometry,
     card_text,
 )
+from app.canvas.node_status_item import StateItem
 from app.canvas.nodegraphqt_imports import INPUT, OUTPUT, AbstractNodeItem
 from app.canvas.port_item import CanvasPort
 from app.theme.elided_text import elide
 from app.theme.widgets import plain_tool_tip
 from engine.nodes.spec import Category
-
-if TYPE_CHECKING:
-    from app.canvas.loop_region import RegionLodItem
-    from app.canvas.node_status_item import StateItem
 
 SHADOW_FROM: Final = 0.5
 """Zoomed out further than this, a card has no shadow."""
@@ -94,7 +91,7 @@ class NodeItem(AbstractNodeItem):
         self.outputs = self._fitted(self.outputs, content.outputs, OUTPUT, shape.outputs)
         self.refresh_tooltip()
         if self.state is not None:
-            self.state.fit(self)
+            self.state.fit(self.geometry, self.content.title)
         self.update()
 
     def dim(self, *, by_run: bool | None = None, by_connection: bool | None = None) -> None:
@@ -128,7 +125,7 @@ class NodeItem(AbstractNodeItem):
         """Where it is hit: on the card."""
         return self._outline
 
-    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint card, header and ports; fewer and larger words when zoomed out."""
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         is_selected = bool(option.state & QStyle.StateFlag.State_Selected)
@@ -215,7 +212,7 @@ class NodeItem(AbstractNodeItem):
             port.setPos(place)
             fitted.append(port)
         for port in by_name.values():
-            port.setParentItem(None)
+            port.setParentItem(None)  # pyright: ignore[reportArgumentType] - PySide6's stub lacks the None
             if port.scene() is not None:
                 port.scene().removeItem(port)
         return fitted
@@ -271,9 +268,9 @@ class NodeLodItem(QGraphicsItem):
     What Qt is handed to paint is kept from frame to frame: to make it anew takes longer than to paint it.
     """
 
-    def __init__(self, nodes: Mapping[str, NodeItem], lod_item: RegionLodItem) -> None:
+    def __init__(self, nodes: Mapping[str, NodeItem]) -> None:
         super().__init__()
-        self._nodes, self._grounds = nodes, lod_item
+        self._nodes = nodes
         self._is_stale = True
         self._spots: dict[NodeItem, tuple[QRectF, QLineF]] = {}
         self._cards: list[QRectF] = []
@@ -283,12 +280,11 @@ class NodeLodItem(QGraphicsItem):
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.setVisible(False)
 
-    def show_cards(self, *, are_spots: bool) -> None:
+    def set_active(self, active: bool) -> None:
         """Take the place of the cards and their regions, or give it back."""
-        self.setVisible(are_spots)
+        self.setVisible(active)
         for item in self._nodes.values():
-            self.show_card(item, is_spot=are_spots)
-        self._grounds.show_regions(are_far=are_spots)
+            self.show_card(item, is_spot=active)
         self.refresh()
 
     @staticmethod
@@ -322,7 +318,7 @@ class NodeLodItem(QGraphicsItem):
         """Nothing: the mouse meets the cards."""
         return QPainterPath()
 
-    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint all spots."""
         theme, scale = canvas_style(), option.levelOfDetailFromTransform(painter.worldTransform())
         if self._is_stale:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.canvas.annotations import position_of
 from app.canvas.auto_layout import COLUMN_GAP, ROW_GAP, Box, Wire, layered_layout
+from app.canvas.node_item import NodeItem
 from engine.document.model import Workflow
 from engine.nodes.registry import Registry
 from engine.plan.structure import Structure
-
-if TYPE_CHECKING:
-    from app.canvas.node_item import NodeItem
 
 Position = tuple[float, float]
 STEP: Final = 24.0

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.canvas_style import canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
-from app.canvas.node_card import card_text
+from app.canvas.node_card import CardGeometry, card_text
 from app.runs.executions import NodeState
 from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
-
-if TYPE_CHECKING:
-    from app.canvas.node_item import NodeItem
 
 PILL_HEIGHT: Final = 20.0
 MOST_GROWTH: Final = 1.6
@@ -90,13 +87,13 @@ class StateItem(QGraphicsItem):
         shown: What they say.
     """
 
-    def __init__(self, card: NodeItem) -> None:
+    def __init__(self, card: QGraphicsItem, geometry: CardGeometry, title: str) -> None:
         super().__init__(card)
         self.shown = CardState()
         self._angle = 0
         self.setZValue(3)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
-        self.fit(card)
+        self.fit(geometry, title)
 
     @property
     def is_moving(self) -> bool:
@@ -115,15 +112,14 @@ class StateItem(QGraphicsItem):
         self._angle = (self._angle - TURN) % 360
         self.update(self._marks)
 
-    def fit(self, card: NodeItem) -> None:
+    def fit(self, geometry: CardGeometry, title: str) -> None:
         """Lie over the upper right corner of a card and, where there is something to say, over its summary."""
-        # The card itself is not kept: two items that hold each other are freed late, and in whatever thread is at work.
-        self._shape, self._title = card.geometry, card.content.title
+        self._geometry, self._title = geometry, title
         self._measure()
 
     def _measure(self) -> None:
         self.prepareGeometryChange()
-        card = self._shape
+        card = self._geometry
         right = card.width - 8
         width = self._pill_width()
         self._pill = QRectF(right - width, -PILL_HEIGHT / 2, width, PILL_HEIGHT) if width else QRectF()
@@ -150,7 +146,7 @@ class StateItem(QGraphicsItem):
         """Nothing: the mouse meets the card."""
         return QPainterPath()
 
-    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint the marks; a spot of colour and form when zoomed out."""
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         if scale < SPOT_BELOW:
@@ -173,7 +169,7 @@ class StateItem(QGraphicsItem):
 
     def _grow(self, painter: QPainter, zoom: float) -> None:
         """Enlarge the marks from the card's upper right corner to the left, no further than it reaches."""
-        card = self._shape
+        card = self._geometry
         most = min(MOST_GROWTH, max((card.width - 16) / max(self._total, 1.0), 1.0))
         grown = legible_scale(FONT_SIZE_SMALL, zoom, most)
         painter.translate(card.width - 8, GROWS_FROM)
@@ -237,7 +233,7 @@ class StateItem(QGraphicsItem):
 
     def _paint_bar(self, painter: QPainter, bar: Bar) -> None:
         """A bar along the lower edge: what is done, then what has failed."""
-        theme, card = canvas_style(), self._shape
+        theme, card = canvas_style(), self._geometry
         place = QRectF(12, card.height - 8, card.width - 24, 4)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.colour("line"))
@@ -250,7 +246,7 @@ class StateItem(QGraphicsItem):
 
     def _paint_line(self, painter: QPainter, zoom: float) -> None:
         theme, used = canvas_style(), fonts()
-        words = card_text(self._title, self._shape, zoom)
+        words = card_text(self._title, self._geometry, zoom)
         if not words.has_line:
             return
         place = words.line_rect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal
 from PySide6.QtGui import QAction
@@ -13,21 +13,19 @@ from PySide6.QtWidgets import QMenu, QWidget
 from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import FRAME_COLOURS, canvas_style
 from app.canvas.connection_rules import ConnectionRules
+from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
+from app.canvas.edit_commands import EditCommands
 from app.canvas.inline_editor import InlineEditor
 from app.canvas.node_item import NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.port_item import CanvasPort
 from app.canvas.quick_add import Entry, PickList, TypeAndPort, matching_node_types
+from app.canvas.viewer import CanvasViewer
+from app.session import Session
 from engine.document.operation import Operation
 from engine.document.operations import SetTitle
 from engine.nodes.subflow import SUBFLOW
-
-if TYPE_CHECKING:
-    from app.canvas.document_view import DocumentView
-    from app.canvas.edit_commands import EditCommands
-    from app.canvas.viewer import CanvasViewer
-    from app.session import Session
 
 _NODE_MENU: Final = (
     ("set_up", "rename", "toggle_enabled", "toggle_ports", "connect_to"),
@@ -64,7 +62,7 @@ class Popups(QObject):
         self, session: Session, view: DocumentView, viewer: CanvasViewer, commands: EditCommands, canvas: QWidget
     ) -> None:
         super().__init__(canvas)
-        self._session, self._view, self._viewer, self._editing = session, view, viewer, commands
+        self._session, self._view, self._viewer, self._commands = session, view, viewer, commands
         self._canvas = canvas
         self.list = PickList(canvas)
         self.text = InlineEditor(session, canvas)
@@ -95,7 +93,7 @@ class Popups(QObject):
         place = self.place
 
         def add(choice: TypeAndPort) -> None:
-            self._editing.add_node(choice.type, place)
+            self._commands.add_node(choice.type, place)
 
         entries = matching_node_types(self._session.registry, None, is_input=False)
         self.list.open(self._on_canvas(place), "Add a node", entries, add)
@@ -105,9 +103,9 @@ class Popups(QObject):
         end, is_input = port.end, port.is_input
 
         def add(choice: TypeAndPort) -> None:
-            self._editing.add_connected(choice.type, place, end, choice.port, from_output=not is_input)
+            self._commands.add_connected(choice.type, place, end, choice.port, from_output=not is_input)
 
-        node_id, structure = port.parentItem().content.id, self._session.structure
+        node_id, structure = port.node_id, self._session.structure
         in_body = not is_input and (
             node_id in structure.parent
             or (node_id in structure.bodies and port.name in structure.bodies[node_id].kind.body_ports)
@@ -243,7 +241,7 @@ class Popups(QObject):
             action.setCheckable(True)
             action.setChecked(item.annotation.colour == name)
             action.triggered.connect(
-                lambda _checked=False, name=name: self._editing.change_annotation(
+                lambda _checked=False, name=name: self._commands.change_annotation(
                     item, replace(item.annotation, colour=name), "Colour a frame"
                 )
             )
@@ -252,7 +250,7 @@ class Popups(QObject):
         if item.scene() is None:
             return None
         words = "Rename a frame" if item.is_frame else "Write a note"
-        return self._editing.annotation_operation(item, replace(item.annotation, text=text), words)
+        return self._commands.annotation_operation(item, replace(item.annotation, text=text), words)
 
     def _on_canvas(self, place: QPointF) -> QPoint:
         return self._viewer.mapTo(self._canvas, self._viewer.mapFromScene(place))

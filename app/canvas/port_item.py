@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath
@@ -17,11 +17,8 @@ from PySide6.QtWidgets import (
 
 from app.canvas.canvas_style import canvas_style, pen
 from app.canvas.node_card import PortViewModel
-from app.canvas.nodegraphqt_imports import INPUT, PortItem
+from app.canvas.nodegraphqt_imports import INPUT, AbstractNodeItem, PortItem
 from app.theme.widgets import plain_tool_tip
-
-if TYPE_CHECKING:
-    from app.canvas.node_item import NodeItem
 
 REACH: Final = 12.0
 """How far from its middle a port is hit."""
@@ -39,7 +36,7 @@ class CanvasPort(PortItem):
     """
 
     # The base class watches changes in Python, to no end here; each port would tell of eight before it is seen.
-    itemChange = QGraphicsItem.itemChange  # noqa: N815 - Qt's name
+    itemChange = QGraphicsItem.itemChange  # noqa: N815  # pyright: ignore[reportAssignmentType]
 
     is_disabled = False
     _locked = False
@@ -61,9 +58,16 @@ class CanvasPort(PortItem):
         return self._port_type == INPUT
 
     @property
+    def node_id(self) -> str:
+        """Id of the port's node."""
+        card = self.parentItem()
+        assert isinstance(card, AbstractNodeItem)
+        return card.id
+
+    @property
     def end(self) -> str:
         """How an edge of the document writes this port: `node.port`."""
-        return f"{self.parentItem().id}.{self._name}"
+        return f"{self.node_id}.{self._name}"
 
     @property
     def middle(self) -> QPointF:
@@ -130,17 +134,10 @@ class PortHighlightItem(QGraphicsItem):
         """Nothing: the mouse meets the ports."""
         return QPainterPath()
 
-    def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint the rings."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(canvas_style().colour("accent"), 2.0))
         painter.setBrush(canvas_style().colour("accent", 60))
         for place in self._places:
             painter.drawEllipse(place, RADIUS, RADIUS)
-
-
-def dim_others(nodes: Mapping[str, NodeItem], lit: Iterable[CanvasPort], start: CanvasPort) -> None:
-    """Dim the cards with no port that fits."""
-    bright = {port.parentItem() for port in lit} | {start.parentItem()}
-    for item in nodes.values():
-        item.dim(by_connection=item not in bright)

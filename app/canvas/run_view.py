@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QTimer
 
+from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeAnimation, Flow
 from app.canvas.loop_region_label import LoopViewModel
 from app.canvas.node_item import NodeItem
 from app.canvas.node_status_item import CardState, StateItem
 from app.canvas.run_decorations import RunMarks, with_problems
+from app.canvas.viewer import CanvasViewer
 from app.runs.executions import NodeState
+from app.session import Session
 from engine.document.problems import Severity
-
-if TYPE_CHECKING:
-    from app.canvas.document_view import DocumentView
-    from app.canvas.viewer import CanvasViewer
-    from app.session import Session
 
 BEAT_MS: Final = 40
 _NOTHING: Final = CardState()
@@ -139,7 +137,7 @@ class RunView(QObject):
         if item.state is None:
             if state == _NOTHING:
                 return
-            item.state = StateItem(item)
+            item.state = StateItem(item, item.geometry, item.content.title)
         item.state.show_state(state)
         item.dim(by_run=state.state in {NodeState.SKIPPED, NodeState.STOPPED})
         if item.state.is_moving:

@@ -88,7 +88,7 @@ class CanvasViewer(DropView):
             self._pan_from = place
             return
         if self._pressed_pipe is not None and self._is_far(place):
-            self._detach(self._pressed_pipe, self.mapToScene(self._origin_pos))
+            self._detach(self._pressed_pipe, self.mapToScene(self._press_pos))
         is_held = bool(event.buttons() & Qt.MouseButton.LeftButton)
         if is_held and not self._is_dragging and not self._is_far(place) and not self._draws():
             return  # a hand that is not quite still while it clicks moves no card
@@ -100,7 +100,7 @@ class CanvasViewer(DropView):
 
     def _draws(self) -> bool:
         """Whether the mouse draws a rubber band or an edge."""
-        return bool(self._rubber_band.isActive or self._LIVE_PIPE.isVisible())
+        return self._is_band_active or self._LIVE_PIPE.isVisible()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End the gesture."""
@@ -109,7 +109,7 @@ class CanvasViewer(DropView):
             self.viewport().unsetCursor()
             event.accept()
             return
-        was_band = self._rubber_band.isActive and self._rubber_band.isVisible()
+        was_band = self._is_band_active and self._rubber_band.isVisible()
         super().mouseReleaseEvent(event)
         self._pressed_pipe = None
         if was_band and self.selected_nodes():
@@ -185,8 +185,18 @@ class CanvasViewer(DropView):
         self.CTRL_state = False
         self.ALT_state = bool(modifiers & Qt.KeyboardModifier.AltModifier)
 
+    @property
+    def _press_pos(self) -> QPoint:
+        """Where the mouse button was pressed, in the viewport."""
+        return self._origin_pos or QPoint()
+
+    @property
+    def _is_band_active(self) -> bool:
+        """Whether the base class has begun a rubber band."""
+        return bool(getattr(self._rubber_band, "isActive", False))
+
     def _is_far(self, place: QPoint) -> bool:
-        return (place - self._origin_pos).manhattanLength() > 4
+        return (place - self._press_pos).manhattanLength() > 4
 
     # Drawing edges
 
@@ -229,7 +239,7 @@ class CanvasViewer(DropView):
             return
         self._start_port = selected_port
         self._LIVE_PIPE.setVisible(True)
-        self._LIVE_PIPE.draw_path(selected_port, None, self.mapToScene(self._origin_pos))
+        self._LIVE_PIPE.draw_path(selected_port, None, self.mapToScene(self._press_pos))
         self.connecting.emit(selected_port)
 
     def end_live_connection(self) -> None:
@@ -270,7 +280,9 @@ class CanvasViewer(DropView):
         self._pressed_pipe = None
         self._detached_pipe = pipe
         pipe.setVisible(False)
-        self.start_live_connection(pipe.port_from_pos(place, reverse=True))
+        port = pipe.port_from_pos(place, reverse=True)
+        assert isinstance(port, CanvasPort)
+        self.start_live_connection(port)
 
     def _put_back(self) -> None:
         if self._detached_pipe is not None:

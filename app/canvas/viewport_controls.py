@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
+from app.canvas.annotations import AnnotationItem
+from app.canvas.document_view import DocumentView
+from app.canvas.minimap import Minimap
 from app.canvas.node_item import NodeItem
+from app.canvas.viewer import CanvasViewer
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
-
-if TYPE_CHECKING:
-    from app.canvas.document_view import DocumentView
-    from app.canvas.minimap import Minimap
-    from app.canvas.viewer import CanvasViewer
 
 HINT_WIDTH: Final = 280
 HINT_OFFSET: Final = QPoint(16, 20)
@@ -65,6 +64,7 @@ class CursorHint(PlainLabel):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__("", parent, wrap=True)
+        self._canvas = parent
         self.setObjectName("canvas_hint")
         self.setProperty("hint", "bad")
         self.setMargin(2 * UNIT)
@@ -79,7 +79,7 @@ class CursorHint(PlainLabel):
             return
         self.setFixedWidth(round(HINT_WIDTH * style().scale))
         self.adjustSize()
-        room = self.parentWidget().rect()
+        room = self._canvas.rect()
         place = place + HINT_OFFSET
         self.move(min(place.x(), room.width() - self.width() - 8), min(place.y(), room.height() - self.height() - 8))
         self.show()
@@ -91,12 +91,13 @@ class EmptyCanvasHint(PlainLabel):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(HOW_TO_BEGIN, parent, look="dim", wrap=True)
+        self._canvas = parent
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
     def center_in_parent(self) -> None:
         """Take the middle of the parent, on one line where there is room."""
-        room = self.parentWidget().rect()
+        room = self._canvas.rect()
         one_line = self.fontMetrics().horizontalAdvance(HOW_TO_BEGIN) + 2 * UNIT
         width = max(min(one_line, room.width() - 8 * UNIT), UNIT)
         self.resize(width, self.heightForWidth(width))
@@ -167,7 +168,10 @@ class FitToView:
         """Show what is selected; the whole document where nothing is."""
         rect = QRectF()
         for item in self._viewer.selected_nodes():
-            rect = rect.united(item.card_rect if isinstance(item, NodeItem) else item.scene_rect)
+            if isinstance(item, NodeItem):
+                rect = rect.united(item.card_rect)
+            elif isinstance(item, AnnotationItem):
+                rect = rect.united(item.scene_rect)
         if rect.isNull():
             self.fit_all()
         else:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QRect, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -157,7 +157,7 @@ class ZoomPanView(NodeViewer):
 
     def _drop_what_is_not_used(self) -> None:
         self._search_widget.deleteLater()
-        self._search_widget = _NoSearch()
+        self._search_widget: Any = _NoSearch()
         self._ctx_menu_bar.deleteLater()
         self._ctx_graph_menu.deleteLater()
         self._ctx_node_menu.deleteLater()
@@ -166,7 +166,7 @@ class ZoomPanView(NodeViewer):
         self._LIVE_PIPE = LiveEdgeItem()
         self.scene().addItem(self._LIVE_PIPE)
         self._cursor_text.setVisible(False)
-        self.scene().grid_mode = 0  # its lines are for a dark ground, and would be in exported pictures
+        self.scene().grid_mode = 0  # pyright: ignore[reportAttributeAccessIssue] # its lines are for a dark ground, and would be in exported pictures
         self.pipe_slicing = False
 
     @property
@@ -284,7 +284,7 @@ class ZoomPanView(NodeViewer):
     def edge_at(self, place: QPointF) -> EdgeItem | None:
         """The edge under or near a place of the scene."""
         near = self._items_near(place, EdgeItem, 24, 24)
-        return near[0] if near else None
+        return next((item for item in near if isinstance(item, EdgeItem)), None)
 
     def mouse_position(self) -> QPointF | None:
         """The place of the scene under the mouse; None where the mouse is elsewhere."""
@@ -299,7 +299,7 @@ class ZoomPanView(NodeViewer):
         QGraphicsView.resizeEvent(self, event)
         self.view_moved.emit()
 
-    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+    def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:
         """The ground with its grid of dots."""
         theme = canvas_style()
         if self._tile.isNull():

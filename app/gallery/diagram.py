@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen, QPixmap, QPolygonF
@@ -108,11 +108,11 @@ def _places_of_layout(workflow: Workflow) -> dict[str, tuple[float, float]] | No
         x, y = place.get("x"), place.get("y")
         if not _is_coordinate(x) or not _is_coordinate(y):
             return None
-        places[node_id] = (float(x), float(y))
+        places[node_id] = (x, y)
     return places
 
 
-def _is_coordinate(value: object) -> bool:
+def _is_coordinate(value: object) -> TypeGuard[float]:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     return abs(value) < 1e9 and math.isfinite(value)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
@@ -413,7 +413,7 @@ def _part(title: str, body: QWidget) -> QWidget:
     return part
 
 
-def _button(text: str, icon_name: str, signal: Signal) -> QPushButton:
+def _button(text: str, icon_name: str, signal: SignalInstance) -> QPushButton:
     button = QPushButton(text)
     ThemedIcon(button, icon_name)
     button.clicked.connect(lambda _checked=False: signal.emit())

@@ -12,6 +12,7 @@ from PySide6.QtCore import (
     QEvent,
     QMimeData,
     QModelIndex,
+    QObject,
     QPersistentModelIndex,
     QPoint,
     QRect,
@@ -380,7 +381,7 @@ class Palette(QWidget):
         """Wide enough for the names and a few words of help."""
         return QSize(round(248 * style().scale), 560)
 
-    def eventFilter(self, watched: QWidget, event: QEvent) -> bool:
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """From the filter, the arrow down goes to the list, and Escape empties the filter."""
         if watched is self.filter and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Down:

@@ -391,19 +391,21 @@ def _row(widgets: Sequence[QWidget]) -> QHBoxLayout:
     return row
 
 
-_KINDS = (QAbstractSpinBox, QComboBox, QSlider)
+_FIELD_TYPES = (QAbstractSpinBox, QComboBox, QSlider)
 
 
 def ignore_wheel_in_fields(area: QScrollArea) -> None:
     """Let the mouse wheel scroll a page over all fields that it contains now."""
-    for kind in _KINDS:
-        for field in area.widget().findChildren(kind):
+    page = area.widget()
+    assert page is not None
+    for kind in _FIELD_TYPES:
+        for field in page.findChildren(kind):
             ignore_wheel_unless_focused(field)
 
 
 def ignore_wheel_unless_focused(widget: QWidget) -> None:
     """Let the mouse wheel scroll the page instead of changing an unfocused field."""
-    if isinstance(widget, _KINDS):
+    if isinstance(widget, _FIELD_TYPES):
         widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # no focus by wheel
         widget.installEventFilter(_WheelFilter(widget))
 

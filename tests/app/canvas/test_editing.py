@@ -313,13 +313,6 @@ def test_folded_outputs_are_shown_on_demand(hand: Hand) -> None:
     assert hand.item("loop").content.folded == 5
 
 
-def test_find_looks_at_title_id_type_and_summary(hand: Hand) -> None:
-    assert hand.canvas.find("DRAFT") == ["draft"]
-    assert hand.canvas.find("output") == ["text"]
-    assert hand.canvas.find("at most 3") == ["loop"]
-    assert hand.canvas.find("zebra") == []
-
-
 def test_a_renamed_node_stays_selected_through_undo_and_redo(hand: Hand) -> None:
     hand.session.select(["draft"])
     hand.session.do(RenameNode("draft", "first_try"))

@@ -35,7 +35,7 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
     hand.canvas.zoom_to(zoom)
     item = hand.item("draft")
     hand.canvas.center_on("draft")
-    item.state = StateItem(item)
+    item.state = StateItem(item, item.geometry, item.content.title)
     item.state.show_state(CardState(state))
     grown = legible_scale(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
     width = item.state._pill.width() * grown
