@@ -116,11 +116,11 @@ def test_all_settings_are_named():
 
 
 def test_all_top_level_keys_are_named():
-    assert set(Workflow.model_fields) == _first_column("The parts")
+    assert set(Workflow.model_fields) == _first_column("File structure")
 
 
 def test_all_port_types_are_named():
-    sentence = _section("The parts").partition("**Port types**")[2].partition(".")[0]
+    sentence = _section("File structure").partition("**Port types**")[2].partition(".")[0]
     assert set(re.findall(r"`(\w+)`", sentence)) == {str(kind) for kind in PortType}
 
 
