@@ -1,4 +1,4 @@
-"""Start-up of the window: first what can be seen, then what is slow."""
+"""Start the window: first what is visible, then what is slow to import."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -17,12 +16,11 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.engine_thread import EngineThread
-from app.late_imports import build_parser, import_libraries, steps_for_pages, steps_for_window
 from app.settings.preferences import Preferences, follow_looks
 from app.theme.style import Style
 from app.window.crash_reporter import CrashDialog, CrashReporter
-from app.window.late_parts import PARTS
-from app.window.main_window import MainWindow, program_icon
+from app.window.main_window import program_icon
+from app.workbench import Workbench
 from app.worker import Worker, wait_for_workers
 from engine.models.base import ModelError
 from engine.models.catalogue import Models
@@ -34,143 +32,177 @@ if TYPE_CHECKING:
 
 AFTER_FIRST_PAINT_MS: Final = 50
 IDLE_MS: Final = 500
-"""After documents have been opened, how long to wait before slow things are got ready that no picture needs."""
+"""Delay between opening the documents and loading models."""
 STEP_MS: Final = 1
-"""Between two steps: with none, Qt would do them all in one go."""
+"""Delay between two steps of preloading, in which the window handles clicks."""
 
-DISK_ANSWERS_S: Final = 5.0
-"""At the end of the program, how long to wait for a disk."""
+DISK_TIMEOUT_S: Final = 5.0
+"""How long the end of the program waits for a disk."""
 
 
 def run_window(files: Sequence[str], store: Path | None = None) -> int:
     """Show the window until it is closed.
 
     Args:
-        files: Files to open; where there are none, those that were open last.
-        store: The file of the history; None for the usual one.
+        files: Files to open; by default those that were open last.
+        store: The file of the history; the default one if None.
 
     Returns:
         The exit code.
     """
-    gc.disable()  # until all is imported: going through everything holds all threads up, and finds nothing
+    gc.disable()  # during imports, a collection stops all threads and frees nothing
     os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
     application = QApplication(sys.argv[:1])
     application.setApplicationName("loopwright")
     application.setApplicationDisplayName("Loopwright")
     application.setDesktopFileName("loopwright")
     application.setWindowIcon(program_icon())
-    # A run may go on when the window is closed.
+    # A run may continue after the window is closed.
     application.setQuitOnLastWindowClosed(False)
     Style(application)
     preferences = Preferences()
     follow_looks(preferences)
     engine = EngineThread()
-    window = MainWindow(engine, preferences, store=store)
-    guard = guard_against_faults(window)
-    window.finished.connect(application.quit)
-    warm_up = WarmUp(window, engine)
-    window.is_starting = True
-    window.show()
-    window.store_access.open(AFTER_FIRST_PAINT_MS)
+    workbench = Workbench(engine, preferences, store=store)
+    reporter = report_crashes(workbench)
+    workbench.finished.connect(application.quit)
+    preloader = ModelPreloader(workbench, engine)
+    workbench.is_starting = True
+    workbench.show()
+    workbench.store_access.open(AFTER_FIRST_PAINT_MS)
 
-    def go_on() -> None:
-        gc.freeze()  # what is there by now stays, and is not gone through again
+    def load_extensions() -> None:
+        gc.freeze()  # modules and classes stay: exclude them from later collections
         gc.enable()
-        window.additions.begin(open_documents)  # documents may need them
+        workbench.extensions.begin(open_documents)  # documents may need them
 
     def open_documents() -> None:
-        _open(window, files)
-        QTimer.singleShot(IDLE_MS, window, warm_up.begin)
+        _open(workbench, files)
+        QTimer.singleShot(IDLE_MS, workbench, preloader.begin)
 
-    QTimer.singleShot(AFTER_FIRST_PAINT_MS, window, lambda: make_ready(window, go_on))
+    QTimer.singleShot(AFTER_FIRST_PAINT_MS, workbench, lambda: preload(workbench, load_extensions))
     code = application.exec()
-    guard.uninstall()
+    reporter.uninstall()
     preferences.save()
-    wait_for_workers(DISK_ANSWERS_S)
+    wait_for_workers(DISK_TIMEOUT_S)
     engine.stop()
-    window.store_access.close()  # after the last run has told its end
-    wait_for_workers(DISK_ANSWERS_S)
+    workbench.store_access.close()  # after the last run has reported its end
+    wait_for_workers(DISK_TIMEOUT_S)
     return code
 
 
-def make_ready(window: MainWindow, then: Callable[[], object]) -> None:
-    """Get ready what the first picture did without, while the window takes clicks, and go on.
+def preload(workbench: Workbench, then: Callable[[], object]) -> None:
+    """Create what the first picture did without, while the window handles clicks.
 
-    What is to be imported is imported; then the window's late parts are made; last is imported what the page of a
-    document takes. Each is a step of its own.
+    The engine is imported in a thread. Modules with Qt classes are imported in the window's thread: PySide6 enters each
+    class into tables that the event loop reads without Python's lock.
+
+    Args:
+        workbench: Its cached properties are created one by one.
+        then: Called at the end.
     """
-    worker = Worker(window)
-    parts = (partial(getattr, window, part) for part in PARTS)
-    steps = chain(steps_for_window(), parts, steps_for_pages())
+    worker = Worker(workbench)
+    steps = _steps(workbench)
 
-    def go_on() -> None:
+    def do_next() -> None:
         step = next(steps, None)
         if step is None:
             then()
             return
-        QTimer.singleShot(STEP_MS, window, go_on)  # also where the step fails
+        QTimer.singleShot(STEP_MS, workbench, do_next)  # scheduled first, in case the step fails
         step()
 
-    worker.ask(import_libraries, lambda _done: go_on())
+    worker.ask(import_engine, lambda _done: do_next(), lambda _error: do_next())
     worker.ask(build_parser)
 
 
-def _open(window: MainWindow, files: Sequence[str]) -> None:
-    window.is_starting = False
-    if window.documents.all:  # somebody was quick
-        window.remember_open()
+def _steps(workbench: Workbench) -> Iterator[Callable[[], object]]:
+    for name, attribute in vars(Workbench).items():
+        if isinstance(attribute, cached_property):
+            yield partial(getattr, workbench, name)
+    yield _import_canvas
+    yield _import_inspector
+
+
+def import_engine() -> None:
+    """Import the parts of the engine that controllers and panels use. Called in a thread."""
+    with contextlib.suppress(ImportError):  # reported where it is used
+        pass
+
+
+def build_parser() -> None:
+    """Build the parser of expressions, which is slow. Called in a thread."""
+    with contextlib.suppress(Exception):  # reported where it is used
+        from engine.expr.expression import compile_expression
+
+        compile_expression("1 + 1")
+
+
+def _import_canvas() -> None:
+    pass
+
+
+def _import_inspector() -> None:
+    pass
+
+
+def _open(workbench: Workbench, files: Sequence[str]) -> None:
+    workbench.is_starting = False
+    if workbench.documents.all:  # the user was faster
+        workbench.remember_open()
     if files:
-        window.documents.open_files([Path(file) for file in files])
+        workbench.documents.open_files([Path(file) for file in files])
     else:
-        window.reopen()
-    window.documents.recover_unsaved()
+        workbench.reopen()
+    workbench.documents.recover_unsaved()
 
 
-def guard_against_faults(window: MainWindow) -> CrashReporter:
-    """Catch what nobody caught: keep all work, and say it over the window."""
-    guard = CrashReporter(window)
+def report_crashes(workbench: Workbench) -> CrashReporter:
+    """Catch unhandled exceptions: autosave all documents, and show the error over the window."""
+    reporter = CrashReporter(workbench)
 
-    def tell(sentence: str, details: str) -> None:
-        window.keep_everything()
-        there = next((dialog for dialog in window.findChildren(CrashDialog) if dialog.isVisible()), None)
-        if there is None:
-            CrashDialog(sentence, details, window).show()
-        else:  # a fault of something that is done again and again must not fill the screen
-            there.add(details)
+    def show(message: str, details: str) -> None:
+        workbench.autosave_all()
+        window = workbench.window
+        dialog = next((dialog for dialog in window.findChildren(CrashDialog) if dialog.isVisible()), None)
+        if dialog is None:
+            CrashDialog(message, details, window).show()
+        else:  # an error that repeats must not fill the screen
+            dialog.add(details)
 
-    guard.told.connect(tell)
-    guard.install()
-    return guard
+    reporter.crashed.connect(show)
+    reporter.install()
+    return reporter
 
 
-class WarmUp:
-    """Gets slow things ready when nobody waits: the built-in model's process, and litellm where a document calls it.
+class ModelPreloader:
+    """Loads models while the program is idle: the built-in model's process, and litellm where a document needs it.
 
     Args:
-        window: Says which models are wanted.
+        workbench: Reports which models are used.
         engine: The thread in which models live.
     """
 
-    def __init__(self, window: MainWindow, engine: EngineThread) -> None:
+    def __init__(self, workbench: Workbench, engine: EngineThread) -> None:
         self._engine = engine
         self._wanted: set[str] = set()
-        self._begun = False
-        self._done: set[str] = set()
-        window.models_wanted.connect(self._want)
+        self._has_begun = False
+        self._loaded: set[str] = set()
+        workbench.models_wanted.connect(self._add)
 
     def begin(self) -> None:
-        """The window has been painted: slow things may start now."""
-        self._begun = True
-        self._go_on()
+        """Load what is wanted so far, and what will be wanted from now on."""
+        self._has_begun = True
+        self._load()
 
-    def _want(self, names: tuple[str, ...]) -> None:
+    def _add(self, names: tuple[str, ...]) -> None:
         self._wanted.update(names)
-        if self._begun:
-            self._go_on()
+        if self._has_begun:
+            self._load()
 
-    def _go_on(self) -> None:
-        for name in self._wanted - self._done:
-            self._done.add(name)
+    def _load(self) -> None:
+        for name in self._wanted - self._loaded:
+            self._loaded.add(name)
             if name == EMBEDDED_MODEL:
                 self._engine.submit(_start_embedded(self._engine.models))
             elif not name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)):
@@ -178,7 +210,7 @@ class WarmUp:
 
 
 async def _start_embedded(models: Models) -> None:
-    # The program's own catalogue keeps the model from now on, so that its process outlives each run.
+    # The program's own catalogue keeps the model, so that its process outlives each run.
     model = cast("EmbeddedModel", models.get(EMBEDDED_MODEL))
-    with contextlib.suppress(ModelError):  # a run will say it, where it matters
+    with contextlib.suppress(ModelError):  # reported by the run that uses it
         await asyncio.to_thread(model.warm_up)

@@ -89,7 +89,7 @@ class Session(QObject):
         path: Its file.
         registry: The node types; those of the program unless given.
         found: What `analyse_document` finds in it, where that is known already.
-        on_disk: The file when it was read, where it was.
+        fingerprint: The file when it was read, where it was.
 
     Signals:
         changed: The document is another one: old and new.
@@ -134,8 +134,8 @@ class Session(QObject):
         registry: Registry | None = None,
         parent: QObject | None = None,
         *,
-        found: Analysis | None = None,
-        on_disk: FileFingerprint | None = None,
+        analysis: Analysis | None = None,
+        fingerprint: FileFingerprint | None = None,
     ) -> None:
         super().__init__(parent)
         self.registry = registry or builtin_registry()
@@ -145,9 +145,9 @@ class Session(QObject):
         self._history = History(workflow if workflow is not None else Workflow())
         # A document without a layout is laid out by its structure, and cannot be shown before.
         is_quick = len(self.workflow.nodes) <= AT_ONCE or not self.workflow.layout
-        found = found or analyse_document(self.workflow if is_quick else Workflow(), self.registry)
-        self.structure: Structure = found[0]
-        self.problems: list[Problem] = found[1]
+        analysis = analysis or analyse_document(self.workflow if is_quick else Workflow(), self.registry)
+        self.structure: Structure = analysis[0]
+        self.problems: list[Problem] = analysis[1]
         self.draft = PendingEdit(self)
         self.selection: tuple[str, ...] = ()
         self.shown = RunViewState(engine, self)
@@ -158,8 +158,8 @@ class Session(QObject):
         self._saving.failed.connect(self.save_failed)
         self._saving.withheld.connect(lambda wish: self.save_withheld.emit(wish.then))
         self._saving.changed.connect(self.saved_state_changed)
-        if path is not None and on_disk is not None:
-            self._saving.know(path, on_disk)
+        if path is not None and fingerprint is not None:
+            self._saving.know(path, fingerprint)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(ANALYSE_AFTER_MS)
@@ -262,14 +262,14 @@ class Session(QObject):
         self._history.mark_saved(NOWHERE)
         self.saved_state_changed.emit()
 
-    def know_file(self, on_disk: FileFingerprint | None = None) -> None:
+    def know_file(self, fingerprint: FileFingerprint | None = None) -> None:
         """What is in the document's file may be replaced by what is saved.
 
         Args:
-            on_disk: The file as it was just read; None where a person gives up whatever is in it now.
+            fingerprint: The file as it was just read; None where a person gives up whatever is in it now.
         """
         assert self.path is not None, "there is a file to know"
-        self._saving.know(self.path, on_disk)
+        self._saving.know(self.path, fingerprint)
 
     def select(self, node_ids: Iterable[str]) -> None:
         """Select these nodes and no others; ids that are not there are left out."""
@@ -308,11 +308,11 @@ class Session(QObject):
             return
         self._analyst.ask(partial(analyse_document, self.workflow, self.registry), self._take_up_structure)
 
-    def _take_up_structure(self, found: Analysis) -> None:
-        if found[0].workflow is not self.workflow:
+    def _take_up_structure(self, analysis: Analysis) -> None:
+        if analysis[0].workflow is not self.workflow:
             self._timer.start()
             return
-        self.structure, self.problems = found
+        self.structure, self.problems = analysis
         self.analysed.emit()
 
 

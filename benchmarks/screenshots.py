@@ -32,7 +32,7 @@ from app.session import Session
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from benchmarks.processes import ROOT
 from benchmarks.screenshot_scenes import ROWS, approval_workflow, script, sixty_nodes
 from benchmarks.screenshot_summary import summary_workflow
@@ -63,20 +63,20 @@ class Studio:
         self._engine = EngineThread()
         self.preferences = Preferences(folder / "preferences.json")
         store = folder / "history.sqlite3"
-        self.window = MainWindow(self._engine, self.preferences, data_folder=folder / "unsaved", store=store)
-        self.window.resize(SIZE)
-        self.window.show()
-        self.window.history.access.open()
+        self.workbench = Workbench(self._engine, self.preferences, data_folder=folder / "unsaved", store=store)
+        self.workbench.window.resize(SIZE)
+        self.workbench.show()
+        self.workbench.history.access.open()
 
     def open_template(self) -> DocumentPage:
         """Open Self-Refine."""
-        return self._fitted(self.window.documents.open_template(TEMPLATE))
+        return self._fitted(self.workbench.documents.open_template(TEMPLATE))
 
     def open_workflow(self, workflow: Workflow) -> DocumentPage:
         """Open a document, laid out by the window."""
         file = self._folder / f"large{FILE_SUFFIX}"
         file.write_text(dumps(workflow), encoding="utf-8")
-        document = self._fitted(self.window.documents.open_template(file))
+        document = self._fitted(self.workbench.documents.open_template(file))
         document.canvas.commands.tidy()
         document.canvas.fit_all()
         return document
@@ -92,20 +92,20 @@ class Studio:
         for theme, scale, suffix in LOOKS:
             self._style.choose(theme, scale)
             settle(SETTLE_MS)
-            if self.window.current is not None:
-                self.window.current.canvas.fit_all()
+            if self.workbench.current is not None:
+                self.workbench.current.canvas.fit_all()
                 settle(SETTLE_MS)
-            _keep((widget or self.window).grab().toImage(), self._images / f"{name}-{suffix}.png")
+            _keep((widget or self.workbench.window).grab().toImage(), self._images / f"{name}-{suffix}.png")
         self._style.choose("dark", 1.0)
 
     def close(self) -> None:
         """Send everybody home."""
-        self.window.hide()
-        for document in tuple(self.window.documents.all):
-            self.window.documents.drop(document)
+        self.workbench.window.hide()
+        for document in tuple(self.workbench.documents.all):
+            self.workbench.documents.drop(document)
         settle(SETTLE_MS)
         self._engine.stop()
-        self.window.history.access.close()
+        self.workbench.history.access.close()
         settle(SETTLE_MS)
 
     def _fitted(self, document: DocumentPage | None) -> DocumentPage:
@@ -131,48 +131,48 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _draw(studio: Studio) -> None:
-    window = studio.window
-    until(lambda: not any(picture.is_empty for picture in window.gallery.findChildren(DiagramPicture)))
+    workbench = studio.workbench
+    until(lambda: not any(picture.is_empty for picture in workbench.gallery.findChildren(DiagramPicture)))
     studio.take("gallery")
     studio.play("slow", 2.0)
     document = studio.open_template()
     document.session.select(["draft"])
     studio.take("at-rest")
-    window.runs.run(document)
+    workbench.runs.run(document)
     until(lambda: _is_streaming(document.session))
-    window.drawer.unfold("iterations")
+    workbench.bottom_panel.unfold("iterations")
     studio.take("mid-run")
-    window.runs.stop(document)
+    workbench.runs.stop(document)
     until(lambda: document.session.shown.live is None)
     studio.play("quick", 0.0)
-    window.runs.run(document)
+    workbench.runs.run(document)
     until(lambda: document.session.shown.live is None)
     document.session.shown.look_at("loop", 1)
     document.inspector.show_result()
     studio.take("iteration")
     document.session.shown.look_at_latest()
-    window.drawer.unfold("log")
+    workbench.bottom_panel.unfold("log")
     studio.take("log")
     _draw_parts(studio, document)
 
 
 def _draw_parts(studio: Studio, document: DocumentPage) -> None:
-    window = studio.window
-    studio.take("panel-palette", window.palette_panel)
+    workbench = studio.workbench
+    studio.take("panel-palette", workbench.palette_panel)
     studio.take("panel-inspector", document.inspector)
-    window.commands.open_settings()
-    assert window.commands.settings is not None
+    workbench.commands.open_settings()
+    assert workbench.commands.settings is not None
     for page in ("models", "runs", "history", "looks"):
-        window.commands.settings.show_page(page)
-        studio.take(f"settings-{page}", window.commands.settings)
-    window.commands.settings.close()
-    faulty = window.documents.new()
+        workbench.commands.settings.show_page(page)
+        studio.take(f"settings-{page}", workbench.commands.settings)
+    workbench.commands.settings.close()
+    faulty = workbench.documents.new()
     faulty.canvas.add_node("llm")
     faulty.canvas.add_node("transform")
-    window.drawer.unfold("problems")
+    workbench.bottom_panel.unfold("problems")
     faulty.canvas.fit_all()
     studio.take("problems")
-    window.drawer.fold()
+    workbench.bottom_panel.fold()
     _draw_iterations(studio)
     _draw_history(studio, document)
     _draw_question(studio)
@@ -183,21 +183,21 @@ def _draw_parts(studio: Studio, document: DocumentPage) -> None:
 
 def _draw_iterations(studio: Studio) -> None:
     """The panel of a loop that converges, looked at in its third iteration."""
-    window = studio.window
+    workbench = studio.workbench
     document = studio.open_workflow(summary_workflow())
-    window.runs.run(document)
+    workbench.runs.run(document)
     until(lambda: document.session.shown.live is None)
-    window.drawer.unfold("iterations")
+    workbench.bottom_panel.unfold("iterations")
     document.session.shown.look_at("loop", 2)
     studio.take("panel-iterations", document.iterations)
-    window.drawer.fold()
+    workbench.bottom_panel.fold()
 
 
 def _draw_history(studio: Studio, document: DocumentPage) -> None:
     """The list of runs, a comparison, a fork before and after, and a run of the past."""
-    window = studio.window
-    history, run_id = window.history, document.session.shown.run_id
-    window.tabs.show_document(document)
+    workbench = studio.workbench
+    history, run_id = workbench.history, document.session.shown.run_id
+    workbench.tabs.show_document(document)
     history.compare_from(document, "loop[1]")
     compare = history.compare
     assert compare is not None
@@ -207,56 +207,56 @@ def _draw_history(studio: Studio, document: DocumentPage) -> None:
     studio.take("compare", compare)
     compare.close()
     history.fork_from(document, "loop[1]")
-    until(lambda: any(dialog.plan is not None for dialog in window.findChildren(ForkDialog)))
-    (dialog,) = window.findChildren(ForkDialog)
+    until(lambda: any(dialog.plan is not None for dialog in workbench.window.findChildren(ForkDialog)))
+    (dialog,) = workbench.window.findChildren(ForkDialog)
     dialog.resize(920, 640)
     studio.take("fork", dialog)
     dialog.run.click()
-    until(lambda: window.current is not document)
-    fork = window.current
+    until(lambda: workbench.current is not document)
+    fork = workbench.current
     assert fork is not None
     until(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.is_over)
-    window.drawer.unfold("runs")
+    workbench.bottom_panel.unfold("runs")
     until(lambda: history.panel.model.index_of(fork.session.shown.run_id).isValid())
     history.panel.view.select([run_id])
     studio.take("runs")
-    window.drawer.fold()
-    window.documents.drop(fork)
-    window.documents.drop(document)
+    workbench.bottom_panel.fold()
+    workbench.documents.drop(fork)
+    workbench.documents.drop(document)
     history.open_run(run_id)
-    until(lambda: window.current is not None and window.current.session.shown.run_id == run_id)
-    past = window.current
+    until(lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id)
+    past = workbench.current
     assert past is not None
-    window.drawer.unfold("iterations")
+    workbench.bottom_panel.unfold("iterations")
     past.session.shown.look_at("loop", 1)
     settle(SETTLE_MS)
     studio.take("past-run")
-    window.drawer.fold()
+    workbench.bottom_panel.fold()
 
 
 def _draw_question(studio: Studio) -> None:
     """A run that waits for a person."""
-    window = studio.window
+    workbench = studio.workbench
     document = studio.open_workflow(approval_workflow())
-    window.runs.run(document)
+    workbench.runs.run(document)
     until(lambda: document.session.shown.picture is not None and bool(document.session.shown.picture.questions))
-    window.drawer.unfold("log")
+    workbench.bottom_panel.unfold("log")
     document.session.select(["check"])
     studio.take("question")
-    window.runs.stop(document)
+    workbench.runs.stop(document)
     until(lambda: document.session.shown.live is None)
-    window.drawer.fold()
+    workbench.bottom_panel.fold()
 
 
 def _draw_batch(studio: Studio) -> None:
     """A table whose rows have been run."""
-    window = studio.window
+    workbench = studio.workbench
     table = Path("tasks.csv")
     table.write_text(ROWS, encoding="utf-8")
     document = studio.open_template()
-    window.runs.run_batch(document)
-    until(lambda: bool(window.findChildren(BatchWindow)))
-    (batch,) = window.findChildren(BatchWindow)
+    workbench.runs.run_batch(document)
+    until(lambda: bool(workbench.window.findChildren(BatchWindow)))
+    (batch,) = workbench.window.findChildren(BatchWindow)
     batch.resize(1120, 640)
     batch.show_table(table)
     until(batch.start.isEnabled)

@@ -1,44 +1,63 @@
-"""Closing documents and the window: what would be lost is asked about once, and runs may end in the background."""
+"""Close documents and the window: ask about unsaved changes and running runs, and let runs finish in the background."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.controllers.history_controller import KEPT
+from app.controllers.document_controller import DocumentController
+from app.controllers.history_controller import NOT_STORED
 from app.controllers.run_controller import ask_about_runs
 from app.dialogs import ask_question
+from app.history.store_client import StoreAccess
 from app.run_status import is_running
 from app.window.document_page import DocumentPage
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 _Role = QMessageBox.ButtonRole
 
 
 class CloseController(QObject):
-    """How things end.
+    """Closes documents and the window.
+
+    Args:
+        window: The window.
+        documents: Closes and saves documents.
+        store: The history, in which unanswered runs wait.
+        remember_open: Stores which files are open.
 
     Attributes:
-        background: Documents that are closed and whose runs go on.
-        is_under_way: Whether the window is being closed for good.
+        background: Closed documents whose runs continue.
+        is_closing: Whether the window is closing for good.
+
+    Signals:
+        finished: The last run in the background has ended after the window was closed.
     """
 
-    def __init__(self, window: MainWindow) -> None:
+    finished = Signal()
+
+    def __init__(
+        self,
+        window: QWidget,
+        documents: DocumentController,
+        store: StoreAccess,
+        remember_open: Callable[[], object],
+    ) -> None:
         super().__init__(window)
         self._window = window
+        self._documents = documents
+        self._store = store
+        self._remember_open = remember_open
         self._question: QMessageBox | None = None
         self._is_waiting = False
         self._has_given_up = False
         self.background: list[DocumentPage] = []
-        self.is_under_way = False
+        self.is_closing = False
 
     def close_document(self, document: DocumentPage) -> None:
-        """Close a document, after the questions that it takes."""
-        documents = self._window.documents
+        """Close a document, asking about its run and its unsaved changes."""
+        documents = self._documents
         if document.session.shown.live is None:
             documents.close(document)
             return
@@ -54,8 +73,8 @@ class CloseController(QObject):
 
         ask_about_runs(self._window, [document], stop, leave, wait=self._waits(document))
 
-    def let_go(self, document: DocumentPage) -> None:
-        """Take a closed document apart, once its run has ended."""
+    def release(self, document: DocumentPage) -> None:
+        """Dispose of a closed document, once its run has ended."""
         session = document.session
         if session.shown.live is None:
             document.dispose()
@@ -66,14 +85,14 @@ class CloseController(QObject):
         def end() -> None:
             self.background.remove(document)
             document.dispose()
-            if self.is_under_way and not self.background:
-                self._window.finished.emit()
+            if self.is_closing and not self.background:
+                self.finished.emit()
 
         session.shown.ended.connect(end)
-        session.shown.updated.connect(lambda _touched: self._wait_for_nobody(document))
+        session.shown.updated.connect(lambda _touched: self._end_at_question(document))
 
-    def _wait_for_nobody(self, document: DocumentPage) -> None:
-        """A run in the background that has come to a question waits in the history, or ends where it is not kept."""
+    def _end_at_question(self, document: DocumentPage) -> None:
+        """Suspend a run in the background that asks a question, or cancel it if it is not stored."""
         run, picture = document.session.shown.live, document.session.shown.picture
         if run is None or picture is None or not picture.questions or is_running(picture):
             return
@@ -83,8 +102,8 @@ class CloseController(QObject):
             run.cancel()
 
     def may_close(self) -> bool:
-        """Whether the window may close now; false where a question is open, whose answer then closes it."""
-        if self.is_under_way:
+        """Return whether the window may close now; otherwise the answer to a question closes it."""
+        if self.is_closing:
             return True
         if self._question is not None or self._wait_for_saving():
             return False
@@ -94,11 +113,11 @@ class CloseController(QObject):
         return True
 
     def _wait_for_saving(self) -> bool:
-        """Whether something is being saved; then the window closes by itself when that is over."""
-        saving = [document for document in self._window.tabs.documents if document.session.is_saving]
+        """Return whether a save is in progress; the window then closes by itself afterwards."""
+        saving = [document for document in self._documents.all if document.session.is_saving]
         if not saving or self._has_given_up:
             return False
-        if self._is_waiting:  # somebody closes it again: the disk may never answer
+        if self._is_waiting:  # the user closes it again: the disk may never answer
             self._ask_to_wait(saving[0])
             return True
         self._is_waiting = True
@@ -109,11 +128,11 @@ class CloseController(QObject):
         self._question = ask_question(
             self._window,
             f"“{document.session.name}” is still being saved.",
-            "The disk has not answered yet. The window closes by itself when it has.",
+            "The disk is not responding. The window closes by itself once the file is saved.",
             [
                 ("Wait", _Role.AcceptRole, lambda: None),
-                ("Close all the same", _Role.DestructiveRole, self._give_up_saving),
-                ("Keep it open", _Role.RejectRole, self._stay),
+                ("Close anyway", _Role.DestructiveRole, self._give_up_saving),
+                ("Keep open", _Role.RejectRole, self._stay),
             ],
         )
         self._question.finished.connect(self._forget_question)
@@ -122,7 +141,7 @@ class CloseController(QObject):
         if self._question is not None:
             self._question.close()
             self._question = None
-        if self._is_waiting and not self.is_under_way:
+        if self._is_waiting and not self.is_closing:
             self._is_waiting = False
             self._window.close()
 
@@ -136,18 +155,18 @@ class CloseController(QObject):
         self._has_given_up = False
 
     def _ask_about_changes(self) -> bool:
-        documents = (document for document in self._window.tabs.documents if not document.session.is_saving)
+        documents = (document for document in self._documents.all if not document.session.is_saving)
         changed = [document for document in documents if document.session.is_modified]
         if not changed:
             return False
         names = ", ".join(f"“{document.session.name}”" for document in changed)
         self._question = ask_question(
             self._window,
-            f"Save the changes of {names}?",
-            "They are lost otherwise.",
+            f"Save the changes to {names}?",
+            "Your changes will be lost if you don't save them.",
             [
-                ("Save", _Role.AcceptRole, lambda: self._window.documents.files.save_all(changed, self._window.close)),
-                ("Don't save", _Role.DestructiveRole, self._go_on),
+                ("Save", _Role.AcceptRole, lambda: self._documents.files.save_all(changed, self._window.close)),
+                ("Don't save", _Role.DestructiveRole, self._discard_changes),
                 ("Cancel", _Role.RejectRole, lambda: None),
             ],
         )
@@ -156,7 +175,7 @@ class CloseController(QObject):
         return True
 
     def _ask_about_runs(self) -> bool:
-        running = [document for document in self._window.tabs.documents if document.session.shown.live is not None]
+        running = [document for document in self._documents.all if document.session.shown.live is not None]
         if not running:
             return False
 
@@ -174,16 +193,13 @@ class CloseController(QObject):
         return True
 
     def _waits(self, document: DocumentPage) -> bool:
-        """Whether a run waits for the person, and is kept, so that it can be answered another day."""
+        """Return whether a run waits for an answer and is stored, so that it can be answered later."""
         picture = document.session.shown.picture
-        is_kept = self._window.history.access.store is not None and not document.bars.text(KEPT)
+        is_kept = self._store.store is not None and not document.bars.text(NOT_STORED)
         return is_kept and picture is not None and bool(picture.questions)
 
     def _leave(self, documents: list[DocumentPage]) -> None:
-        """Put aside the runs that wait for the person, and let the others go on to their ends, also where they paused.
-
-        Nobody will be there to answer the ones and to resume the others.
-        """
+        """Suspend the runs that wait for an answer, and let the others finish, also those that are paused."""
         for document in documents:
             run = document.session.shown.live
             if run is not None and self._waits(document):
@@ -194,8 +210,7 @@ class CloseController(QObject):
     def _forget_question(self) -> None:
         self._question = None
 
-    def _go_on(self) -> None:
-        """What is not saved now is given up; ask about the runs, and close."""
+    def _discard_changes(self) -> None:
         self._question = None
         if not self._ask_about_runs():
             self._close_now()
@@ -205,8 +220,8 @@ class CloseController(QObject):
         self._window.close()
 
     def _end(self) -> None:
-        """Drop all documents; what is open is remembered as it was."""
-        self._window.remember_open()
-        self.is_under_way = True
-        for document in self._window.tabs.documents:
-            self._window.documents.drop(document)
+        """Close all documents, after storing which ones were open."""
+        self._remember_open()
+        self.is_closing = True
+        for document in list(self._documents.all):
+            self._documents.drop(document)

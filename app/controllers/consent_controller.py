@@ -58,7 +58,7 @@ class ConsentController(QObject):
 
             self._worker.ask(lambda: (is_approved(workflow), is_fully_trusted(workflow)), answered)
 
-    def before_going_on(self, name: str, workflow: Workflow, go_on: Callable[[], object]) -> None:
+    def before_resuming(self, name: str, workflow: Workflow, go_on: Callable[[], object]) -> None:
         """Go on with a run of the history, after asking where its workflow is somebody else's.
 
         Args:

@@ -1,4 +1,8 @@
-"""Telling that a run has ended or waits for the person, by the system's means, while another window is in front."""
+"""Desktop notifications about runs, and their progress in the taskbar.
+
+Qt has no taskbar progress. On Linux it is a signal on the session bus (Unity's launcher interface), which KDE Plasma,
+Ubuntu Dock, Dash to Dock and Plank understand; nobody answers it.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +23,15 @@ from engine.formatting import format_duration, format_money
 
 
 class RunNotifier(QObject):
-    """Tells the ends of runs, and their questions.
+    """Notifies of ended runs and of questions while another window is active.
 
     Args:
-        window: The window that may be in front.
-        preferences: Whether the person wants to be told.
+        window: The window.
+        preferences: The user's settings, for whether to notify.
         icon: The program's icon.
 
     Attributes:
-        told: What was told last; empty before the first time.
+        last_text: The last notification; empty before the first.
     """
 
     def __init__(self, window: QWidget, preferences: Preferences, icon: QIcon) -> None:
@@ -36,65 +40,65 @@ class RunNotifier(QObject):
         self._preferences = preferences
         self._icon = icon
         self._tray: QSystemTrayIcon | None = None
-        self.told = ""
+        self.last_text = ""
 
-    def tell_question(self, session: Session) -> None:
-        """Tell that a run waits for the person, unless they see it."""
+    def notify_question(self, session: Session) -> None:
+        """Notify that a run waits for an answer."""
         picture, workflow = session.shown.picture, session.shown.workflow
         if picture is None or workflow is None or not picture.questions:
             return
         if not self._window.isActiveWindow() and self._preferences.notify_when_done:
-            self._tell(f"“{session.name}” – {question_line(picture, workflow)}.")
+            self._notify(f"“{session.name}” – {question_line(picture, workflow)}.")
 
-    def tell_end(self, session: Session) -> None:
-        """Tell how a run has ended, unless the person sees it."""
+    def notify_end(self, session: Session) -> None:
+        """Notify how a run has ended, unless the user stopped it."""
         picture = session.shown.picture
         if picture is None or not picture.is_over or picture.status == "cancelled":
             return
         if self._window.isActiveWindow() or not self._preferences.notify_when_done:
             return
-        how = "is done" if picture.status == "completed" else f"failed: {picture.error}"
-        text = f"“{session.name}” {how}"
+        outcome = "is done" if picture.status == "completed" else f"failed: {picture.error}"
+        text = f"“{session.name}” {outcome}"
         if picture.duration_s is not None and picture.status == "completed":
             text += f" after {format_duration(picture.duration_s)}, {format_money(picture.cost_usd)}."
-        self._tell(text)
+        self._notify(text)
 
-    def _tell(self, text: str) -> None:
-        self.told = text
+    def _notify(self, text: str) -> None:
+        self.last_text = text
         QApplication.alert(self._window)
         if QSystemTrayIcon.isSystemTrayAvailable():
             if self._tray is None:
                 self._tray = QSystemTrayIcon(self._icon, self)
                 self._tray.messageClicked.connect(self._window.activateWindow)
             self._tray.show()
-            self._tray.showMessage("Loopwright", self.told, self._icon)
+            self._tray.showMessage("Loopwright", self.last_text, self._icon)
 
 
 INTERFACE: Final = "com.canonical.Unity.LauncherEntry"
-PLACE: Final = "/io/loopwright/taskbar"
+OBJECT_PATH: Final = "/io/loopwright/taskbar"
 DESKTOP_FILE: Final = "application://loopwright.desktop"
 
 Show = Callable[[float | None], None]
 
 
 class TaskbarProgress(QObject):
-    """Follows the runs of all documents, also of those that are closed and go on.
+    """Shows the progress of all runs, also of closed documents whose runs continue.
 
     Args:
-        show: Shows a share from 0 to 1, or None for nothing; the platform's means unless given.
+        show: Shows a share from 0 to 1, or None for nothing; the platform's by default.
 
     Attributes:
-        shown: What is shown, in whole percents; None where nothing is.
+        shown: The percentage shown; None where none is.
     """
 
     def __init__(self, parent: QObject | None = None, show: Show | None = None) -> None:
         super().__init__(parent)
-        self._show = show or means_of(sys.platform, os.environ)
+        self._show = show or platform_progress(sys.platform, os.environ)
         self._running: list[Session] = []
         self.shown: int | None = None
 
     def follow(self, session: Session) -> None:
-        """Show the runs of a document from now on."""
+        """Include the runs of a document."""
         if self._show is None:
             return
         session.shown.started.connect(lambda: self._begin(session))
@@ -102,7 +106,7 @@ class TaskbarProgress(QObject):
         session.shown.ended.connect(lambda: self._end(session))
 
     def _begin(self, session: Session) -> None:
-        if session.shown.live is not None:  # not where a run of the history is shown
+        if session.shown.live is not None:  # not for a stored run
             self._running.append(session)
             self._refresh()
 
@@ -125,21 +129,20 @@ def _share(session: Session) -> float:
     return min(done / total, 1.0)
 
 
-def means_of(platform: str, environment: Mapping[str, str]) -> Show | None:
-    """How a platform shows progress on the program's icon; None where it does not, or no dock can hear of it."""
+def platform_progress(platform: str, environment: Mapping[str, str]) -> Show | None:
+    """Return the function that shows progress on a platform; None where there is none."""
     runtime = environment.get("XDG_RUNTIME_DIR", "")
-    # Asked for first: without an address the library would look for a bus by starting programs.
+    # Checked first: without an address the library would start programs to find a bus.
     has_bus = bool(environment.get("DBUS_SESSION_BUS_ADDRESS")) or bool(runtime and Path(runtime, "bus").exists())
-    return _tell_docks if platform.startswith("linux") and has_bus else None
+    return _signal_docks if platform.startswith("linux") and has_bus else None
 
 
-def _tell_docks(share: float | None) -> None:
-    # Here, since it is needed with the first run only.
+def _signal_docks(share: float | None) -> None:
     from PySide6.QtDBus import QDBusConnection, QDBusMessage
 
     bus = QDBusConnection.sessionBus()
     if not bus.isConnected():
         return
-    message = QDBusMessage.createSignal(PLACE, INTERFACE, "Update")
+    message = QDBusMessage.createSignal(OBJECT_PATH, INTERFACE, "Update")
     message.setArguments([DESKTOP_FILE, {"progress": share or 0.0, "progress-visible": share is not None}])
     bus.send(message)

@@ -1,92 +1,119 @@
-"""What the window does with the history: it keeps its runs there, shows those of the past and compares them.
-
-It ties the parts of `app.history` to the documents of the window, and holds the way to the store for all of them. How
-runs go on and are forked is `app.controllers.resume_fork_controller`.
-"""
+"""The history of runs in the window: list, comparison, fork, export, retention, and messages about it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
 
-from app.controllers.history_pages import HistoryPage
+from app.controllers.history_pages import HistoryPage, HistoryPages
 from app.controllers.remote_answers import RemoteAnswers
 from app.controllers.resume_fork_controller import ResumeForkController
+from app.dialogs import FileDialogs
 from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
 from app.history.runs_panel import RunsPanel
-from app.history.runs_words import moment, name_of, title_of
+from app.history.runs_words import title_of
 from app.history.store_client import StoreAccess
-from app.history.store_run import StoredRun, read_outline
-from app.history.store_session import StoredSession
-from app.history.subflow_session import PartSession
+from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
-from app.window.log_lines import LogLine, written
+from app.window.message_bars import MessageBars
 from engine.errors import EngineError
 from engine.events import AnyEvent, RunNotKept
 from engine.plan.structure import analyse
-from engine.runner.run import Run
 from engine.store.base import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
 
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
-
-KEPT: Final = "kept"
-"""The matter of the message that a run is not kept any more."""
+NOT_STORED: Final = "not-stored"
+"""The topic of the message that a run is not stored any more."""
 
 
 class HistoryController(QObject):
-    """The history of a window.
+    """Connects the history with the documents.
 
     Args:
-        window: The window.
-        access: The way to the store.
+        window: The parent of dialogs.
+        preferences: The user's settings, for how many runs to retain.
+        dialogs: Asks for files.
+        access: The history.
+        notices: Shows messages about the program as a whole.
+        tabs: The tabs that show stored runs.
+        resuming: Resumes and forks runs.
+        current: Returns the current document; None on the start page.
 
     Attributes:
         access: See above.
+        tabs: See above.
         panel: The list of runs.
-        compare: The window that compares, once it was opened.
+        compare: The comparison window; None until it is first opened.
+
+    Signals:
+        refused: Something could not be done; the text says what and why.
+        stored: A run has ended and is stored; its id.
+        list_wanted: The list of runs should be shown.
     """
 
-    def __init__(self, window: MainWindow, access: StoreAccess) -> None:
+    refused = Signal(str)
+    stored = Signal(str)
+    list_wanted = Signal()
+
+    def __init__(
+        self,
+        window: QWidget,
+        preferences: Preferences,
+        dialogs: FileDialogs,
+        access: StoreAccess,
+        notices: MessageBars,
+        tabs: HistoryPages,
+        resuming: ResumeForkController,
+        current: Callable[[], DocumentPage | None],
+    ) -> None:
         super().__init__(window)
         self._window = window
+        self._preferences = preferences
         self.access = access
-        self._going_on = ResumeForkController(window, self)
-        self._answering = RemoteAnswers(window, self)
-        self.panel = RunsPanel(self.access, window.asker)
+        self._notices = notices
+        self.tabs = tabs
+        self._resuming = resuming
+        self._current = current
+        self._answers = RemoteAnswers(window, access)
+        self.panel = RunsPanel(access, dialogs)
         self.compare: CompareWindow | None = None
-        self.pages: dict[str, HistoryPage] = {}
+        for part in (tabs, resuming, self._answers):
+            part.refused.connect(self.refused)
+        answered = "Your answer was sent. The run continues in the other window or program."
+        self._answers.delivered.connect(lambda: notices.say("answered", answered, "info"))
+        tabs.resume_wanted.connect(self.resume)
+        tabs.compare_wanted.connect(self._compare_fork)
         self.panel.open_wanted.connect(self.open_run)
         self.panel.resume_wanted.connect(self.resume)
         self.panel.compare_wanted.connect(lambda left, right: self._compare(Wanted(left), Wanted(right)))
-        self.access.failed.connect(self._say_unkept)
-        self.access.opened.connect(self._take_up)
+        access.failed.connect(self._show_not_storing)
+        access.opened.connect(self._start)
         if access.store is not None:
-            self._take_up()
+            self._start()
         elif access.failure:
-            self._say_unkept(access.failure)
+            self._show_not_storing(access.failure)
+
+    @property
+    def pages(self) -> dict[str, HistoryPage]:
+        """The tabs that show stored runs, by run id."""
+        return self.tabs.pages
 
     def open_run(self, run_id: str) -> None:
-        """Show a run: the tab that shows it already, or a new one."""
-        for document in self._window.tabs.documents:
-            if document.session.shown.run_id == run_id and not isinstance(document.session, PartSession):
-                self._window.tabs.show_document(document)
-                return
-        self.read(run_id, self.show)
+        """Show a run, in the tab that shows it already or in a new one."""
+        self.tabs.open_run(run_id)
 
     def resume(self, summary: RunSummary) -> None:
-        """Let a run go on; ask first where there is something to ask."""
+        """Resume a run, after the questions that it takes."""
         if summary.status is RunStatus.WAITING:
-            self._answering.before_resuming(summary, lambda: self._going_on.resume(summary))
+            self._answers.before_resuming(summary, lambda: self._resuming.resume(summary))
         else:
-            self._going_on.resume(summary)
+            self._resuming.resume(summary)
 
     def compare_from(self, document: DocumentPage, place: str) -> None:
-        """Compare a place of the run that a document shows with the one before it, or with the run's parent."""
+        """Compare a place of the document's run with the same place one iteration earlier."""
         session = document.session
         if session.shown.picture is None:
             return
@@ -101,33 +128,31 @@ class HistoryController(QObject):
         self._compare(Wanted(run, before, what), Wanted(run, level, what))  # type: ignore[arg-type]
 
     def compare_current(self) -> None:
-        """Compare iterations of the run that is shown, from the command palette or a menu."""
-        document = self._window.current
+        """Compare the selected iteration of the current document with the one before."""
+        document = self._current()
         if document is not None and document.session.shown.picture is not None:
             self.compare_from(document, document.iterations.detail.place)
 
     def fork_from(self, document: DocumentPage, place: str) -> None:
-        """Ask what a fork from that place of the run that a document shows is to do differently, and run it."""
-        self._going_on.fork_from(document, place)
+        """Ask what to change in a fork from that place of the document's run, and run it."""
+        self._resuming.fork_from(document, place)
 
     def fork_current(self) -> None:
-        """Fork from the iteration that is looked at."""
-        document = self._window.current
+        """Fork from the selected iteration of the current document."""
+        document = self._current()
         if document is not None and document.session.shown.picture is not None:
             self.fork_from(document, document.iterations.detail.place)
 
     def export_current(self, document: DocumentPage) -> None:
-        """Write the run that a document shows to a file."""
+        """Export the document's run to a file."""
         run_id = document.session.shown.run_id
         if not run_id or self.access.store is None:
-            document.session.refused.emit(
-                "Only a run that is kept can be exported. Run the workflow again, then export."
-            )
+            document.session.refused.emit("Only a stored run can be exported. Run the workflow again, then export it.")
             return
         self._ask(lambda store: store.find(run_id), lambda found: self.panel.errands.choose_form([found]))
 
     def follow(self, document: DocumentPage) -> None:
-        """Look after the runs of a document that was opened."""
+        """Connect a document that was opened."""
         iterations, session = document.iterations, document.session
         iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))
         iterations.fork_wanted.connect(lambda place: self.fork_from(document, place))
@@ -136,99 +161,41 @@ class HistoryController(QObject):
         session.shown.ended.connect(lambda: self.note_end(document))
 
     def show_in_list(self, run_id: str) -> None:
-        """Show a run among all that are kept."""
-        self._window.drawer.unfold("runs")
+        """Show a run in the list of runs."""
+        self.list_wanted.emit()
         self.panel.seek(run_id)
 
     def note_end(self, document: DocumentPage) -> None:
-        """A run has ended: lists, pages and the status line show it, and what is too much goes."""
+        """Update lists and tabs after the end of a run, and delete runs beyond the limits."""
         self.access.changed.emit()
-        run_id, status = document.session.shown.run_id, self._window.status
-        if run_id and not document.bars.text(KEPT):
-            self.access.ask(lambda store: store.find(run_id).run_id, status.note_kept)
-        page = self.pages.get(document.session.shown.run_id)
+        run_id = document.session.shown.run_id
+        if run_id and not document.bars.text(NOT_STORED):
+            self.access.ask(lambda store: store.find(run_id).run_id, self.stored.emit)
+        page = self.pages.get(run_id)
         if page is not None:
             self._ask(lambda store: store.find(page.session.shown.run_id), page.show_summary)
         self.retain()
 
-    def forget(self, document: DocumentPage) -> None:
-        """A document was closed."""
-        self.pages = {run_id: page for run_id, page in self.pages.items() if page.document is not document}
-
     def retain(self) -> None:
-        """Delete the oldest runs where there are more than the person's settings keep."""
-        choices = self._window.preferences
-        most_runs, megabytes = choices.keep_runs, choices.keep_megabytes
+        """Delete the oldest runs beyond the limits in the settings."""
+        most_runs, megabytes = self._preferences.keep_runs, self._preferences.keep_megabytes
         if most_runs is None and megabytes is None:
             return
         most_bytes = None if megabytes is None else megabytes * 1_000_000
         self.access.ask(lambda store: store.retain(most_runs=most_runs, most_bytes=most_bytes))
 
     def _listen(self, document: DocumentPage) -> None:
-        document.bars.drop(KEPT)
+        document.bars.drop(NOT_STORED)
         if document.session.shown.live is None:
             return
 
-        def look(events: list[AnyEvent]) -> None:
+        def check(events: list[AnyEvent]) -> None:
             lost = next((event for event in events if isinstance(event, RunNotKept)), None)
             if lost is not None:
-                text = f"From here on this run is not kept. {lost.error} {lost.remedy}"
-                document.bars.say(KEPT, text.strip(), "warning")
+                text = f"The rest of this run is not being stored. {lost.error} {lost.remedy}"
+                document.bars.say(NOT_STORED, text.strip(), "warning")
 
-        document.session.shown.live.events.connect(look)
-
-    def run_in_page(self, page: HistoryPage, begin: Callable[[], Run]) -> None:
-        """Run a run that goes on, or a fork, in its tab."""
-
-        def note_id() -> None:
-            if page.session.shown.run_id:
-                self.pages[page.session.shown.run_id] = page
-
-        if page.session.shown.live is not None:
-            return
-        page.session.go_on(begin)
-        page.session.shown.updated.connect(lambda _touched: note_id())
-        # Another program may be at work on it by now.
-        page.session.shown.live.refused.connect(lambda _error: page.elsewhere.look())
-
-    def show(self, run: StoredRun) -> HistoryPage:
-        """Show a run that was read in a tab of its own."""
-        session = StoredSession(
-            self._window.engine, self.access, run.workflow, f"{name_of(run.summary)} · {moment(run.summary.started)}"
-        )
-        page = self.make_page(session)
-        self.pages[run.summary.run_id] = page
-        page.show_summary(run.summary, is_held=run.is_held)
-        page.compare_with_today(self._window.documents.all)
-        page.elsewhere.changed.connect(lambda now: self._show_again(page, now))
-        # The tab is made by now; filling it is a step of its own, so that the window answers in between.
-        QTimer.singleShot(0, page, lambda: self._fill(page, run))
-        return page
-
-    def _show_again(self, page: HistoryPage, run: StoredRun) -> None:
-        """Show a run that has come further in another program."""
-        if page.session.shown.live is None:
-            page.show_summary(run.summary, is_held=run.is_held)
-            self._fill(page, run)
-
-    def _fill(self, page: HistoryPage, run: StoredRun) -> None:
-        def told(lines: list[LogLine]) -> None:
-            if page.session.shown.live is None:
-                page.document.log.show_past(lines)
-
-        if page.session.shown.live is None:  # it has not gone on meanwhile, which tells everything anew
-            page.session.show_run(run)
-            page.session.read_log(partial(written, run.workflow), told)
-
-    def make_page(self, session: StoredSession) -> HistoryPage:
-        """Open a tab for a run."""
-        document = self._window.documents.open_past(session)
-        page = HistoryPage(document, session, self.access)
-        # A run may have been imported: somebody else may have written what it ran.
-        page.copy_wanted.connect(lambda: self._window.documents.open_copy(session.workflow, is_trusted=False))
-        page.resume_wanted.connect(self.resume)
-        page.compare_wanted.connect(lambda parent, place: self._compare_fork(page, parent, place))
-        return page
+        document.session.shown.live.events.connect(check)
 
     def _compare_fork(self, page: HistoryPage, parent: str, place: str) -> None:
         level = place if place.endswith("]") else place.rpartition(".")[0]
@@ -239,43 +206,37 @@ class HistoryController(QObject):
             self.compare = CompareWindow(self.access, self._window)
         self.compare.show_pair(left, right)
 
-    def _say_unkept(self, text: str) -> None:
-        self._window.notices.say(
-            "history", f"Runs are not being kept. {text}", "warning", [("Try again", self.access.open)]
-        )
+    def _show_not_storing(self, text: str) -> None:
+        self._notices.say("history", f"Runs are not being stored. {text}", "warning", [("Try again", self.access.open)])
 
-    def _take_up(self) -> None:
-        self._look_for_broken()
+    def _start(self) -> None:
+        self._offer_unfinished()
         self.retain()
 
-    def _look_for_broken(self) -> None:
-        """Offer to show a run that the last session left unfinished."""
+    def _offer_unfinished(self) -> None:
+        """Offer to show the last run, if it was interrupted or waits for an answer."""
         which = RunFilter(statuses=frozenset({RunStatus.INTERRUPTED, RunStatus.WAITING}))
 
         def answered(found: tuple[list[RunSummary], list[RunSummary]]) -> None:
-            newest, broken = found
-            # Only what was last at work: older ones have been seen, and stand in the list.
-            if newest and broken and newest[0].run_id == broken[0].run_id:
-                waits = broken[0].status is RunStatus.WAITING
-                how = "waits for your answer" if waits else "was interrupted"
-                text = f"The run “{title_of(broken[0])}” {how}. It can go on where it broke off."
-                run_id = broken[0].run_id
-                self._window.notices.say("broken", text, "info", [("Show it", lambda: self.open_run(run_id))])
+            newest, unfinished = found
+            # Only the most recent run: older ones were offered before, and are in the list.
+            if newest and unfinished and newest[0].run_id == unfinished[0].run_id:
+                waits = unfinished[0].status is RunStatus.WAITING
+                state = "is waiting for your answer" if waits else "was interrupted"
+                text = f"The run “{title_of(unfinished[0])}” {state}. You can resume it."
+                run_id = unfinished[0].run_id
+                self._notices.say("unfinished", text, "info", [("Show run", lambda: self.open_run(run_id))])
 
         self._ask(lambda store: (store.runs(EVERY_RUN, limit=1), store.runs(which, limit=1)), answered)
-
-    def read(self, run_id: str, shown: Callable[[StoredRun], object]) -> None:
-        """Read a run, to show it."""
-        self._ask(lambda store: read_outline(store, run_id), shown)
 
     def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:
         self.access.ask(work, answered, self._refuse)
 
     def _refuse(self, error: EngineError) -> None:
-        self._window.status.refuse(str(error))
+        self.refused.emit(str(error))
 
 
 def _before(level: str) -> str:
-    """The iteration before one; itself where it is the first."""
+    """The iteration before this one; the first has none, and is returned itself."""
     loop, _, index = level.removesuffix("]").rpartition("[")
     return f"{loop}[{max(int(index) - 1, 0)}]" if loop else level

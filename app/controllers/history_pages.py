@@ -1,25 +1,39 @@
-"""A run of the history in its tab: the document as it ran, with the bar over it that says so."""
+"""Tabs that show stored runs: the workflow as it ran, with a bar for resuming, comparing and copying."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.controllers.document_controller import DocumentController
+from app.engine_thread import EngineThread
 from app.history.past_run_bar import PastBar, differences
 from app.history.resume_dialog import document_today
-from app.history.runs_words import STATUS_WORDS, capital, fork_words, may_resume, place_words, short_id
+from app.history.runs_words import (
+    STATUS_WORDS,
+    capital,
+    fork_words,
+    may_resume,
+    moment,
+    name_of,
+    place_words,
+    short_id,
+)
 from app.history.store_client import StoreAccess
+from app.history.store_run import StoredRun, read_outline
 from app.history.store_session import Elsewhere, StoredSession
+from app.history.subflow_session import PartSession
 from app.window.document_page import DocumentPage
+from app.window.log_lines import LogLine, written
 from app.worker import Worker
 from engine.document.model import Workflow
+from engine.runner.run import Run
 from engine.store.base import RunSummary
 
-COPY, RESUME, ANSWER, COMPARE = "Open as new document", "Resume", "Answer…", "Compare with its parent"
-THERE = " in another window or program"
-HOW = "answer it there, or here: it goes on there"
+COPY, RESUME, ANSWER, COMPARE = "Open as new document", "Resume", "Answer…", "Compare with original"
 
 
 class HistoryPage(QObject):
@@ -28,28 +42,28 @@ class HistoryPage(QObject):
     Args:
         document: The page of the document.
         session: The run.
-        access: The way to the history.
+        store: The history.
 
     Signals:
-        copy_wanted: A person wants the document as it ran as a document of its own.
-        resume_wanted: A person wants the run to go on; what lists say of it.
-        compare_wanted: A person wants to compare the fork with its parent; the parent's id, and the place.
+        copy_wanted: The user wants the workflow as a new document.
+        resume_wanted: The user wants to resume the run; its summary.
+        compare_wanted: The user wants to compare the fork with its original; the original's id, and the place.
     """
 
     copy_wanted = Signal()
     resume_wanted = Signal(object)
     compare_wanted = Signal(str, str)
 
-    def __init__(self, document: DocumentPage, session: StoredSession, access: StoreAccess) -> None:
+    def __init__(self, document: DocumentPage, session: StoredSession, store: StoreAccess) -> None:
         super().__init__(document)
         self.document = document
         self.session = session
         self.summary: RunSummary | None = None
-        self._access = access
+        self._store = store
         self._worker = Worker(self)
         self._parent = ("", "")
         self._is_held = False
-        self.elsewhere = Elsewhere(access, document)
+        self.elsewhere = Elsewhere(store, document)
         self.bar = PastBar(document)
         self.bar.add_button(COMPARE, lambda: self.compare_wanted.emit(*self._parent))
         self.bar.add_button(RESUME, lambda: self.resume_wanted.emit(self.summary))
@@ -57,38 +71,38 @@ class HistoryPage(QObject):
         self.bar.add_button(COPY, self.copy_wanted.emit)
         document.put_on_top(self.bar)
         session.shown.started.connect(self._note_run)
-        self._offer()
+        self._refresh_buttons()
 
     def show_summary(self, summary: RunSummary, *, is_held: bool = False) -> None:
-        """Say what run this is, and how it stands.
+        """Show the run's id and status.
 
         Args:
-            summary: What lists say of it.
-            is_held: Whether it waits for the person with another process.
+            summary: The run's summary.
+            is_held: Whether another process runs it, and waits for an answer.
         """
         self.summary = summary
         self._parent = (summary.parent, summary.forked_at)
         self._is_held = is_held
-        # When it was stands in the tab.
-        status = STATUS_WORDS[summary.status] + (THERE if is_held else "")
-        more = " · ".join(part for part in (fork_words(summary), HOW if is_held else "") if part)
+        status = STATUS_WORDS[summary.status] + (" in another window or program" if is_held else "")
+        hint = "answer it here or there; it continues there" if is_held else ""
+        more = " · ".join(part for part in (fork_words(summary), hint) if part)
         self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capital(more))
         self.elsewhere.follow(summary, is_held=is_held)
-        self._offer()
+        self._refresh_buttons()
 
     def show_fork(self, parent: str, at: str) -> None:
-        """Say what fork this is going to be.
+        """Show what is being forked.
 
         Args:
-            parent: The run that it is forked from.
-            at: The place in it; empty where it goes on from where that run broke off.
+            parent: The id of the original run.
+            at: The place in it; empty for a fork that continues where the original stopped.
         """
         self._parent = (parent, at)
         self.bar.say(", ".join(part for part in (f"Fork of {short_id(parent)}", place_words(at)) if part))
-        self._offer()
+        self._refresh_buttons()
 
     def compare_with_today(self, documents: Sequence[DocumentPage]) -> None:
-        """Say how the document of the same file has changed since: the one that is open, or else the file."""
+        """Show how the workflow's file, or its open document, differs from the workflow that ran."""
         if self.summary is None:
             return
         ran, source, opened = self.session.workflow, self.summary.source, open_document(self.summary, documents)
@@ -100,24 +114,126 @@ class HistoryPage(QObject):
         self._worker.ask(work, self.bar.show_differences)
 
     def _note_run(self) -> None:
-        """The run goes on here, or is only looked at."""
+        """Poll for changes by another process, unless the run continues here."""
         if self.session.shown.live is not None:
             self.elsewhere.leave()
         elif self.summary is not None:
             self.elsewhere.follow(self.summary, is_held=self._is_held)
-        self._offer()
+        self._refresh_buttons()
 
-    def _offer(self) -> None:
+    def _refresh_buttons(self) -> None:
         is_live = self.session.shown.live is not None
         self.bar.offer(COMPARE, can=bool(self._parent[0]))
-        may_go_on = not is_live and self.summary is not None and may_resume(self.summary)
-        self.bar.offer(RESUME, can=may_go_on and not self._is_held)
-        self.bar.offer(ANSWER, can=may_go_on and self._is_held)
+        can_resume = not is_live and self.summary is not None and may_resume(self.summary)
+        self.bar.offer(RESUME, can=can_resume and not self._is_held)
+        self.bar.offer(ANSWER, can=can_resume and self._is_held)
 
 
 def open_document(summary: RunSummary, documents: Sequence[DocumentPage]) -> Workflow | None:
-    """The document of a run's file as it is now, where it is open; None where it is not."""
+    """Return the open document of the file that a run came from; None where it is not open."""
     if not summary.source:
         return None
     path = Path(summary.source)
     return next((document.session.workflow for document in documents if document.session.path == path), None)
+
+
+class HistoryPages(QObject):
+    """Opens stored runs in tabs, and runs in them what is resumed or forked.
+
+    Args:
+        engine: The engine's thread.
+        store: The history.
+        documents: Opens the tabs.
+
+    Attributes:
+        pages: The tabs by run id.
+
+    Signals:
+        resume_wanted: The user wants to resume a run; its summary.
+        compare_wanted: The user wants to compare a fork with its original; the page, the original's id, and the place.
+        refused: Something could not be done; the text says what and why.
+    """
+
+    resume_wanted = Signal(object)
+    compare_wanted = Signal(object, str, str)
+    refused = Signal(str)
+
+    def __init__(self, engine: EngineThread, store: StoreAccess, documents: DocumentController) -> None:
+        super().__init__(documents)
+        self._engine = engine
+        self._store = store
+        self._documents = documents
+        self.pages: dict[str, HistoryPage] = {}
+        documents.closed.connect(self._forget)
+
+    def open_run(self, run_id: str) -> None:
+        """Show a run, in the tab that shows it already or in a new one."""
+        for document in self._documents.all:
+            if document.session.shown.run_id == run_id and not isinstance(document.session, PartSession):
+                self._documents.shown.emit(document)
+                return
+        self.read(run_id, self.show)
+
+    def read(self, run_id: str, done: Callable[[StoredRun], object]) -> None:
+        """Read a run from the history."""
+        self._store.ask(lambda store: read_outline(store, run_id), done, lambda error: self.refused.emit(str(error)))
+
+    def show(self, run: StoredRun) -> HistoryPage:
+        """Show a run in a new tab."""
+        title = f"{name_of(run.summary)} · {moment(run.summary.started)}"
+        page = self.make_page(StoredSession(self._engine, self._store, run.workflow, title))
+        self.pages[run.summary.run_id] = page
+        page.show_summary(run.summary, is_held=run.is_held)
+        page.compare_with_today(self._documents.all)
+        page.elsewhere.changed.connect(lambda now: self._show_again(page, now))
+        # Filling the tab is a step of its own, so that the window stays responsive.
+        QTimer.singleShot(0, page, lambda: self._fill(page, run))
+        return page
+
+    def make_page(self, session: StoredSession) -> HistoryPage:
+        """Open an empty tab for a run."""
+        page = HistoryPage(self._documents.open_past(session), session, self._store)
+        # An imported run contains another person's workflow.
+        page.copy_wanted.connect(lambda: self._documents.open_copy(session.workflow, is_trusted=False))
+        page.resume_wanted.connect(self.resume_wanted)
+        page.compare_wanted.connect(lambda parent, place: self.compare_wanted.emit(page, parent, place))
+        return page
+
+    def run_in_page(self, page: HistoryPage, begin: Callable[[], Run]) -> None:
+        """Run a resumed run or a fork in its tab.
+
+        Args:
+            page: The tab.
+            begin: Starts the run, in the engine's thread.
+        """
+
+        def note_id() -> None:
+            if page.session.shown.run_id:
+                self.pages[page.session.shown.run_id] = page
+
+        if page.session.shown.live is not None:
+            return
+        page.session.go_on(begin)
+        page.session.shown.updated.connect(lambda _touched: note_id())
+        live = page.session.shown.live
+        assert live is not None
+        # Another process may have taken the run meanwhile.
+        live.refused.connect(lambda _error: page.elsewhere.look())
+
+    def _show_again(self, page: HistoryPage, run: StoredRun) -> None:
+        """Show the progress that another process has made."""
+        if page.session.shown.live is None:
+            page.show_summary(run.summary, is_held=run.is_held)
+            self._fill(page, run)
+
+    def _fill(self, page: HistoryPage, run: StoredRun) -> None:
+        def show_log(lines: list[LogLine]) -> None:
+            if page.session.shown.live is None:
+                page.document.log.show_past(lines)
+
+        if page.session.shown.live is None:  # otherwise it was resumed meanwhile, which replays all events
+            page.session.show_run(run)
+            page.session.read_log(partial(written, run.workflow), show_log)
+
+    def _forget(self, document: DocumentPage) -> None:
+        self.pages = {run_id: page for run_id, page in self.pages.items() if page.document is not document}

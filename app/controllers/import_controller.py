@@ -1,4 +1,4 @@
-"""Import of files of other programs: the question, and the import report."""
+"""Offer files of other programs for import, and show the import report."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class ImportController(QObject):
             f"Import “{file.name}”?",
             f"File of another program: {imported.importer.label}. {imported.summary} The file stays unchanged.",
             [
-                ("Import", _Role.AcceptRole, lambda: self._take(file, imported, found)),
+                ("Import", _Role.AcceptRole, lambda: self._open(file, imported, found)),
                 ("Cancel", _Role.RejectRole, lambda: None),
             ],
         )
 
-    def _take(self, file: Path, imported: ImportResult, found: Analysis) -> None:
+    def _open(self, file: Path, imported: ImportResult, found: Analysis) -> None:
         document = self._open_copy(imported.workflow, found)
-        report = ("Show the report", lambda: ReportDialog(file.name, imported, self._window).open())
+        report = ("Show report", lambda: ReportDialog(file.name, imported, self._window).open())
         document.bars.say("import", f"Imported from {file.name}: {imported.summary}", "info", [report])
 
 

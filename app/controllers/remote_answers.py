@@ -1,17 +1,17 @@
-"""RemoteAnswers a run that waits in another window or program: the answer is handed over, and the run goes on there.
+"""Answer a run that waits in another process, which then continues it.
 
-A run that waits in this window is answered in its Log panel (`app.window.question_cards`).
+A run that waits in this window is answered in its Log panel: see `app.window.question_cards`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.dialogs import is_dialog_open
+from app.history.store_client import StoreAccess
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from app.window.log_lines import iterators_of, place, titles_of
@@ -24,24 +24,19 @@ from engine.store.answering import give_answer, questions_of
 from engine.store.base import RunSummary, Store
 from engine.values import Value
 
-if TYPE_CHECKING:
-    from app.controllers.history_controller import HistoryController
-    from app.window.main_window import MainWindow
-
-TOLD = "The run is at work in another window or program, and goes on there with your answer."
-TAKEN = "Your answer was taken. The run goes on in the other window or program."
+HINT = "Another window or program is running this. It continues there with your answer."
 
 
 class AnswerDialog(QDialog):
-    """One question of such a run.
+    """Shows one question of such a run.
 
     Args:
         asked: The question.
-        title: What to call the node and its iteration.
+        title: The title of the node, and its iteration.
         parent: The window.
 
     Attributes:
-        card: Where it is answered.
+        card: The form for the answer.
     """
 
     def __init__(self, asked: NodeWaiting, title: str, parent: QWidget) -> None:
@@ -49,10 +44,10 @@ class AnswerDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Answer a run")
         self.card = QuestionCard(asked, title, self)
-        self.card.show_node.hide()  # its graph is not what is shown
+        self.card.show_node.hide()  # this window does not show its graph
         self.card.answered.connect(lambda *_: self.accept())
         cancel = QPushButton("Cancel", self)
-        cancel.setAutoDefault(False)  # Enter in a field of the card is no cancel
+        cancel.setAutoDefault(False)  # Enter in a field must not cancel
         cancel.clicked.connect(lambda _checked=False: self.reject())
         for button in self.card.buttons:
             button.setAutoDefault(False)
@@ -62,7 +57,7 @@ class AnswerDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
         column.setSpacing(4 * UNIT)
-        column.addWidget(PlainLabel(TOLD, look="dim", wrap=True))
+        column.addWidget(PlainLabel(HINT, look="dim", wrap=True))
         column.addWidget(self.card, 1)
         column.addLayout(row)
         self.setMinimumSize(160 * UNIT, 80 * UNIT)
@@ -70,26 +65,34 @@ class AnswerDialog(QDialog):
 
 
 class RemoteAnswers(QObject):
-    """Asks the person, and hands their answers over.
+    """Asks the user, and passes the answer on.
 
     Args:
-        window: Over which is asked.
-        history: The history in which the runs are.
+        window: The parent of dialogs.
+        store: The history that contains the runs.
+
+    Signals:
+        delivered: The other process has taken the answer.
+        refused: Something could not be done; the text says what and why.
     """
 
-    def __init__(self, window: MainWindow, history: HistoryController) -> None:
-        super().__init__(history)
-        self._window, self._history = window, history
+    delivered = Signal()
+    refused = Signal(str)
+
+    def __init__(self, window: QWidget, store: StoreAccess) -> None:
+        super().__init__(window)
+        self._window = window
+        self._store = store
         self._worker = Worker(self)  # of its own: the other process may take some seconds
 
     def before_resuming(self, summary: RunSummary, resume: Callable[[], object]) -> None:
-        """Resume a run that waits; one that waits with another process is answered, and goes on there."""
+        """Resume a run that waits for an answer; if another process runs it, answer it there."""
 
         def look(store: Store) -> tuple[NodeWaiting, str] | None:
             questions = questions_of(store, summary.run_id) if store.is_held(summary.run_id) else {}
             if not questions:
                 return None
-            ran = loads(store.document(summary.run_id), source="The document of that run")
+            ran = loads(store.document(summary.run_id), source="The workflow of this run")
             path, asked = next(iter(questions.items()))
             return asked, place(path, titles_of(ran), iterators_of(ran))
 
@@ -101,24 +104,23 @@ class RemoteAnswers(QObject):
                 return
             dialog = AnswerDialog(*question, self._window)
             dialog.card.answered.connect(
-                lambda choice, value, comment: self._hand_over(question[0], choice, value, comment, resume)
+                lambda choice, value, comment: self._deliver(question[0], choice, value, comment, resume)
             )
             dialog.open()
 
         self._ask(look, found)
 
-    def _hand_over(
+    def _deliver(
         self, asked: NodeWaiting, choice: str, value: Value, comment: str, resume: Callable[[], object]
     ) -> None:
         def taken(by_another: bool) -> None:
-            self._history.access.changed.emit()
+            self._store.changed.emit()
             if by_another:
-                self._window.notices.say("answered", TAKEN, "info")
-            else:  # that process has gone meanwhile: the answer is kept, and the run goes on here
+                self.delivered.emit()
+            else:  # the other process has ended: the answer is stored, and the run continues here
                 resume()
 
         self._ask(lambda store: give_answer(store, asked, Answer(choice, value, comment)), taken)
 
     def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:
-        refuse = self._window.status.refuse
-        self._history.access.ask(work, answered, lambda error: refuse(str(error)), worker=self._worker)
+        self._store.ask(work, answered, lambda error: self.refused.emit(str(error)), worker=self._worker)

@@ -1,7 +1,7 @@
-"""Letting runs of the history go on, and forking them: what is asked before, and the tab in which they run.
+"""Resume and fork stored runs: the questions before it, and the tab in which the run continues.
 
-Asked is, where there is something to ask: whether the workflow is trusted, as which document it goes on, whether calls
-of unknown outcome are made again, and what the run may touch on this machine.
+Where needed, the user is asked whether the workflow is trusted, which version of it to use, whether calls of unknown
+outcome may be repeated, and what the run may access on this machine.
 """
 
 from __future__ import annotations
@@ -10,22 +10,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
 
 from app.controllers.consent_controller import ConsentController
-from app.controllers.history_pages import HistoryPage, open_document
+from app.controllers.document_controller import DocumentController
+from app.controllers.history_pages import HistoryPage, HistoryPages, open_document
 from app.controllers.run_controller import default_model, resume_options
 from app.dialogs import is_dialog_open
+from app.engine_thread import EngineThread
 from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkPlace
 from app.history.resume_dialog import Budget, Standing, ask_before, budget_of, look_before
 from app.history.runs_words import name_of
+from app.history.store_client import StoreAccess
 from app.history.store_run import StoredRun
 from app.history.store_session import StoredSession
 from app.run_status import models_in_use
 from app.settings.available_models import model_names
+from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.permissions_form import PermissionDialog, PermissionFields, Permissions, ToolNeeds, needs_of
 from engine.document.files import loads
@@ -39,39 +43,56 @@ from engine.store.consent import approve, is_fully_trusted
 from engine.store.resume import ForkPlan, fork, resume, resume_with
 from engine.store.run_file import is_imported
 
-if TYPE_CHECKING:
-    from app.controllers.history_controller import HistoryController
-    from app.window.main_window import MainWindow
-
 
 class ResumeForkController(QObject):
-    """What goes on.
+    """Resumes and forks runs.
 
     Args:
-        window: The window.
-        history: Its history; it reads runs and shows them.
+        window: The parent of dialogs.
+        engine: The engine's thread.
+        preferences: The user's settings.
+        store: The history.
+        documents: The open documents.
+        pages: The tabs in which the runs continue.
+
+    Signals:
+        refused: Something could not be done; the text says what and why.
     """
 
-    def __init__(self, window: MainWindow, history: HistoryController) -> None:
-        super().__init__(history)
+    refused = Signal(str)
+
+    def __init__(
+        self,
+        window: QWidget,
+        engine: EngineThread,
+        preferences: Preferences,
+        store: StoreAccess,
+        documents: DocumentController,
+        pages: HistoryPages,
+    ) -> None:
+        super().__init__(window)
         self._window = window
-        self._history = history
+        self._engine = engine
+        self._preferences = preferences
+        self._store = store
+        self._documents = documents
+        self._pages = pages
         self._consent = ConsentController(window)
 
     def resume(self, summary: RunSummary) -> None:
-        """Let a run go on; ask first where its workflow is somebody else's, has changed, or a call is made again."""
-        self._trusting(summary.run_id, lambda: self._resume(summary))
+        """Resume a run, after asking about trust, changes of the workflow, repeated calls and permissions."""
+        self._with_trust(summary.run_id, lambda: self._resume(summary))
 
-    def _trusting(self, run_id: str, then: Callable[[], object]) -> None:
-        """Do something with a run once what it ran is trusted: a run may have been imported."""
+    def _with_trust(self, run_id: str, then: Callable[[], object]) -> None:
+        """Call `then` once the run's workflow is trusted: the run may have been imported."""
 
         def read(workflow: Workflow) -> None:
-            self._consent.before_going_on(workflow.name or run_id, workflow, then)
+            self._consent.before_resuming(workflow.name or run_id, workflow, then)
 
-        self._ask(lambda store: loads(store.document(run_id), source="The document of that run"), read)
+        self._ask(lambda store: loads(store.document(run_id), source="The workflow of this run"), read)
 
     def _resume(self, summary: RunSummary) -> None:
-        opened = open_document(summary, self._window.documents.all)
+        opened = open_document(summary, self._documents.all)
 
         def look(store: Store) -> tuple[Standing, ToolNeeds]:
             standing = look_before(store, summary, opened)
@@ -82,53 +103,52 @@ class ResumeForkController(QObject):
                 return
             standing, needs = found
 
-            def go_on(document: Workflow | None) -> None:
-                retry = bool(standing.calls)  # the person has been shown them
+            def continue_with(document: Workflow | None) -> None:
+                retry = bool(standing.calls)  # the user has seen them
                 if document is None:
-                    self._permitting(
+                    self._with_permissions(
                         summary,
                         needs,
                         standing.budget,
-                        lambda allowed: self._go_on(summary, allowed, retry_in_flight=retry),
+                        lambda allowed: self._start_resumed(summary, allowed, retry_in_flight=retry),
                     )
                 else:
-                    self._go_on_with(summary, document, standing.budget, retry_in_flight=retry)
+                    self._start_fork_with(summary, document, standing.budget, retry_in_flight=retry)
 
-            ask_before(self._window, standing, go_on)
+            ask_before(self._window, standing, continue_with)
 
         self._ask(look, asked)
 
-    def _permitting(
+    def _with_permissions(
         self, run: RunSummary, needs: ToolNeeds, budget: Budget, then: Callable[[Permissions], object]
     ) -> None:
-        """Ask what a run is allowed that goes on: where its tools would use anything, or its budget may be spent."""
+        """Ask what a resumed run may access and spend, if its tools need anything or its budget is used up."""
         if run.status is not RunStatus.FAILED:
             budget = Budget()
         if not needs and not budget:
             then(Permissions())
             return
-        told = ["What a run may touch is not kept with it. Allow it for what is still to do."] if needs else []
+        hints = ["Permissions are not stored with a run. Choose what the rest of it may access."] if needs else []
         if budget:
-            told.append(
-                f"The run has used {format_count(run.tokens, 'token')} so far and spent {format_money(run.cost_usd)}."
-            )
-        PermissionDialog("\n".join(told), self._boxes(run, needs, budget), then, self._window).open()
+            tokens = format_count(run.tokens, "token")
+            hints.append(f"The run has used {tokens} so far and spent {format_money(run.cost_usd)}.")
+        PermissionDialog("\n".join(hints), self._permission_fields(run, needs, budget), then, self._window).open()
 
-    def _boxes(self, run: RunSummary, needs: ToolNeeds, budget: Budget) -> PermissionFields:
-        """The fields for a run, ticked as they were for the document of its file, where that is open."""
+    def _permission_fields(self, run: RunSummary, needs: ToolNeeds, budget: Budget) -> PermissionFields:
+        """Create the fields for a run, with the last answers of its open document as defaults."""
         path = Path(run.source) if run.source else None
         folder = path.parent if path is not None else None
-        opened = next((one for one in self._window.documents.all if path and one.session.path == path), None)
+        opened = next((one for one in self._documents.all if path and one.session.path == path), None)
         may_use_folder = opened is not None and opened.may_use_folder
         may_run_code = opened is not None and opened.may_run_code
         allowed = Permissions(folder if may_use_folder else None, may_run_code, budget.usd, budget.tokens)
         return PermissionFields(needs, folder, allowed)
 
     def fork_from(self, document: DocumentPage, place: str) -> None:
-        """Ask what a fork from that place of the run that a document shows is to do differently, and run it."""
+        """Ask what to change in a fork from that place of the document's run, and run it."""
         run_id = document.session.shown.run_id
-        if not run_id or self._history.access.store is None:
-            document.session.refused.emit("Only a run that is kept can be forked. Run the workflow again, then fork.")
+        if not run_id or self._store.store is None:
+            document.session.refused.emit("Only a stored run can be forked. Run the workflow again, then fork it.")
             return
 
         def read(store: Store) -> tuple[RunSummary, ForkPlace, ToolNeeds, Budget]:
@@ -139,18 +159,18 @@ class ResumeForkController(QObject):
         def trusted() -> None:
             self._ask(read, self._ask_for_fork)
 
-        self._trusting(run_id, trusted)
+        self._with_trust(run_id, trusted)
 
     def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace, ToolNeeds, Budget]) -> None:
         run, place, needs, budget = found
-        boxes = self._boxes(run, needs, budget)
-        names = partial(model_names, self._window.preferences)
-        dialog = ForkDialog(self._history.access, run.run_id, place, names, boxes, self._window)
-        dialog.wanted.connect(lambda plan: self._run_fork(plan, boxes.allowed))
+        fields = self._permission_fields(run, needs, budget)
+        names = partial(model_names, self._preferences)
+        dialog = ForkDialog(self._store, run.run_id, place, names, fields, self._window)
+        dialog.wanted.connect(lambda plan: self._run_fork(plan, fields.allowed))
         dialog.open()
 
     def _run_fork(self, plan: ForkPlan, permissions: Permissions) -> None:
-        store = self._history.access.store
+        store = self._store.store
         if store is None:
             return
         options = self._options((plan.changes.model,) if plan.changes.model else plan.parent.models, store, permissions)
@@ -158,19 +178,21 @@ class ResumeForkController(QObject):
         def begin() -> Run:
             parent = plan.parent.run_id
             fully = is_fully_trusted(loads(store.document(parent)))
-            approve(plan.workflow, fully=fully)  # the person has made the changes just now
+            approve(plan.workflow, fully=fully)  # the user has just made the changes
             return fork(store, plan, replace(options, confirm_calls=not fully or is_imported(store, parent)))
 
-        self._history.run_in_page(self._fork_page(plan.parent, plan.at, plan.workflow), begin)
+        self._pages.run_in_page(self._fork_page(plan.parent, plan.at, plan.workflow), begin)
 
-    def _go_on_with(self, summary: RunSummary, document: Workflow, budget: Budget, *, retry_in_flight: bool) -> None:
-        """Let a new run take over what had come to its end, as another document."""
-        store, window = self._history.access.store, self._window
+    def _start_fork_with(
+        self, summary: RunSummary, document: Workflow, budget: Budget, *, retry_in_flight: bool
+    ) -> None:
+        """Run another version of the workflow, reusing the completed parts of the run."""
+        store = self._store.store
         if store is None:
             return
 
-        def go_on(permissions: Permissions) -> None:
-            models = {*summary.models, *models_in_use(document, default_model(window.preferences))}
+        def start(permissions: Permissions) -> None:
+            models = {*summary.models, *models_in_use(document, default_model(self._preferences))}
             options = self._options(models, store, permissions)
             page = self._fork_page(summary, "", document)
 
@@ -179,28 +201,28 @@ class ResumeForkController(QObject):
                 given = replace(options, confirm_calls=confirms)
                 return resume_with(store, summary.run_id, document, given, retry_in_flight=retry_in_flight)
 
-            self._history.run_in_page(page, begin)
+            self._pages.run_in_page(page, begin)
 
         def look(_store: Store) -> ToolNeeds:
-            compile_workflow(document)  # where it does not run, there is no tab for it
+            compile_workflow(document)  # fails before a tab is opened if it cannot run
             return needs_of(document)
 
         def trusted() -> None:
-            self._ask(look, lambda needs: self._permitting(summary, needs, budget, go_on))
+            self._ask(look, lambda needs: self._with_permissions(summary, needs, budget, start))
 
-        self._consent.before_going_on(document.name or summary.run_id, document, trusted)
+        self._consent.before_resuming(document.name or summary.run_id, document, trusted)
 
     def _options(self, models: Iterable[str], store: Store, permissions: Permissions) -> RunOptions:
-        return resume_options(models, self._window.engine, self._window.preferences, store, permissions)
+        return resume_options(models, self._engine, self._preferences, store, permissions)
 
     def _fork_page(self, parent: RunSummary, at: str, workflow: Workflow) -> HistoryPage:
-        session = StoredSession(self._window.engine, self._history.access, workflow, f"{name_of(parent)} · fork")
-        page = self._history.make_page(session)
+        session = StoredSession(self._engine, self._store, workflow, f"{name_of(parent)} · fork")
+        page = self._pages.make_page(session)
         page.show_fork(parent.run_id, at)
         return page
 
-    def _go_on(self, summary: RunSummary, permissions: Permissions, *, retry_in_flight: bool) -> None:
-        store, window = self._history.access.store, self._window
+    def _start_resumed(self, summary: RunSummary, permissions: Permissions, *, retry_in_flight: bool) -> None:
+        store = self._store.store
         if store is None:
             return
         options = self._options(summary.models, store, permissions)
@@ -212,14 +234,14 @@ class ResumeForkController(QObject):
             return resume(store, summary.run_id, given, retry_in_flight=retry_in_flight)
 
         def shown(run: StoredRun) -> None:
-            self._history.run_in_page(self._history.show(run), begin)
+            self._pages.run_in_page(self._pages.show(run), begin)
 
-        page = self._history.pages.get(summary.run_id)
+        page = self._pages.pages.get(summary.run_id)
         if page is not None:
-            window.tabs.show_document(page.document)
-            self._history.run_in_page(page, begin)
+            self._documents.shown.emit(page.document)
+            self._pages.run_in_page(page, begin)
         else:
-            self._history.read(summary.run_id, shown)
+            self._pages.read(summary.run_id, shown)
 
     def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:
-        self._history.access.ask(work, answered, lambda error: self._window.status.refuse(str(error)))
+        self._store.ask(work, answered, lambda error: self.refused.emit(str(error)))

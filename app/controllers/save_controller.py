@@ -1,11 +1,11 @@
-"""Saving documents into files, and going back to what is in them."""
+"""Save documents, revert them, and resolve conflicts with other programs that change their files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
@@ -16,53 +16,51 @@ from app.file_watcher import FileFingerprint
 from app.session import ReplaceDocument
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
-from app.window.remains import forget_used
 from app.worker import Worker
 from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.errors import EngineError
 
-if TYPE_CHECKING:
-    from app.controllers.document_controller import DocumentController
-
 
 class SaveController(QObject):
-    """Saves documents, and puts back what is in their files.
+    """Saves and reverts documents.
 
     Args:
-        window: Over which questions are asked.
-        preferences: The person's settings.
-        asker: Asks for files.
-        documents: All that are open.
+        window: The parent of dialogs.
+        preferences: The user's settings, for the recent files.
+        dialogs: Asks for files.
+        documents: The open documents; the list is read again each time.
         reader: Reads files, one after the other.
 
     Attributes:
-        consent: Is told what a person has saved, which is their own work.
+        consent: Records that saved workflows are the user's own.
 
     Signals:
-        saved: A document is in its file, and what it says is known to be trusted, where it is.
+        saved: A document was saved, and its trust is recorded.
+        attention_wanted: A document should be shown, because the user is asked about it.
     """
 
     saved = Signal(object)
+    attention_wanted = Signal(object)
 
     def __init__(
         self,
         window: QWidget,
         preferences: Preferences,
-        asker: FileDialogs,
-        documents: DocumentController,
+        dialogs: FileDialogs,
+        documents: Sequence[DocumentPage],
         reader: Worker,
     ) -> None:
-        super().__init__(documents)
+        super().__init__(window)
         self._window = window
         self._preferences = preferences
-        self._asker = asker
+        self._dialogs = dialogs
         self._documents = documents
         self._reader = reader
         self.consent = ConsentController(window)
 
     def save(self, document: DocumentPage, then: Callable[[], object] = lambda: None) -> None:
-        """Save a document, asking where if it has no file; `then` is done only when it is saved."""
+        """Save a document, asking where if it has no file; `then` is called only on success."""
         path = document.session.destination
         if path is None:
             self.save_as(document, then)
@@ -78,18 +76,18 @@ class SaveController(QObject):
             path = _with_suffix(chosen)
             confirm_overwrite(self._window, chosen, path, lambda: self._save_to(document, path, then))
 
-        self._asker.save_file(self._window, suggestion, FILTER, write)
+        self._dialogs.save_file(self._window, suggestion, FILTER, write)
 
     def save_all(self, documents: Sequence[DocumentPage], then: Callable[[], object]) -> None:
-        """Save one document after the other; `then` is done when all are saved."""
+        """Save documents one after the other; `then` is called when all are saved."""
         if not documents:
             then()
             return
-        self._documents.shown.emit(documents[0])
+        self.attention_wanted.emit(documents[0])
         self.save(documents[0], lambda: self.save_all(documents[1:], then))
 
     def revert(self, document: DocumentPage) -> None:
-        """Go back to what is saved, as a step that can be taken back."""
+        """Load the saved document again, as an undoable step."""
         path = document.session.path
         if path is None:
             return
@@ -97,19 +95,19 @@ class SaveController(QObject):
         def read() -> tuple[FileFingerprint, Workflow]:
             return FileFingerprint.of(path), load(path)
 
-        def take(read: tuple[FileFingerprint, Workflow]) -> None:
-            if document in self._documents.all and document.session.path == path:
-                _put_back(document, path, *read)
+        def apply(read: tuple[FileFingerprint, Workflow]) -> None:
+            if document in self._documents and document.session.path == path:
+                _revert(document, path, *read)
 
         def refuse(error: EngineError) -> None:
-            if document in self._documents.all:
+            if document in self._documents:
                 document.session.refused.emit(str(error))
 
-        self._reader.ask(read, take, refuse)
+        self._reader.ask(read, apply, refuse)
 
     def _save_to(self, document: DocumentPage, path: Path, then: Callable[[], object]) -> None:
         session = document.session
-        others = (other.session.destination for other in self._documents.all if other is not document)
+        others = (other.session.destination for other in self._documents if other is not document)
         if any(there is not None and is_same_file(there, path) for there in others):
             session.refused.emit(f"“{path.name}” is open in another tab. Close it there, or choose another name.")
             return
@@ -117,9 +115,8 @@ class SaveController(QObject):
 
     def _note_saved(self, document: DocumentPage, path: Path, then: Callable[[], object]) -> None:
         self._preferences.remember_file(path)
-        forget_used(document)
+        document.discard_recovered(only_used=True)
         if document.session.is_trusted:
-            # Who looks at it then is to find it approved.
             fully = not document.session.confirms_calls
             self.consent.remember(document.session.workflow, partial(self.saved.emit, document), fully=fully)
         else:
@@ -128,14 +125,14 @@ class SaveController(QObject):
 
 
 def is_same_file(first: Path, second: Path) -> bool:
-    """Whether two names are of the same file."""
+    """Return whether two paths name the same file."""
     try:
         return first == second or first.samefile(second)
     except OSError:
         return False
 
 
-def _put_back(document: DocumentPage, path: Path, on_disk: FileFingerprint, saved: Workflow) -> None:
+def _revert(document: DocumentPage, path: Path, on_disk: FileFingerprint, saved: Workflow) -> None:
     document.session.do(ReplaceDocument("Revert to saved", saved))
     document.session.is_trusted = False  # another program may have written it
     document.watch.know(path)
@@ -153,54 +150,51 @@ def _file_name(name: str) -> str:
     return kept[:60] or "workflow"
 
 
-_MATTER: Final = "disk"
+_TOPIC: Final = "disk"
 _CHANGED: Final = "Another program has changed the file."
 
 
 class FileConflictBar(QObject):
-    """Follows the files of one document.
+    """Shows a message over a document whose file another program has changed or removed.
 
     Args:
-        document: The document; it owns this.
-        documents: What reads and saves it.
+        document: The document; the parent of this object.
+        saving: Saves and reverts it.
     """
 
-    def __init__(self, document: DocumentPage, documents: DocumentController) -> None:
+    def __init__(self, document: DocumentPage, saving: SaveController) -> None:
         super().__init__(document)
-        self._document, self._documents = document, documents
-        document.watch.changed.connect(self._tell_changed)
-        document.watch.gone.connect(self._tell_gone)
-        document.session.save_withheld.connect(self._ask_before_saving_over)
+        self._document, self._saving = document, saving
+        document.watch.changed.connect(lambda: self._show(_CHANGED, self._keep))
+        document.watch.gone.connect(self._show_removed)
+        document.session.save_withheld.connect(self._ask_before_overwriting)
 
-    def _tell_changed(self) -> None:
-        self._ask(_CHANGED, self._keep)
-
-    def _ask_before_saving_over(self, then: Sequence[Callable[[], object]]) -> None:
-        """Saving has found the change, of which the system may have told nothing."""
+    def _ask_before_overwriting(self, then: Sequence[Callable[[], object]]) -> None:
+        """Saving noticed a change that the file watcher did not report."""
 
         def save() -> None:
             self._keep()
-            self._documents.files.save(self._document, lambda: [act() for act in then])
+            self._saving.save(self._document, lambda: [act() for act in then])
 
-        self._documents.shown.emit(self._document)
-        self._ask(f"{_CHANGED} Your work is not saved over it yet.", save)
+        self._saving.attention_wanted.emit(self._document)
+        self._show(f"{_CHANGED} Your changes are not saved yet.", save)
 
-    def _ask(self, text: str, keep: Callable[[], object]) -> None:
-        ways = [("Reload", lambda: self._documents.files.revert(self._document)), ("Keep mine", keep)]
-        self._document.bars.say(_MATTER, text, "warning", ways)
+    def _show(self, text: str, keep: Callable[[], object]) -> None:
+        buttons = [("Reload", lambda: self._saving.revert(self._document)), ("Keep mine", keep)]
+        self._document.bars.say(_TOPIC, text, "warning", buttons)
 
     def _keep(self) -> None:
         self._document.session.know_file()
         self._document.session.mark_unsaved()
 
-    def _tell_gone(self) -> None:
-        document, files = self._document, self._documents.files
+    def _show_removed(self) -> None:
+        document, saving = self._document, self._saving
         path = document.session.path
         assert path is not None
         document.session.mark_unsaved()
         document.bars.say(
-            _MATTER,
-            f"The file {path.name} is gone from its folder. Your work is still here.",
+            _TOPIC,
+            f"“{path.name}” was moved or deleted. Your work is still here.",
             "warning",
-            [("Save again", lambda: files.save(document)), ("Save as…", lambda: files.save_as(document))],
+            [("Save again", lambda: saving.save(document)), ("Save as…", lambda: saving.save_as(document))],
         )

@@ -1,13 +1,14 @@
-"""SubflowRefresher that are opened: as they ran, where a run is shown, with the way back to it; else as documents."""
+"""Open subflows in tabs, and keep the copies of subflow files in open documents up to date."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QTimer
 
 from app.controllers.consent_controller import is_known
+from app.controllers.document_controller import DocumentController
 from app.engine_thread import EngineThread
 from app.history.loop_path import crumbs
 from app.history.subflow_session import PartBar, PartSession, workflow_in
@@ -23,31 +24,49 @@ from engine.document.subflows import is_relative, refreshed
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.subflow import SUBFLOW
 
-if TYPE_CHECKING:
-    from app.controllers.document_controller import DocumentController
+SETTLE_MS: Final = 400
+"""Delay after typing before a new file name is read."""
+
+_TOPIC: Final = "subflow"
 
 
 class SubflowController(QObject):
-    """Opens the subflows of a window's documents.
+    """Opens subflows, and refreshes their copies.
 
     Args:
-        documents: The open documents.
+        documents: Opens and closes documents.
         engine: The engine's thread.
+
+    Attributes:
+        refreshers: Refreshes the copies in each open document.
     """
 
     def __init__(self, documents: DocumentController, engine: EngineThread) -> None:
         super().__init__(documents)
         self._documents, self._engine = documents, engine
         self._pages: dict[DocumentPage, PartSession] = {}
+        self.refreshers: dict[DocumentPage, SubflowRefresher] = {}
+        documents.opened.connect(self._follow)
         documents.closed.connect(self._close_inner)
+        documents.files.saved.connect(self._refresh_others)
+
+    def _follow(self, document: DocumentPage) -> None:
+        self.refreshers[document] = SubflowRefresher(document.session, document.bars, document)
+        document.canvas.subflow_requested.connect(lambda node_id: self.open(document, node_id))
+
+    def _refresh_others(self, saved: DocumentPage) -> None:
+        """Refresh all other documents: the saved one may be a subflow of theirs."""
+        for document, refresher in self.refreshers.items():
+            if document is not saved:
+                refresher.refresh()
 
     def open(self, document: DocumentPage, node_id: str) -> None:
-        """Show what a subflow did in the run that is shown; where there is none, open the workflow in it."""
+        """Show a subflow's part of the current run; without a run, open its workflow."""
         if not self._show_run(document, node_id):
             self._open_workflow(document, node_id)
 
     def _open_workflow(self, document: DocumentPage, node_id: str) -> None:
-        """Open the workflow in a subflow: its file, or the copy where the document has no folder."""
+        """Open a subflow's file, or its copy where the document has no folder."""
         documents, path = self._documents, document.session.path
         node = document.session.node(node_id)
         config = node.config if node is not None and node.type == SUBFLOW else {}
@@ -59,10 +78,10 @@ class SubflowController(QObject):
             is_trusted = session.is_trusted and not session.confirms_calls and not session.is_past
             documents.open_copy(Workflow.model_validate(copy), is_trusted=is_trusted)
         else:
-            document.session.refused.emit("The subflow names no file yet. Choose one in its settings.")
+            document.session.refused.emit("This subflow has no file yet. Choose one in its properties.")
 
     def _show_run(self, document: DocumentPage, node_id: str) -> bool:
-        """Show what a subflow did in the run that a document shows; says whether there is such a run."""
+        """Show a subflow's part of the document's run; returns whether there is one."""
         workflow = workflow_in(document.session, node_id)
         if workflow is None:
             return False
@@ -78,12 +97,12 @@ class SubflowController(QObject):
         bar.workflow_wanted.connect(lambda: self._open_workflow(self._document_of(session.around), node_id))
         page.put_on_top(bar)
 
-        def say() -> None:
-            bar.show_way([around.name for around in _around(session)], words_of(session))
+        def update_bar() -> None:
+            bar.show_way([outer.name for outer in _outer_sessions(session)], subflow_run_title(session))
 
         for signal in (session.shown.started, session.shown.updated):
-            signal.connect(say)
-        say()
+            signal.connect(update_bar)
+        update_bar()
         return True
 
     def _page_of(self, around: Session, node_id: str) -> DocumentPage | None:
@@ -97,53 +116,52 @@ class SubflowController(QObject):
         return next(document for document in self._documents.all if document.session is session)
 
     def _go_back(self, session: PartSession, place: int) -> None:
-        around = _around(session)[place]
-        inner = [*_around(session), session][place + 1]
-        document = self._document_of(around)
+        outer = _outer_sessions(session)
+        inner = [*outer, session][place + 1]
+        document = self._document_of(outer[place])
         self._documents.shown.emit(document)
         assert isinstance(inner, PartSession)
         document.show_node(inner.node_id)
 
     def _close_inner(self, document: DocumentPage) -> None:
-        """What is a part of a run that is shown no more is shown no more either."""
+        """Close the subflow tabs of a document's run together with it."""
         self._pages.pop(document, None)
+        self.refreshers.pop(document, None)
         for page in [page for page, part in self._pages.items() if part.around is document.session]:
             self._documents.drop(page)
 
 
-def _around(session: PartSession) -> list[Session]:
-    """The sessions that it is a part of, the whole run first."""
-    way: list[Session] = [session.around]
-    while isinstance(way[0], PartSession):
-        way.insert(0, way[0].around)
-    return way
+def _outer_sessions(session: PartSession) -> list[Session]:
+    """The sessions around a subflow's, the outermost first."""
+    outer: list[Session] = [session.around]
+    while isinstance(outer[0], PartSession):
+        outer.insert(0, outer[0].around)
+    return outer
 
 
-def words_of(session: PartSession) -> str:
-    """What is shown: the subflow's title, and the iteration in which it stands."""
-    around, said = session.around, [session.name]
+def subflow_run_title(session: PartSession) -> str:
+    """The title of a subflow's run: its name, and the iteration it belongs to."""
+    around, parts = session.around, [session.name]
     picture, ran = around.shown.picture, around.shown.workflow
     loop = picture.parents.get(session.node_id) if picture is not None else None
     if picture is not None and ran is not None and loop is not None:
         way = crumbs(ran, picture, around.shown.chosen, loop)
         unit = "item" if ran.node(loop).type == ITERATOR.start else "iteration"
         steps = [crumb.text for crumb in way if not crumb.is_deeper]
-        said.append(" › ".join([*steps, f"{unit} {picture.index_of(loop, around.shown.chosen) + 1}"]))
+        parts.append(" › ".join([*steps, f"{unit} {picture.index_of(loop, around.shown.chosen) + 1}"]))
     if not session.is_followed:
-        said.append("of an earlier run")
-    return " · ".join(said)
-
-
-SETTLE_MS: Final = 400
-_MATTER: Final = "subflow"
+        parts.append("from an earlier run")
+    return " · ".join(parts)
 
 
 class SubflowRefresher(QObject):
-    """Follows one document.
+    """Keeps the copies of subflow files in one document up to date. The files are read in a thread.
+
+    A file may be another person's work: trust in the document does not extend to what is new in the file.
 
     Args:
         session: The document.
-        bars: Where it is told what could not be read.
+        bars: Shows what could not be read.
     """
 
     def __init__(self, session: Session, bars: MessageBars, parent: QObject) -> None:
@@ -153,43 +171,42 @@ class SubflowRefresher(QObject):
         self._worker = Worker(self)
         self._seen: set[tuple[str, str]] = set()
         self._is_behind = False
-        # A name is read when it has been typed to its end.
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(SETTLE_MS)
-        self._timer.timeout.connect(self._look_for_new)
+        self._timer.timeout.connect(self._read_new)
         session.changed.connect(lambda *_: self._timer.start())
-        session.saved.connect(lambda _path: self.look())
-        session.shown.ended.connect(self._catch_up)
-        self.look()
+        session.saved.connect(lambda _path: self.refresh())
+        session.shown.ended.connect(self._refresh_after_run)
+        self.refresh()
 
-    def look(self) -> None:
-        """Read the files again, and take up what is new in them."""
+    def refresh(self) -> None:
+        """Read the files again, and update the copies."""
         session, path = self._session, self._session.path
         self._seen = _files(session.workflow)
         if session.is_past or not self._seen:
-            self._bars.drop(_MATTER)
+            self._bars.drop(_TOPIC)
             return
         if path is None:
-            self._bars.say(_MATTER, "Save the workflow first: a subflow's file is seen from its folder.", "info")
+            self._bars.say(_TOPIC, "Save the workflow first: the path of a subflow is relative to its folder.", "info")
             return
         workflow = session.workflow
-        self._worker.ask(lambda: _read(workflow, path), lambda found: self._take(workflow, *found))
+        self._worker.ask(lambda: _read(workflow, path), lambda found: self._apply(workflow, *found))
 
-    def _look_for_new(self) -> None:
-        # Not what was seen before: taking a step back must not read it in again.
+    def _read_new(self) -> None:
+        # Only new names: otherwise undo would be overwritten at once.
         if not _files(self._session.workflow) <= self._seen:
-            self.look()
+            self.refresh()
 
-    def _catch_up(self) -> None:
-        """While a run went on, the document stayed as it ran."""
+    def _refresh_after_run(self) -> None:
+        """The document does not change during a run, so refresh it afterwards."""
         if self._is_behind:
-            self.look()
+            self.refresh()
 
-    def _take(self, asked: Workflow, now: Workflow, problems: list[Problem], may_run: bool) -> None:
+    def _apply(self, asked: Workflow, now: Workflow, problems: list[Problem], may_run: bool) -> None:
         current = self._session.workflow
         if _files(current) != _files(asked):
-            self.look()
+            self.refresh()
             return
         nodes = now.nodes_by_id
         changes = tuple(
@@ -205,13 +222,13 @@ class SubflowRefresher(QObject):
             self._session.is_trusted = self._session.is_trusted and may_run
             self._session.do(Batch("Read the subflow's file", changes))
         if problems:
-            self._bars.say(_MATTER, f"{problems[0].message} {problems[0].remedy}".strip(), "warning")
+            self._bars.say(_TOPIC, f"{problems[0].message} {problems[0].remedy}".strip(), "warning")
         else:
-            self._bars.drop(_MATTER)
+            self._bars.drop(_TOPIC)
 
 
 def _read(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem], bool]:
-    """The document with its files read anew, what is wrong with them, and whether what is new in it may run unasked."""
+    """Read the subflow files: the updated document, the problems, and whether all new copies are trusted."""
     now, problems = refreshed(workflow, path)
     before = workflow.nodes_by_id
     copies = (node.config.get("workflow") for node in now.nodes if node is not before.get(node.id))
@@ -219,6 +236,6 @@ def _read(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem], bool
 
 
 def _files(workflow: Workflow) -> set[tuple[str, str]]:
-    """Each subflow that names a file, with the name."""
+    """The subflows that name a file, as pairs of node id and file name."""
     named = ((node.id, node.config.get("file")) for node in workflow.nodes if node.type == SUBFLOW)
     return {(node_id, file) for node_id, file in named if isinstance(file, str) and file.strip()}

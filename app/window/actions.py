@@ -1,20 +1,24 @@
-"""Everything that a person can do from the menus, declared once: name, words, keys, icon.
+"""The window's actions, declared once: name, text, shortcuts, icon, menu, and when each is enabled.
 
-Menus, bar, command palette and shortcut sheet are made from this. What an action does is wired by whoever can do it.
+Menu bar, run bar, command palette and shortcut list are built from these declarations. `app.workbench` connects them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu
 
 from app.theme.style import ThemedIcon
 from app.theme.widgets import plain_tool_tip
+
+if TYPE_CHECKING:
+    from app.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +26,23 @@ class ActionSpec:
     """One action.
 
     Attributes:
-        name: What the program calls it.
-        text: What people call it.
-        keys: Its keys; the first is the one that is shown.
-        icon: QtAwesome's name; empty for none.
-        short: The words on a button, where they are shorter.
-        checkable: Whether it is on or off.
+        name: Its name in the code.
+        text: Its text in menus.
+        keys: Its shortcuts; the first is shown.
+        icon: A QtAwesome icon name; empty for none.
+        checkable: Whether it is a toggle.
     """
 
     name: str
     text: str
     keys: tuple[str, ...] = ()
     icon: str = ""
-    short: str = ""
     checkable: bool = False
 
 
 SEPARATOR: Final = ActionSpec("", "")
 SLOT: Final = "…"
-"""Text of an entry that stands for something else: a submenu, or actions of the canvas."""
+"""Text of an entry that is a placeholder for a submenu or for the canvas's actions."""
 
 MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
     "&File": (
@@ -91,9 +93,9 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
         ActionSpec("step_node", "Step one node", ("F10",), "mdi6.debug-step-over"),
         ActionSpec("step_iteration", "Step one iteration", ("F11",), "mdi6.debug-step-into"),
         SEPARATOR,
-        ActionSpec("previous_iteration", "Look at the iteration before", ("Alt+Left",), "mdi6.chevron-left"),
-        ActionSpec("next_iteration", "Look at the next iteration", ("Alt+Right",), "mdi6.chevron-right"),
-        ActionSpec("latest_iteration", "Look at the latest iteration"),
+        ActionSpec("previous_iteration", "Previous iteration", ("Alt+Left",), "mdi6.chevron-left"),
+        ActionSpec("next_iteration", "Next iteration", ("Alt+Right",), "mdi6.chevron-right"),
+        ActionSpec("latest_iteration", "Latest iteration"),
         SEPARATOR,
         ActionSpec("compare", "Compare iterations…", ("Ctrl+Shift+D",), "mdi6.compare-horizontal"),
         ActionSpec("fork", "Fork from this iteration…", ("Ctrl+Shift+F",), "mdi6.source-fork"),
@@ -106,32 +108,102 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
 }
 
 
-def make_actions(window: QWidget) -> dict[str, QAction]:
-    """The actions, by name, for a window."""
-    made: dict[str, QAction] = {}
+def make_actions(parent: QObject) -> dict[str, QAction]:
+    """Create the actions, by name."""
+    actions: dict[str, QAction] = {}
     for spec in (spec for menu in MENUS.values() for spec in menu):
         if not spec.name or spec.text == SLOT:
             continue
-        action = QAction(spec.text, window)
+        action = QAction(spec.text, parent)
         action.setObjectName(spec.name)
-        action.setIconText(spec.short or spec.text.rstrip("…"))
+        action.setIconText(spec.text.rstrip("…"))
         action.setToolTip(spec.text.rstrip("…"))
         action.setCheckable(spec.checkable)
         action.setShortcuts([QKeySequence(keys) for keys in spec.keys])
         if spec.icon:
             ThemedIcon(action, spec.icon)
-        made[spec.name] = action
-        window.addAction(action)
-    return made
+        actions[spec.name] = action
+    return actions
+
+
+class ActionStates:
+    """Enables and names the actions after the current document.
+
+    Args:
+        actions: The actions by name.
+    """
+
+    def __init__(self, actions: Mapping[str, QAction]) -> None:
+        self._actions = actions
+        self._pause_icon = ThemedIcon(actions["pause"], "mdi6.pause")
+
+    def refresh(self, session: Session | None, panels: Iterable[str], open_panel: str) -> None:
+        """Update every action.
+
+        Args:
+            session: The current document; None on the start page.
+            panels: The names of the bottom panels.
+            open_panel: The one that is open; empty for none.
+        """
+        actions = self._actions
+        for name, is_enabled in _enabled(session).items():
+            if actions[name].isEnabled() != is_enabled:
+                actions[name].setEnabled(is_enabled)
+        undo = session.undo_title if session is not None else None
+        redo = session.redo_title if session is not None else None
+        _set_text(actions["undo"], f"Undo {undo}" if undo else "Undo")
+        _set_text(actions["redo"], f"Redo {redo}" if redo else "Redo")
+        is_paused = (
+            session is not None and session.shown.picture is not None and session.shown.picture.status == "paused"
+        )
+        if actions["pause"].iconText() != (text := "Resume" if is_paused else "Pause"):
+            _set_text(actions["pause"], text)
+            self._pause_icon.show("mdi6.play" if is_paused else "mdi6.pause")
+        for name in panels:
+            actions[f"show_{name}"].setChecked(open_panel == name)
+
+
+def _enabled(session: Session | None) -> dict[str, bool]:
+    has_document = session is not None
+    is_running = session is not None and session.shown.live is not None
+    may_run = session is not None and not session.is_past
+    has_loops = session is not None and session.shown.picture is not None and bool(session.shown.picture.loops)
+    return {
+        **dict.fromkeys(("save_as", "export_png", "export_svg", "close", "find_node"), has_document),
+        **dict.fromkeys(("show_iterations", "show_log", "show_problems", "show_palette"), has_document),
+        "show_inspector": has_document,
+        "save": session is not None and may_run and (session.is_modified or session.path is None),
+        "revert": session is not None and session.path is not None and session.is_modified,
+        "undo": session is not None and session.undo_title is not None,
+        "redo": session is not None and session.redo_title is not None,
+        "run": may_run and not is_running,
+        "run_with": may_run and not is_running,
+        "run_batch": may_run,
+        "stop": is_running,
+        "pause": is_running,
+        "step_node": may_run or is_running,
+        "step_iteration": may_run or is_running,
+        **dict.fromkeys(("previous_iteration", "next_iteration", "latest_iteration", "compare", "fork"), has_loops),
+    }
+
+
+def _set_text(action: QAction, text: str) -> None:
+    if action.text() != text:
+        action.setText(text)
+        action.setIconText(text)
+        action.setToolTip(text)
 
 
 class WindowMenus:
-    """The menus of a window.
+    """The menu bar of a window.
 
     Args:
         window: The window.
         actions: The window's actions by name.
         open_recent: Opens a file.
+
+    Attributes:
+        groups: The actions by menu title.
     """
 
     def __init__(
@@ -161,11 +233,11 @@ class WindowMenus:
 
     @property
     def canvas_actions(self) -> list[QAction]:
-        """The actions of the canvas that is shown."""
+        """Actions of the current canvas."""
         return [action for there in self._canvas_actions.values() for action in there]
 
     def show_canvas(self, actions: Mapping[str, QAction]) -> None:
-        """Show the actions of another canvas; none where there is none."""
+        """Replace the actions of the canvas; an empty mapping removes them."""
         view = [action for name, action in actions.items() if name.startswith(("zoom", "fit"))]
         edit = [action for action in actions.values() if action not in view]
         for slot, wanted in (("canvas", edit), ("canvas_view", view)):
@@ -177,11 +249,11 @@ class WindowMenus:
             self._canvas_actions[slot] = wanted
 
     def show_recent(self, files: Sequence[Path]) -> None:
-        """Offer these files."""
+        """List these files in the Open recent menu."""
         self.recent.clear()
         self.recent.setEnabled(bool(files))
         for file in files:
-            # A name may hold an ampersand, which a menu would read as a mark.
+            # An ampersand in a menu text marks a mnemonic.
             action = self.recent.addAction(file.name.replace("&", "&&"))
             action.setToolTip(plain_tool_tip(str(file)))
             action.triggered.connect(lambda _checked=False, file=file: self._open_recent(file))

@@ -1,6 +1,8 @@
-"""Keeps the unsaved work of one document on the disk, at most a second or two behind it.
+"""Autosave unsaved work against a crash, and find it again.
 
-Everything on the disk is done in a thread; the document is frozen data, so the person can go on meanwhile.
+A document with a file is autosaved beside it (`.NAME.loop.json.autosave`), any other in the user's data folder. A
+running program locks its autosave files, so that the work of a second window is never offered for recovery. Files are
+written in a thread, a second or two after a change.
 """
 
 from __future__ import annotations
@@ -11,17 +13,18 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 
-from app.session import Session
 from app.worker import Worker, give_way
 from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
-from engine.plan.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from app.session import Session
 
 SUFFIX: Final = ".autosave"
 UNSAVED_PREFIX: Final = "unsaved-"
@@ -29,7 +32,7 @@ _LOCK: Final = ".lock"
 
 
 def default_autosave_folder() -> Path:
-    """The folder in the user's data folder."""
+    """Return the folder for autosave files in the user's data folder."""
     import platformdirs
 
     return platformdirs.user_data_path("loopwright", appauthor=False) / "unsaved"
@@ -37,12 +40,12 @@ def default_autosave_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class RecoveredDocument:
-    """Work that a crash left behind.
+    """Unsaved work that a crash left.
 
     Attributes:
-        file: Where it was kept.
-        workflow: The document as it was last kept.
-        when: When that was, in local time.
+        file: The autosave file.
+        workflow: Its content.
+        when: When it was written, in local time.
     """
 
     file: Path
@@ -51,13 +54,13 @@ class RecoveredDocument:
 
     @property
     def clock(self) -> str:
-        """When, in words: the time of day, and the date where it was not today."""
+        """The time of day, with the date if it was not today."""
         today = datetime.now().astimezone().date()
         return self.when.strftime("%H:%M" if self.when.date() == today else "%d %B, %H:%M")
 
 
 class AutosaveFile:
-    """The file that keeps the unsaved work of one document, and the lock on it.
+    """The autosave file of one document, and the lock on it.
 
     Args:
         file: The file.
@@ -69,26 +72,26 @@ class AutosaveFile:
         self._lock.setStaleLockTime(0)
 
     def claim(self) -> bool:
-        """Lock it for this program; false where another program that lives has it, or the folder takes no file."""
+        """Lock the file; returns False if another running program has it, or the folder is not writable."""
         if self._lock.isLocked() or self._lock.tryLock(0):
             return True
-        # Who was killed while writing the lock leaves a part of it, which Qt never takes for a dead program's. It
-        # removes none that a program of this machine still holds.
+        # A program killed while it wrote the lock leaves a partial one, which Qt does not recognise as stale. Qt does
+        # not remove a lock that a program on this machine still holds.
         return self._is_partial() and self._lock.removeStaleLockFile() and self._lock.tryLock(0)
 
     def _is_partial(self) -> bool:
-        """Whether the lock is there, but not to its last line."""
+        """Return whether the lock file is incomplete."""
         try:
             return not Path(self._lock.fileName()).read_bytes().endswith(b"\n")
         except OSError:
             return False
 
     def release(self) -> None:
-        """Give the lock back and leave the file."""
+        """Unlock, and leave the file."""
         self._lock.unlock()
 
     def clear(self) -> None:
-        """Remove the file and give the lock back; a file that cannot be removed stays."""
+        """Delete the file if possible, and unlock."""
         if self._lock.isLocked():
             with contextlib.suppress(OSError):
                 self.file.unlink(missing_ok=True)
@@ -96,10 +99,10 @@ class AutosaveFile:
 
 
 def autosave_paths(path: Path | None, folder: Path) -> list[Path]:
-    """Where the work on a document may be kept, the best place first.
+    """Return the paths at which a document may be autosaved, the preferred one first.
 
     Args:
-        path: The document's file; None for one that never was saved.
+        path: The document's file; None for one that was never saved.
         folder: The user's data folder.
     """
     if path is None:
@@ -109,101 +112,106 @@ def autosave_paths(path: Path | None, folder: Path) -> list[Path]:
 
 
 def find_recovered(path: Path, folder: Path, saved: Workflow | None) -> RecoveredDocument | None:
-    """What a crash left of the work on a saved document, where that differs from what is saved; the latest of it.
+    """Return the latest unsaved work on a document that differs from what is saved; None if there is none.
 
     Args:
         path: The document's file.
         folder: The user's data folder.
-        saved: What is saved; None where the file is not there any more.
+        saved: The saved document; None if the file is gone.
     """
-    found = [remains for file in autosave_paths(path, folder) if (remains := _read(file)) and remains.workflow != saved]
-    return max(found, key=lambda remains: remains.when, default=None)
+    found = [
+        recovered for file in autosave_paths(path, folder) if (recovered := _read(file)) and recovered.workflow != saved
+    ]
+    return max(found, key=lambda recovered: recovered.when, default=None)
 
 
 def has_autosave(path: Path, folder: Path) -> bool:
-    """Whether something lies where the work on a document is kept."""
+    """Return whether a document has an autosave file."""
     return any(file.exists() for file in autosave_paths(path, folder))
 
 
 def find_unsaved(folder: Path) -> list[RecoveredDocument]:
-    """What a crash left of documents that never were saved, the oldest first."""
+    """Return the unsaved work on documents without a file, the oldest first."""
     for lock in folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}{_LOCK}"):
         file = lock.with_name(lock.name.removesuffix(_LOCK))
         if not file.exists():
-            discard(file)  # a program that was killed before it kept anything, or while it removed what it had kept
-    found = [remains for file in sorted(folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}")) if (remains := _read(file))]
-    return sorted(found, key=lambda remains: remains.when)
+            discard(file)  # left by a program that was killed before its first autosave, or during the cleanup
+    files = sorted(folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}"))
+    found = [recovered for file in files if (recovered := _read(file))]
+    return sorted(found, key=lambda recovered: recovered.when)
 
 
 def discard(file: Path) -> None:
-    """Remove work that nobody wants back."""
-    place = AutosaveFile(file)
-    if place.claim():
-        place.clear()
+    """Delete an autosave file, unless a running program has it."""
+    autosave_file = AutosaveFile(file)
+    if autosave_file.claim():
+        autosave_file.clear()
 
 
 def _read(file: Path) -> RecoveredDocument | None:
-    """The work in a file; None where there is none, where it cannot be read, or where a living program has it."""
+    """Read an autosave file; None if it does not exist, is unreadable, or a running program has it."""
     try:
         when = datetime.fromtimestamp(file.stat().st_mtime).astimezone()
     except OSError:
         return None
-    place = AutosaveFile(file)
-    if not place.claim():
+    autosave_file = AutosaveFile(file)
+    if not autosave_file.claim():
         return None
     try:
         return RecoveredDocument(file, load(file), when)
     except DocumentError:
         return None
     finally:
-        place.release()
+        autosave_file.release()
 
 
 AFTER_MS: Final = 1000
-"""From the first change that is not kept yet to the writing; later changes do not put it off."""
+"""Delay from the first unsaved change to the autosave; later changes do not postpone it."""
 
 
-class _Keeper:
-    """What the thread does; nobody else touches the disk."""
+class _Writer:
+    """Writes and deletes the autosave file. Used only in the worker thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.place: AutosaveFile | None = None
+        self.file: AutosaveFile | None = None
 
-    def keep(self, workflow: Workflow, path: Path | None, avoided: Path | None) -> str:
-        """Write a document without the secrets in it, and say why where that is not possible."""
-        self.place = self.place or self._claimed(path, avoided)
-        if self.place is None:
-            return f"{self._folder}: No file can be written there."
+    def write(self, workflow: Workflow, path: Path | None, avoided: Path | None) -> str:
+        """Write a document without its secrets; returns why it failed, empty on success."""
+        from engine.plan.secrets import without_secrets
+
+        self.file = self.file or self._claim(path, avoided)
+        if self.file is None:
+            return f"No file can be written in {self._folder}."
         try:
-            save(without_secrets(workflow), self.place.file, give_way)
+            save(without_secrets(workflow), self.file.file, give_way)
         except EngineError as error:
             return error.message
         return ""
 
     def clear(self) -> None:
-        """Remove what is kept."""
-        if self.place is not None:
-            self.place.clear()
-            self.place = None
+        """Delete the autosave file."""
+        if self.file is not None:
+            self.file.clear()
+            self.file = None
 
-    def _claimed(self, path: Path | None, avoided: Path | None) -> AutosaveFile | None:
-        with contextlib.suppress(OSError):  # then no place in it can be claimed
+    def _claim(self, path: Path | None, avoided: Path | None) -> AutosaveFile | None:
+        with contextlib.suppress(OSError):  # then claiming a file in it fails
             self._folder.mkdir(parents=True, exist_ok=True)
-        places = (AutosaveFile(file) for file in autosave_paths(path, self._folder) if file != avoided)
-        return next((place for place in places if place.claim()), None)
+        files = (AutosaveFile(file) for file in autosave_paths(path, self._folder) if file != avoided)
+        return next((file for file in files if file.claim()), None)
 
 
 class Autosave(QObject):
-    """Follows a session.
+    """Autosaves one document.
 
     Args:
         session: The document.
-        folder: The user's data folder, for what cannot be kept beside the document.
+        folder: The folder for autosave files that cannot be written beside the document.
 
     Signals:
-        failed: The work cannot be kept; the text says why. Told once until it works again.
-        kept: The work as it was a moment ago is on the disk.
+        failed: The autosave failed; the text says why. Emitted once until it works again.
+        kept: The document was autosaved.
     """
 
     failed = Signal(str)
@@ -212,7 +220,7 @@ class Autosave(QObject):
     def __init__(self, session: Session, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._keeper = _Keeper(folder)
+        self._writer = _Writer(folder)
         self._worker = Worker(self)
         self._kept: Workflow | None = None
         self._settled = 0
@@ -230,31 +238,31 @@ class Autosave(QObject):
 
     @property
     def file(self) -> Path | None:
-        """Where the work is kept now; None where there is none to keep."""
-        place = self._keeper.place
-        return place.file if place is not None else None
+        """The autosave file; None where there is nothing to save."""
+        autosave_file = self._writer.file
+        return autosave_file.file if autosave_file is not None else None
 
     @property
     def _has_work(self) -> bool:
-        """Whether there is something to lose; what is being typed at this moment counts."""
+        """Whether there is unsaved work, including a pending edit."""
         return self._session.is_modified or self._session.draft.step is not None
 
     def avoid(self, file: Path) -> None:
-        """Leave a file alone: it holds what a crash left, and nobody has decided about it yet."""
+        """Do not overwrite a file: it holds recovered work that the user has not decided about."""
         self._avoided = file
 
     def keep_now(self) -> None:
-        """Do not wait any longer: something is going wrong."""
+        """Autosave at once, after an internal error."""
         if self._timer.isActive():
             self._timer.stop()
             self._keep()
 
     def settle(self) -> None:
-        """Drop what is kept, also what is just being written: the document is saved or given up."""
+        """Delete the autosave, also one that is just being written: the document was saved or discarded."""
         self._timer.stop()
         self._kept = None
         self._settled += 1
-        self._worker.ask(self._keeper.clear)
+        self._worker.ask(self._writer.clear)
 
     def _note_change(self) -> None:
         if self._has_work and not self._timer.isActive():
@@ -262,12 +270,12 @@ class Autosave(QObject):
 
     def _note_saved(self) -> None:
         if self._has_work:
-            self._note_change()  # its file may be gone
+            self._note_change()  # also after its file has disappeared
         else:
             self.settle()
 
     def _follow_file(self, path: Path) -> None:
-        """What was typed while it was saved elsewhere is kept beside that file from now on."""
+        """Autosave changes made during a Save as beside the new file."""
         if path != self._path and self._has_work:
             self.settle()
             self._timer.start()
@@ -280,18 +288,19 @@ class Autosave(QObject):
         if self._worker.is_busy:
             self._timer.start()
             return
-        keeper, path, avoided, settled = self._keeper, self._session.path, self._avoided, self._settled
+        writer, path, avoided, settled = self._writer, self._session.path, self._avoided, self._settled
         self._worker.ask(
-            lambda: keeper.keep(workflow, path, avoided), lambda fault: self._take_up(workflow, fault, settled)
+            lambda: writer.write(workflow, path, avoided),
+            lambda failure: self._note_written(workflow, failure, settled),
         )
 
-    def _take_up(self, workflow: Workflow, fault: str, settled: int) -> None:
-        if fault:
+    def _note_written(self, workflow: Workflow, failure: str, settled: int) -> None:
+        if failure:
             if not self._has_failed:
-                self.failed.emit(f"Your changes cannot be kept against a crash. {fault} Save the document elsewhere.")
+                self.failed.emit(f"Autosave does not work: {failure} Save the document in another folder.")
             self._has_failed = True
             return
         self._has_failed = False
-        if settled == self._settled:  # else it was saved meanwhile, and is removed by now
+        if settled == self._settled:  # otherwise the autosave was deleted meanwhile
             self._kept = workflow
             self.kept.emit()

@@ -1,4 +1,4 @@
-"""What becomes of a fault of the program: one sentence over the window, the details to copy, and the work kept."""
+"""Report unhandled exceptions: a message over the window, with details to copy."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.errors import EngineError
 
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
-"""Set, faults are written to the terminal too, as those of the command line are."""
+"""If set, unhandled exceptions are also written to the terminal, as by the command line."""
 
-SENTENCE = "Something in the program went wrong. Your documents are still here; save them to be safe."
+MESSAGE = "Something went wrong in Loopwright. Your documents are still open; save them to be safe."
 
 
 class CrashDialog(QDialog):
-    """Says that something went wrong. It blocks nothing."""
+    """Shows the message. It is not modal."""
 
-    def __init__(self, sentence: str, details: str, parent: QWidget | None = None) -> None:
+    def __init__(self, message: str, details: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Loopwright")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -35,7 +35,7 @@ class CrashDialog(QDialog):
         self.details.setAccessibleName("Details")
         self.details.setMinimumSize(120 * UNIT, 50 * UNIT)
         self.fold = CollapsibleSection("Details", self.details, self)
-        self.copy = QPushButton("Copy the details", self)
+        self.copy = QPushButton("Copy details", self)
         self.copy.clicked.connect(
             lambda _checked=False: QGuiApplication.clipboard().setText(self.details.toPlainText())
         )
@@ -50,47 +50,47 @@ class CrashDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
         column.setSpacing(4 * UNIT)
-        column.addWidget(PlainLabel(sentence, self, wrap=True))
+        column.addWidget(PlainLabel(message, self, wrap=True))
         column.addWidget(self.fold, 1)
         column.addLayout(row)
         self.setMinimumWidth(120 * UNIT)
 
     def add(self, details: str) -> None:
-        """Show the details of another fault too, unless they are there already."""
+        """Append the details of another error, unless they are shown already."""
         if details.rstrip() not in self.details.toPlainText():
             self.details.appendPlainText(details)
 
 
 class CrashReporter(QObject):
-    """Catches what nobody caught, in the window's thread and in others, while the program runs.
+    """Catches unhandled exceptions in all threads.
 
     Signals:
-        told: A fault came: its sentence and its details. In the window's thread, whichever thread it came from.
+        crashed: The message and the details; emitted in the window's thread.
     """
 
-    told = Signal(str, str)
+    crashed = Signal(str, str)
     _caught = Signal(str, str)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._caught.connect(self.told, Qt.ConnectionType.QueuedConnection)
+        self._caught.connect(self.crashed, Qt.ConnectionType.QueuedConnection)
 
     def install(self) -> None:
-        """Begin to catch."""
+        """Start catching."""
         sys.excepthook = self.catch
-        threading.excepthook = lambda found: self.catch(found.exc_type, found.exc_value, found.exc_traceback)
+        threading.excepthook = lambda args: self.catch(args.exc_type, args.exc_value, args.exc_traceback)
 
     def uninstall(self) -> None:
-        """Leave it to Python again."""
+        """Restore Python's handlers."""
         sys.excepthook = sys.__excepthook__
         threading.excepthook = threading.__excepthook__
 
-    def catch(self, kind: type[BaseException], fault: BaseException | None, trace: TracebackType | None) -> None:
-        """Tell one fault."""
+    def catch(self, kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+        """Report one exception."""
         if issubclass(kind, KeyboardInterrupt | SystemExit):
             return
-        details = "".join(traceback.format_exception(kind, fault, trace))
+        details = "".join(traceback.format_exception(kind, error, trace))
         if os.environ.get(DEBUG_VARIABLE):
             sys.stderr.write(details)
-        sentence = str(fault) if isinstance(fault, EngineError) else SENTENCE
-        self._caught.emit(sentence, details)
+        message = str(error) if isinstance(error, EngineError) else MESSAGE
+        self._caught.emit(message, details)

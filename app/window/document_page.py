@@ -1,9 +1,8 @@
-"""One open document in the window: its session, its canvas with the messages over it, and its panels."""
+"""The page of an open document: canvas, messages over it, inspector and bottom panels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,64 +13,34 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from app.file_watcher import FileWatcher
 from app.history.iterations_panel import IterationsPanel
 from app.runs.executions import node_of
-from app.session import Session
-from app.window.autosave import Autosave
+from app.session import ReplaceDocument, Session
+from app.window.autosave import Autosave, RecoveredDocument, discard
 from app.window.log_panel import LogPanel
 from app.window.message_bars import MessageBars
+from app.window.page_factories import PageFactories
 from app.window.problems_panel import ProblemsPanel
 from engine.document.model import Workflow
 from engine.document.problems import Problem
-
-
-@dataclass(frozen=True, slots=True)
-class PageFactories:
-    """How the parts of a document's page are made.
-
-    Attributes:
-        canvas: The canvas of a document.
-        inspector: The inspector of a document; is given a function that lists names of models.
-    """
-
-    canvas: Callable[[Session], QWidget]
-    inspector: Callable[[Session, Callable[[], list[str]]], QWidget]
-
-
-def default_factories() -> PageFactories:
-    """The parts as they are."""
-
-    def canvas(session: Session) -> QWidget:
-        from app.canvas.canvas import Canvas
-
-        return Canvas(session)
-
-    def inspector(session: Session, model_names: Callable[[], list[str]]) -> QWidget:
-        from app.inspector.inspector import Inspector
-
-        return Inspector(session, model_names)
-
-    return PageFactories(canvas, inspector)
 
 
 class DocumentPage(QWidget):
     """The page of a document.
 
     Args:
-        session: The document; it belongs to the page from now on.
-        parts: Makes canvas and inspector.
-        model_names: Lists names of models for the inspector.
-        data_folder: Where unsaved work is kept that cannot be kept beside its file.
+        session: The document; the page becomes its owner.
+        factories: Creates canvas and inspector.
+        model_names: Returns the available models, for the inspector.
+        data_folder: The folder of autosave files that cannot be written beside their document.
 
     Signals:
-        fresh_run_wanted: Run the document as it is now.
-        save_wanted: Save it again.
-        save_as_wanted: Ask where to save it.
+        fresh_run_wanted: The user wants to run the document again.
+        save_wanted: The user wants to save again, after a failure.
+        save_as_wanted: The user wants to save elsewhere, after a failure.
 
     Attributes:
-        remains: The file in which a crash left work on this document; None for most.
-        uses_remains: Whether a person took that work up.
-        may_use_folder: Whether its runs may use its folder, as answered last.
-        may_run_code: Whether its runs may run code, as answered last.
-        is_closed: Whether it is taken apart; nothing of it may be used any more.
+        may_use_folder: Whether runs may use the document's folder, as last answered.
+        may_run_code: Whether runs may run code, as last answered.
+        is_closed: Whether the page was disposed.
     """
 
     fresh_run_wanted = Signal()
@@ -81,7 +50,7 @@ class DocumentPage(QWidget):
     def __init__(
         self,
         session: Session,
-        parts: PageFactories,
+        factories: PageFactories,
         model_names: Callable[[], list[str]],
         data_folder: Path,
         parent: QWidget | None = None,
@@ -89,15 +58,15 @@ class DocumentPage(QWidget):
         super().__init__(parent)
         self.session = session
         session.setParent(self)
-        self.remains: Path | None = None
-        self.uses_remains = False
+        self._recovered: Path | None = None
+        self._uses_recovered = False
         self.may_use_folder = False
         self.may_run_code = False
         self.is_closed = False
         self.bars = MessageBars(self)
-        # The canvas is a part of its own with its own methods; see its module.
-        self.canvas: Any = parts.canvas(session)
-        self.inspector: Any = parts.inspector(session, model_names)
+        # Typed as Any: importing their modules here would load the canvas's library.
+        self.canvas: Any = factories.canvas(session)
+        self.inspector: Any = factories.inspector(session, model_names)
         self.inspector.installEventFilter(self)
         self.iterations = IterationsPanel(session)
         self.log = LogPanel(session)
@@ -120,28 +89,28 @@ class DocumentPage(QWidget):
         session.shown.started.connect(self._compare_with_run)
         session.shown.ended.connect(self._compare_again)
         self._needs_fit = True
-        # Once everything around it has found its place.
+        # Deferred until the layout has settled.
         self._fitting = QTimer(self)
         self._fitting.setSingleShot(True)
         self._fitting.timeout.connect(self.fit_initial_view)
-        # Once all else has taken up the end of the run: the page of the output may have to be made first.
+        # Deferred until all other slots have seen the end of the run, which may create the output's page.
         self._showing = QTimer(self)
         self._showing.setSingleShot(True)
         self._showing.timeout.connect(self._show_result)
 
     @property
     def panels(self) -> dict[str, QWidget]:
-        """The panels of the drawer."""
+        """The document's panels in the bottom panel, by name."""
         return {"iterations": self.iterations, "log": self.log, "problems": self.problems}
 
     def put_on_top(self, widget: QWidget) -> None:
-        """Show something over the canvas, above the messages."""
+        """Insert a widget above the messages."""
         layout = self.layout()
         assert isinstance(layout, QVBoxLayout)
         layout.insertWidget(0, widget)
 
     def go_to(self, problem: Problem) -> None:
-        """Show where a problem is: its node on the canvas, its field in the inspector."""
+        """Show a problem's node on the canvas and its field in the inspector."""
         node = problem.node
         if node is None and problem.edge is not None:
             ends = (end.partition(".")[0] for end in reversed(problem.edge.split(" -> ")))
@@ -161,8 +130,8 @@ class DocumentPage(QWidget):
             self.session.select([node_id])
             self.canvas.center_on(node_id)
 
-    def focus_setup(self) -> None:
-        """Give the keyboard to the first field of the selected node; Esc there gives it back to the canvas."""
+    def focus_properties(self) -> None:
+        """Focus the first field of the selected node; Esc returns to the canvas."""
         if len(self.session.selection) != 1:
             return
         form = self.inspector.page.form
@@ -171,14 +140,14 @@ class DocumentPage(QWidget):
         self.inspector.focus_field(self.session.selection[0], first)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take Esc from the inspector, where no field of it has use for it."""
+        """Esc in the inspector moves the focus to the canvas, unless a field handles it."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape:
             self.canvas.setFocus()
             return True
         return super().eventFilter(watched, event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the workflow into the view when it gets its size."""
+        """Fit the workflow into the view once the page has its size."""
         super().resizeEvent(event)
         if self._needs_fit:
             self._fitting.start()
@@ -189,8 +158,8 @@ class DocumentPage(QWidget):
             self.canvas.fit_initial_view()
         self._needs_fit = False
 
-    def tell_end(self) -> None:
-        """Say why a run failed, with a way to the node; of one that is done, show what it gave."""
+    def show_run_end(self) -> None:
+        """Show the output of a completed run, or why it failed, with a button that goes to the node."""
         picture = self.session.shown.picture
         if picture is None or not picture.is_over or picture.status != "failed":
             self.bars.drop("run")
@@ -200,23 +169,60 @@ class DocumentPage(QWidget):
             self._showing.start()
         elif picture.status == "failed":
             node = node_of(picture.failed_path)
-            way = [("Show it", lambda: self.show_node(node))] if self.session.node(node) is not None else []
-            self.bars.say("run", f"{picture.error} {picture.remedy}".strip(), "bad", way)
+            buttons = [("Show node", lambda: self.show_node(node))] if self.session.node(node) is not None else []
+            self.bars.say("run", f"{picture.error} {picture.remedy}".strip(), "bad", buttons)
+
+    def offer_recovery(self, recovered: RecoveredDocument, open_beside: Callable[[], object]) -> None:
+        """Offer unsaved work that a crash left; it stays on disk until the user has decided.
+
+        Args:
+            recovered: The unsaved work.
+            open_beside: Opens it as a document of its own.
+        """
+        self._recovered = recovered.file
+        self.autosave.avoid(recovered.file)
+        self.autosave.kept.connect(lambda: self.discard_recovered(only_used=True))
+
+        def restore() -> None:
+            self._uses_recovered = True
+            self.session.do(ReplaceDocument("Restore unsaved changes", recovered.workflow))
+            self.fit_initial_view()
+
+        def compare() -> None:
+            open_beside()
+            self.offer_recovery(recovered, open_beside)
+
+        text = f"Loopwright closed before changes from {recovered.clock} were saved."
+        buttons = [("Restore", restore), ("Open as copy", compare), ("Discard", self.discard_recovered)]
+        self.bars.say("recovery", text, "warning", buttons)
+
+    def discard_recovered(self, *, only_used: bool = False) -> None:
+        """Delete the unsaved work that a crash left.
+
+        Args:
+            only_used: Delete it only if it was restored, because the restored document is on disk now.
+        """
+        if only_used and not self._uses_recovered:
+            return
+        if self._recovered is not None:
+            discard(self._recovered)
+        self._recovered = None
+        self.bars.drop("recovery")
 
     def _note_saved(self, path: Path) -> None:
         self.watch.know(path)
-        for matter in ("disk", "autosave", "save"):
-            self.bars.drop(matter)
+        for topic in ("disk", "autosave", "save"):
+            self.bars.drop(topic)
 
     def _say_unsaved(self, text: str) -> None:
-        ways = [("Save again", self.save_wanted.emit), ("Save as…", self.save_as_wanted.emit)]
-        self.bars.say("save", text, "bad", ways)
+        buttons = [("Save again", self.save_wanted.emit), ("Save as…", self.save_as_wanted.emit)]
+        self.bars.say("save", text, "bad", buttons)
 
     def _show_result(self) -> None:
-        """Show the first output, unless the person looks at something, or writes in the workflow's own fields."""
+        """Show the first output, unless a node is selected or the user is editing the workflow's settings."""
         focus = QApplication.focusWidget()
-        is_writing = focus is not None and self.inspector.isAncestorOf(focus)
-        if self.session.shown.live is not None or self.session.selection or is_writing:
+        is_editing = focus is not None and self.inspector.isAncestorOf(focus)
+        if self.session.shown.live is not None or self.session.selection or is_editing:
             return
         outputs = [node.id for node in self.session.workflow.nodes if node.type == "output"]
         if outputs:
@@ -224,7 +230,7 @@ class DocumentPage(QWidget):
             QTimer.singleShot(0, self.inspector, self.inspector.show_result)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and right step through the iterations while one is looked at; Esc goes back to the latest."""
+        """Left and Right step through the iterations while one is selected; Esc returns to the latest."""
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
         if self.session.shown.chosen and step is not None:
             self.iterations.step(step)
@@ -234,7 +240,7 @@ class DocumentPage(QWidget):
             super().keyPressEvent(event)
 
     def dispose(self) -> None:
-        """Let go of everything that is not a child of the page."""
+        """Delete the page and its panels, which are not its children."""
         self.is_closed = True
         for widget in (self.inspector, *self.panels.values()):
             widget.setParent(None)
@@ -243,7 +249,7 @@ class DocumentPage(QWidget):
         self.deleteLater()
 
     def _compare_again(self) -> None:
-        self.bars.drop("changed")  # now there is something to be done about it
+        self.bars.drop("changed")  # shown again with a button: the run is over
         self._compare_with_run()
 
     def _compare_with_run(self, *_: object) -> None:
@@ -252,12 +258,12 @@ class DocumentPage(QWidget):
             self.bars.drop("changed")
         elif not self.bars.text("changed"):
             buttons = [("Run again", self.fresh_run_wanted.emit)]
-            text = "The document has changed since this run. Results are of the document as it ran."
+            text = "The workflow has changed since this run. The results are from the earlier version."
             self.bars.say("changed", text, "info", buttons if self.session.shown.live is None else ())
 
 
 def _same_meaning(first: Workflow, second: Workflow) -> bool:
-    """Whether two documents do the same; places and titles of the layout do not count."""
+    """Return whether two workflows do the same; layout and names do not count."""
     return first is second or (
         first.nodes == second.nodes and first.edges == second.edges and first.settings == second.settings
     )

@@ -122,8 +122,9 @@ class ProblemsPanel(QWidget):
     @property
     def rows(self) -> list[ProblemRow]:
         """The rows that are shown, from top to bottom."""
-        found = (self._rows.itemAt(place).widget() for place in range(self._rows.count()))
-        return [row for row in found if isinstance(row, ProblemRow)]
+        items = (self._rows.itemAt(index) for index in range(self._rows.count()))
+        widgets = (item.widget() for item in items if item is not None)
+        return [widget for widget in widgets if isinstance(widget, ProblemRow)]
 
     def refresh(self) -> None:
         """Show the problems of the document as it is now; nothing is built anew where they are the same."""

@@ -243,7 +243,7 @@ class QuestionStack(QFrame):
         """How many questions are open."""
         return len(self._cards)
 
-    def setFocus(self) -> None:
+    def focus_current(self) -> None:
         """Give the keyboard to the card that is seen."""
         if self.current is not None:
             self.current.setFocus()
@@ -295,7 +295,7 @@ class QuestionStack(QFrame):
 
     def _step(self, distance: int) -> None:
         self.stack.setCurrentIndex((self.stack.currentIndex() + distance) % self.stack.count())
-        self.setFocus()
+        self.focus_current()
 
     def _count(self) -> None:
         self._steps.setVisible(self.stack.count() > 1)

@@ -26,6 +26,7 @@ from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 from engine.nodes.router import DONE
 from engine.plan.structure import Structure
+from engine.values import Value
 
 COLUMN: Final = 280.0
 """How far a new node stands from the one that it belongs to, in units of the layout."""
@@ -162,7 +163,7 @@ def _no_output(_problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     yield QuickFix("Add an Output", Batch("Add an Output", tuple(operations)))
 
 
-def _beside(workflow: Workflow, node_id: str, distance: float) -> dict[str, float | int | str | bool | None] | None:
+def _beside(workflow: Workflow, node_id: str, distance: float) -> dict[str, Value] | None:
     places = workflow.layout.get("nodes")
     place = places.get(node_id) if isinstance(places, dict) else None
     if not isinstance(place, dict) or not all(isinstance(place.get(axis), int | float) for axis in ("x", "y")):

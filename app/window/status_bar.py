@@ -1,4 +1,4 @@
-"""The line at the bottom: what the run does, where it is kept, why something was refused, and how many problems."""
+"""The status bar: state of the run, its id once stored, refused actions, and the number of problems."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ FADE_MS: Final = 600
 
 
 class StatusBar(QWidget):
-    """The line.
+    """The bar.
 
     Signals:
-        problems_clicked: A person wants to see the problems.
-        question_clicked: A person wants to see what the run waits for.
-        kept_clicked: A person wants to see the run that is kept; its id.
+        problems_clicked: The user wants to see the problems.
+        question_clicked: The user wants to see the question of the run.
+        stored_clicked: The user wants to see the stored run in the list; its id.
     """
 
     problems_clicked = Signal()
     question_clicked = Signal()
-    kept_clicked = Signal(str)
+    stored_clicked = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,11 +58,11 @@ class StatusBar(QWidget):
         self._shown.setSingleShot(True)
         self._shown.setInterval(SHOWN_MS)
         self._shown.timeout.connect(self._fading.start)
-        self._kept: set[str] = set()
-        self.kept = self._button(
-            "", lambda: self.kept_clicked.emit(self._session.shown.run_id if self._session else "")
+        self._stored: set[str] = set()
+        self.stored = self._button(
+            "", lambda: self.stored_clicked.emit(self._session.shown.run_id if self._session else "")
         )
-        self.kept.hide()
+        self.stored.hide()
         self.problems = self._button("No problems", self.problems_clicked.emit)
         self.question = self._button("", self.question_clicked.emit)
         self.question.setProperty("tone", "warning")
@@ -75,7 +75,7 @@ class StatusBar(QWidget):
         row.setSpacing(4 * UNIT)
         row.addWidget(self.state, 2)
         row.addWidget(self.refusal, 3)
-        row.addWidget(self.kept)
+        row.addWidget(self.stored)
         row.addWidget(self.question)
         row.addWidget(self.problems)
 
@@ -87,7 +87,7 @@ class StatusBar(QWidget):
         return button
 
     def show_session(self, session: Session | None) -> None:
-        """Follow another document; None for none."""
+        """Show another document; None for none."""
         self._links.cut()
         self._session = session
         self._clear()
@@ -98,23 +98,23 @@ class StatusBar(QWidget):
         self._show_state()
 
     def refuse(self, text: str) -> None:
-        """Say why something was not done; it goes after a while."""
+        """Show why something was not done; it fades after a while."""
         self._fading.stop()
         self._effect.setOpacity(1.0)
         self.refusal.set_full_text(text)
         self._shown.start()
 
-    def note_kept(self, run_id: str) -> None:
-        """A run has ended and is kept."""
-        self._kept.add(run_id)
-        self._show_kept()
+    def note_stored(self, run_id: str) -> None:
+        """Note that a run has ended and is stored."""
+        self._stored.add(run_id)
+        self._show_stored()
 
     def count(self, errors: int, warnings: int) -> None:
-        """Say how many problems there are."""
+        """Show the number of problems."""
         parts = [format_count(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
         text = ", ".join(parts) or "No problems"
         self.problems.setText(text)
-        self.problems.setAccessibleName(f"{text}; show them")
+        self.problems.setAccessibleName(f"{text}; show problems")
         set_style_properties(self.problems, tone="bad" if errors else "warning" if warnings else False)
 
     def _show_question(self) -> None:
@@ -127,27 +127,27 @@ class StatusBar(QWidget):
             self.question.setAccessibleName(f"{text}; go there" if text else "")
             self.question.setVisible(bool(text))
 
-    def _show_kept(self) -> None:
-        """Say under which id the run that is shown is kept, once it is over; a run of the past says so itself."""
+    def _show_stored(self) -> None:
+        """Show the id of the current run once it is over; a stored run's tab shows it itself."""
         session = self._session
-        is_kept = (
+        is_stored = (
             session is not None
             and session.shown.live is None
             and not session.is_past
-            and session.shown.run_id in self._kept
+            and session.shown.run_id in self._stored
         )
-        self.kept.setVisible(is_kept)
-        if is_kept and session is not None:
-            # Imported where a run is kept: the line is seen before anything of the history is needed.
+        self.stored.setVisible(is_stored)
+        if is_stored and session is not None:
+            # Imported here: the status bar is part of the first picture, the history is not.
             from app.history.runs_words import short_id
 
-            self.kept.setText(f"Kept as run {short_id(session.shown.run_id)}")
-            self.kept.setAccessibleName(f"{self.kept.text()}; show it among the runs")
-            self.kept.setToolTip("Show it among the runs")
+            self.stored.setText(f"Stored as run {short_id(session.shown.run_id)}")
+            self.stored.setAccessibleName(f"{self.stored.text()}; show in the list of runs")
+            self.stored.setToolTip("Show in the list of runs")
 
     def _show_state(self) -> None:
         self._show_question()
-        self._show_kept()
+        self._show_stored()
         session = self._session
         self.problems.setVisible(session is not None)
         if session is None or session.shown.picture is None or session.shown.workflow is None:

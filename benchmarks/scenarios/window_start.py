@@ -23,23 +23,23 @@ OURS: Final = "Loopwright"
 STOCK: Final = "stock NodeGraphQt, an empty graph"
 _OURS: Final = """
 from PySide6.QtCore import QTimer
-import app.entry, app.main
+import app.entry, app.workbench
 
-class Window(app.main.MainWindow):
+class Window(app.workbench.MainWindow):
     def paintEvent(self, event):
         super().paintEvent(event)
         QTimer.singleShot(0, told)
 
-app.main.MainWindow = Window
+app.workbench.MainWindow = Window
 app.entry.main([])
 """
 _WITH_DOCUMENT: Final = """
 import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QGraphicsView
-import app.entry, app.main
+import app.entry, app.workbench
 
-class Window(app.main.MainWindow):
+class Window(app.workbench.MainWindow):
     def showEvent(self, event):
         super().showEvent(event)
         self.look()
@@ -52,7 +52,7 @@ class Window(app.main.MainWindow):
             view.grab()
             QTimer.singleShot(0, told)
 
-app.main.MainWindow = Window
+app.workbench.MainWindow = Window
 app.entry.main(["open", "templates/self-refine.loop.json"])
 """
 _STOCK: Final = """

@@ -21,7 +21,7 @@ from app.session import Session
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from benchmarks.window.graphs import written
 from benchmarks.window.measure import frame_ms, largest_gap_ms, settle
 from benchmarks.workflows import loop_of_three
@@ -41,19 +41,19 @@ class Bench:
         self.engine = EngineThread()
         preferences = Preferences(folder / "preferences.json")
         preferences.set(max_iterations_cap=max(iterations, 50))
-        self.window = MainWindow(
+        self.workbench = Workbench(
             self.engine, preferences, data_folder=folder / "unsaved", store=folder / "history.sqlite3"
         )
-        self.window.resize(1440, 900)
-        self.window.show()
-        self.window.history.access.open()
-        _until(lambda: self.window.history.access.store is not None)
+        self.workbench.window.resize(1440, 900)
+        self.workbench.show()
+        self.workbench.history.access.open()
+        _until(lambda: self.workbench.history.access.store is not None)
 
     def open(self, workflow: Workflow, name: str) -> DocumentPage:
         """Open a document, with the panel below it."""
-        document = self.window.documents.open_template(written(workflow, self._folder, name))
+        document = self.workbench.documents.open_template(written(workflow, self._folder, name))
         assert document is not None
-        self.window.drawer.unfold("iterations")
+        self.workbench.bottom_panel.unfold("iterations")
         settle()
         return document
 
@@ -66,7 +66,7 @@ class Bench:
             number += len(events)
 
         begin = time.perf_counter()
-        self.window.runs.run(document)
+        self.workbench.runs.run(document)
         assert document.session.shown.live is not None
         document.session.shown.live.events.connect(count)
         # The smallest run is over before the clock has ticked twice.
@@ -77,9 +77,9 @@ class Bench:
     def open_run_ms(self, run_id: str) -> float:
         """Open a run of the history in a tab of its own, to the full paint of its panel."""
         begin = time.perf_counter()
-        self.window.history.open_run(run_id)
-        _until(lambda: self.window.current is not None and self.window.current.session.is_past)
-        document = self.window.current
+        self.workbench.history.open_run(run_id)
+        _until(lambda: self.workbench.current is not None and self.workbench.current.session.is_past)
+        document = self.workbench.current
         assert document is not None
         _until(lambda: document.iterations.model.rowCount() > 0 and document.session.is_read)
         document.iterations.repaint()
@@ -87,7 +87,7 @@ class Bench:
 
     def close(self) -> None:
         """End."""
-        self.window.hide()
+        self.workbench.window.hide()
         self.engine.stop()
 
 

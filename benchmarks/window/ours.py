@@ -13,7 +13,7 @@ from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from benchmarks.window.graphs import laid_out, side_by_side, written
 from benchmarks.window.measure import growth_mb, largest_gap_ms, memory_mb, settle
 from engine.document.model import Workflow
@@ -27,10 +27,10 @@ class Contender:
         Style(application).choose("dark", 1.0)
         self._engine = EngineThread()
         self._preferences = Preferences(folder / "preferences.json")
-        self._window = MainWindow(self._engine, self._preferences, data_folder=folder / "unsaved")
-        self._window.resize(1440, 900)
-        self._window.show()
-        self._documents = self._window.documents
+        self._workbench = Workbench(self._engine, self._preferences, data_folder=folder / "unsaved")
+        self._workbench.window.resize(1440, 900)
+        self._workbench.show()
+        self._documents = self._workbench.documents
         self._document = self._documents.new()
         settle()
 
@@ -105,7 +105,7 @@ class Contender:
             number += len(events)
 
         begin = time.perf_counter()
-        self._window.runs.run(document)
+        self._workbench.runs.run(document)
         assert document.session.shown.live is not None
         document.session.shown.live.events.connect(count)
         gap = largest_gap_ms(lambda: document.session.shown.live is not None)
@@ -127,7 +127,7 @@ class Contender:
 
     def close(self) -> None:
         """End."""
-        self._window.hide()
+        self._workbench.window.hide()
         self._engine.stop()
 
     def _opened(self, file: Path) -> DocumentPage:

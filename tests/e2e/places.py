@@ -21,7 +21,7 @@ from app.engine_thread import EngineThread
 from app.palette.entries import EntryKind
 from app.settings.preferences import Preferences
 from app.theme.style import Style
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 
 TEMPLATE = "Self-Refine"
 NODE_TYPE = "llm"
@@ -34,36 +34,36 @@ def main() -> None:
     Style(application)
     engine = EngineThread()
     with tempfile.TemporaryDirectory() as folder:
-        window = MainWindow(engine, Preferences(Path(folder) / "preferences.json"), data_folder=Path(folder))
-        window.show()
+        workbench = Workbench(engine, Preferences(Path(folder) / "preferences.json"), data_folder=Path(folder))
+        workbench.show()
         application.processEvents()
-        card = next(card for card in window.gallery.cards if card.template.title == TEMPLATE)
-        places: dict[str, tuple[int, ...]] = {"card": _middle(card.picture, window)}
-        window.documents.open_template(card.template.path)
+        card = next(card for card in workbench.gallery.cards if card.template.title == TEMPLATE)
+        places: dict[str, tuple[int, ...]] = {"card": _middle(card.picture, workbench.window)}
+        workbench.documents.open_template(card.template.path)
         application.processEvents()
-        document = window.current
+        document = workbench.current
         assert document is not None
-        rows = window.palette_panel.list
+        rows = workbench.palette_panel.list
         model = rows.model()
         index = next(
             model.index(at, 0)
             for at in range(model.rowCount())
             if (entry := model.entry_at(model.index(at, 0))).kind is EntryKind.NODE and entry.key == NODE_TYPE
         )
-        row = rows.viewport().mapTo(window, rows.visualRect(index).center())
+        row = rows.viewport().mapTo(workbench.window, rows.visualRect(index).center())
         places["palette_row"] = (row.x(), row.y())
         viewer = document.canvas.viewer
         pipe = document.canvas.view.edge_items[EDGE]
         at = viewer.mapFromScene(pipe.mapToScene(pipe.path().pointAtPercent(0.5)))
-        middle = viewer.viewport().mapTo(window, at)
+        middle = viewer.viewport().mapTo(workbench.window, at)
         places["edge"] = (middle.x(), middle.y())
-        corner = viewer.viewport().mapTo(window, QPoint(0, 0))
+        corner = viewer.viewport().mapTo(workbench.window, QPoint(0, 0))
         places["bar"] = (corner.x(), corner.y(), viewer.viewport().width(), BAR_HEIGHT)
-        places["run"] = _middle(window.run_bar.run, window)
-        places["run_button"] = _rect(window.run_bar.run, window)
-        places["status"] = _rect(window.status.state, window)
-        window.documents.drop(document)
-        window.close()
+        places["run"] = _middle(workbench.run_bar.run, workbench.window)
+        places["run_button"] = _rect(workbench.run_bar.run, workbench.window)
+        places["status"] = _rect(workbench.status_bar.state, workbench.window)
+        workbench.documents.drop(document)
+        workbench.window.close()
     engine.stop()
     sys.stdout.write(json.dumps(places))
 

@@ -18,7 +18,7 @@ from app.batch.batch_runner import LiveBatch
 from app.batch.batch_window import BatchWindow, BudgetField
 from app.engine_thread import EngineThread
 from app.theme.style import style
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine import RunOptions, Store, Workflow, read_table
 from engine.batch.batch import BatchOptions
 from engine.batch.result import RowResult
@@ -26,11 +26,11 @@ from engine.document.builder import Builder
 from engine.models.catalogue import Models
 from engine.store.memory import MemoryStore
 from engine.values import Value
-from tests.app.history.conftest import access, make_window, store, store_path, window
+from tests.app.history.conftest import access, make_window, store, store_path, workbench
 from tests.app.window.conftest import Answers, answers, preferences, script
 from tests.engine.semantics.documents import around, llm
 
-__all__ = ["access", "answers", "make_window", "preferences", "script", "store", "store_path", "window"]
+__all__ = ["access", "answers", "make_window", "preferences", "script", "store", "store_path", "workbench"]
 
 WAIT_MS = 30_000
 
@@ -237,13 +237,13 @@ def test_every_control_has_a_name(open_batch: Any):
     assert all(control.accessibleName() or getattr(control, "text", str)() for control in controls)
 
 
-def test_the_menu_opens_it_and_a_row_opens_its_run(window: MainWindow, tmp_path: Path, script: Any, qtbot: QtBot):
+def test_the_menu_opens_it_and_a_row_opens_its_run(workbench: Workbench, tmp_path: Path, script: Any, qtbot: QtBot):
     from tests.architecture.project import ROOT
 
-    window.documents.open_template(ROOT / "templates" / "self-refine.loop.json")
-    assert window.actions_by_name["run_batch"].isEnabled()
-    window.actions_by_name["run_batch"].trigger()
-    (shown,) = [child for child in window.findChildren(QWidget) if isinstance(child, BatchWindow)]
+    workbench.documents.open_template(ROOT / "templates" / "self-refine.loop.json")
+    assert workbench.actions_by_name["run_batch"].isEnabled()
+    workbench.actions_by_name["run_batch"].trigger()
+    (shown,) = [child for child in workbench.window.findChildren(QWidget) if isinstance(child, BatchWindow)]
     assert shown.windowTitle() == "Run for a table · Self-Refine"
     assert list(shown.form.choices) == ["task"]
     shown.close()
@@ -521,15 +521,15 @@ def test_the_label_of_the_inputs_stands_beside_the_first(
 
 
 def test_a_table_dropped_on_the_main_window_runs_the_current_workflow(
-    window: MainWindow, tmp_path: Path, script: Any, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, script: Any, qtbot: QtBot
 ):
     from tests.architecture.project import ROOT
 
-    window.open_dropped([workbook(tmp_path)])
-    assert "Open a workflow first" in window.status.refusal.full_text
-    document = window.documents.open_template(ROOT / "templates" / "self-refine.loop.json")
+    workbench.open_dropped([workbook(tmp_path)])
+    assert "Open a workflow first" in workbench.status_bar.refusal.full_text
+    document = workbench.documents.open_template(ROOT / "templates" / "self-refine.loop.json")
     document.canvas.files_dropped.emit([workbook(tmp_path)])
-    (shown,) = [child for child in window.findChildren(QWidget) if isinstance(child, BatchWindow)]
+    (shown,) = [child for child in workbench.window.findChildren(QWidget) if isinstance(child, BatchWindow)]
     qtbot.waitUntil(lambda: shown.table is not None, timeout=WAIT_MS)
     assert shown.table.name == "table.xlsx"
     shown.close()

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreAccess
 from app.settings.preferences import Preferences
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.store import Store, open_store
 from tests.app.window.conftest import Answers, Script, answers, end, ended, preferences, script
 
@@ -45,7 +45,7 @@ def access(store: Store, store_path: Path, qtbot: QtBot) -> Iterator[StoreAccess
     owner.deleteLater()
 
 
-MakeWindow = Callable[[], MainWindow]
+MakeWindow = Callable[[], Workbench]
 
 
 @pytest.fixture
@@ -59,36 +59,38 @@ def make_window(
     qtbot: QtBot,
 ) -> Iterator[MakeWindow]:
     """Makes windows on the same history; each has the keyboard when it is made."""
-    made: list[MainWindow] = []
+    made: list[Workbench] = []
 
-    def make() -> MainWindow:
-        window = MainWindow(engine_thread, preferences, asker=answers, data_folder=tmp_path / "data", store=store_path)
-        made.append(window)
-        window.show()
-        window.activateWindow()
-        window.history.access.open()
-        qtbot.waitUntil(lambda: window.isActiveWindow() and window.history.access.store is not None)
-        return window
+    def make() -> Workbench:
+        workbench = Workbench(
+            engine_thread, preferences, dialogs=answers, data_folder=tmp_path / "data", store=store_path
+        )
+        made.append(workbench)
+        workbench.show()
+        workbench.window.activateWindow()
+        workbench.history.access.open()
+        qtbot.waitUntil(lambda: workbench.window.isActiveWindow() and workbench.history.access.store is not None)
+        return workbench
 
     yield make
-    for window in made:
-        close(window, qtbot)
+    for workbench in made:
+        close(workbench, qtbot)
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
-def close(window: MainWindow, qtbot: QtBot) -> None:
+def close(workbench: Workbench, qtbot: QtBot) -> None:
     """Close a window whatever is open in it, and let go of its history; once is enough."""
-    if window.closing.is_under_way:
+    if workbench.closing.is_closing:
         return
-    for document in window.documents.all:
+    for document in workbench.documents.all:
         if document.session.shown.live is not None:
             document.session.shown.live.cancel()
             ended(document, qtbot)
-    window.history.access.close()
-    qtbot.waitUntil(lambda: not window.history.access.is_busy)
-    end(window, qtbot)
+    workbench.history.access.close()
+    qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
+    end(workbench, qtbot)
 
 
 @pytest.fixture
-def window(make_window: MakeWindow) -> MainWindow:
+def workbench(make_window: MakeWindow) -> Workbench:
     return make_window()

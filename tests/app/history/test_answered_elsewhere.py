@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.controllers.history_pages import HistoryPage
-from app.controllers.remote_answers import TAKEN, AnswerDialog
+from app.controllers.remote_answers import AnswerDialog
 from app.engine_thread import EngineThread
 from app.session import Session
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.nodes.context import Answer
@@ -34,11 +34,11 @@ def asking() -> Workflow:
 
 
 def test_the_card_goes_and_the_run_goes_on_with_the_answer(
-    window: MainWindow, store: Store, engine_thread: EngineThread, qtbot: QtBot
+    workbench: Workbench, store: Store, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
-    document = window.documents._add(Session(engine_thread, asking()))
+    document = workbench.documents._add(Session(engine_thread, asking()))
     session = document.session
-    session.start_run({}, RunOptions(store=window.history.access.store))
+    session.start_run({}, RunOptions(store=workbench.history.access.store))
     qtbot.waitUntil(lambda: document.log.questions.current is not None)
 
     (waiting,) = store.runs()
@@ -80,10 +80,10 @@ def go_on(session: Session, store: Store, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: store.find(session.shown.run_id).status is RunStatus.WAITING)
 
 
-def opened(window: MainWindow, run_id: str, qtbot: QtBot) -> HistoryPage:
-    window.history.open_run(run_id)
-    qtbot.waitUntil(lambda: run_id in window.history.pages)
-    page = window.history.pages[run_id]
+def opened(workbench: Workbench, run_id: str, qtbot: QtBot) -> HistoryPage:
+    workbench.history.open_run(run_id)
+    qtbot.waitUntil(lambda: run_id in workbench.history.pages)
+    page = workbench.history.pages[run_id]
     # What the run did is put in a step later; only then does nothing on the page change by itself any more.
     qtbot.waitUntil(lambda: page.session.shown.picture is not None and page.bar.isVisible())
     return page
@@ -94,24 +94,24 @@ def titles(page: HistoryPage) -> list[str]:
     return [button.text() for button in page.bar.findChildren(QPushButton) if not button.isHidden()]
 
 
-def dialog_of(window: MainWindow, qtbot: QtBot) -> AnswerDialog:
-    qtbot.waitUntil(lambda: len(window.findChildren(AnswerDialog)) == 1)
-    return window.findChildren(AnswerDialog)[0]
+def dialog_of(workbench: Workbench, qtbot: QtBot) -> AnswerDialog:
+    qtbot.waitUntil(lambda: len(workbench.window.findChildren(AnswerDialog)) == 1)
+    return workbench.window.findChildren(AnswerDialog)[0]
 
 
 def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
-    window: MainWindow, elsewhere: Session, qtbot: QtBot
+    workbench: Workbench, elsewhere: Session, qtbot: QtBot
 ) -> None:
-    page = opened(window, elsewhere.shown.run_id, qtbot)
+    page = opened(workbench, elsewhere.shown.run_id, qtbot)
     assert page.bar.text.endswith("Waiting for you in another window or program")
     assert page.bar.origin == "Answer it there, or here: it goes on there"
     assert page.session.shown.picture is not None
     assert page.session.shown.picture.error == "It waits for your answer. Answer it where it is at work, or here."
-    qtbot.waitUntil(lambda: window.status.state.full_text == "Not at its end")
+    qtbot.waitUntil(lambda: workbench.status_bar.state.full_text == "Not at its end")
     assert titles(page) == ["Answer…", "Open as new document"]
 
     press(page.bar, "Answer…")
-    dialog = dialog_of(window, qtbot)
+    dialog = dialog_of(workbench, qtbot)
     assert dialog.card.title.full_text == "Check"
     QTest.keyClicks(dialog.card.comment, "From here.")
     press(dialog, "Approve")
@@ -120,16 +120,16 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
         lambda: elsewhere.shown.picture is not None and elsewhere.shown.picture.status == "completed", timeout=10_000
     )
     assert elsewhere.shown.picture.outputs == {"out": "the note"}
-    qtbot.waitUntil(lambda: window.notices.text("answered") == TAKEN)
+    qtbot.waitUntil(lambda: workbench.notices.text("answered").startswith("Your answer was sent."))
 
 
 def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with_it(
-    window: MainWindow, store: Store, elsewhere: Session, qtbot: QtBot
+    workbench: Workbench, store: Store, elsewhere: Session, qtbot: QtBot
 ) -> None:
     run_id = elsewhere.shown.run_id
-    page = opened(window, run_id, qtbot)
+    page = opened(workbench, run_id, qtbot)
     press(page.bar, "Answer…")
-    dialog = dialog_of(window, qtbot)
+    dialog = dialog_of(workbench, qtbot)
     assert elsewhere.shown.live is not None
     elsewhere.shown.live.put_aside()
     qtbot.waitUntil(lambda: elsewhere.shown.live is None and not store.is_held(run_id))
@@ -142,21 +142,21 @@ def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with
     assert page.session.shown.picture.node("check").outputs.keys() == {"rejected", "comment"}
 
 
-def test_a_second_press_of_answer_asks_nothing_more(window: MainWindow, elsewhere: Session, qtbot: QtBot) -> None:
-    page = opened(window, elsewhere.shown.run_id, qtbot)
+def test_a_second_press_of_answer_asks_nothing_more(workbench: Workbench, elsewhere: Session, qtbot: QtBot) -> None:
+    page = opened(workbench, elsewhere.shown.run_id, qtbot)
     press(page.bar, "Answer…")
     press(page.bar, "Answer…")
-    dialog = dialog_of(window, qtbot)
-    qtbot.waitUntil(lambda: not window.history._answering._worker.is_busy)
-    assert window.findChildren(AnswerDialog) == [dialog]
+    dialog = dialog_of(workbench, qtbot)
+    qtbot.waitUntil(lambda: not workbench.history._answers._worker.is_busy)
+    assert workbench.window.findChildren(AnswerDialog) == [dialog]
     press(dialog, "Cancel")
 
 
 def test_a_page_follows_a_run_that_is_at_work_in_another_program(
-    window: MainWindow, store: Store, begun_elsewhere: Session, qtbot: QtBot
+    workbench: Workbench, store: Store, begun_elsewhere: Session, qtbot: QtBot
 ) -> None:
     there = begun_elsewhere
-    page = opened(window, there.shown.run_id, qtbot)
+    page = opened(workbench, there.shown.run_id, qtbot)
     page.elsewhere._timer.setInterval(20)
     shown = f"Run {there.shown.run_id[:6]}, as it ran · "
     assert page.bar.text == f"{shown}Paused"
@@ -181,9 +181,9 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
 
 
 def test_a_run_that_waited_in_a_program_that_is_gone_is_resumed_instead_of_answered(
-    window: MainWindow, elsewhere: Session, qtbot: QtBot
+    workbench: Workbench, elsewhere: Session, qtbot: QtBot
 ) -> None:
-    page = opened(window, elsewhere.shown.run_id, qtbot)
+    page = opened(workbench, elsewhere.shown.run_id, qtbot)
     page.elsewhere._timer.setInterval(20)
     assert elsewhere.shown.live is not None
     elsewhere.shown.live.put_aside()

@@ -16,7 +16,7 @@ from app.history.fork_form import ForkForm, ForkLoop, ForkPlace
 from app.history.store_client import StoreAccess
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.errors import EngineError
 from engine.plan.structure import analyse
 from engine.store import Store
@@ -186,23 +186,23 @@ def test_a_node_is_a_place_too(store: Store, tmp_path: Path, qtbot: QtBot) -> No
 
 
 def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
-    window: MainWindow, store: Store, qtbot: QtBot
+    workbench: Workbench, store: Store, qtbot: QtBot
 ) -> None:
     run_id = run_kept(store, each_item(), "")
-    window.history.open_run(run_id)
+    workbench.history.open_run(run_id)
     qtbot.waitUntil(
-        lambda: run_id in window.history.pages and window.history.pages[run_id].session.shown.run_id == run_id
+        lambda: run_id in workbench.history.pages and workbench.history.pages[run_id].session.shown.run_id == run_id
     )
-    window.history.fork_from(window.history.pages[run_id].document, "each[1]")
-    dialog = dialog_of(window, qtbot)
+    workbench.history.fork_from(workbench.history.pages[run_id].document, "each[1]")
+    dialog = dialog_of(workbench, qtbot)
     assert "Go on from item 2" in [label.text() for label in dialog.findChildren(PlainLabel)]
     assert (dialog.form.value.accessibleName(), dialog.form.value.toPlainText()) == ("The item", "y")
     dialog.form.value.selectAll()
     QTest.keyClicks(dialog.form.value, "why")
     qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled(), timeout=10_000)
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.current is not None and window.current.session.name.endswith("fork"))
-    fork = window.current
+    qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.name.endswith("fork"))
+    fork = workbench.current
     assert fork is not None
     qtbot.waitUntil(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.status == "completed")
     assert fork.session.shown.picture is not None
@@ -214,32 +214,32 @@ def test_a_run_that_is_not_there_is_refused(store: Store) -> None:
         read_place(store, "nobody", "loop[0]")
 
 
-def dialog_of(window: MainWindow, qtbot: QtBot) -> ForkDialog:
+def dialog_of(workbench: Workbench, qtbot: QtBot) -> ForkDialog:
     """The dialog, once it has thought."""
-    qtbot.waitUntil(lambda: bool(window.findChildren(ForkDialog)), timeout=10_000)
-    (dialog,) = window.findChildren(ForkDialog)
+    qtbot.waitUntil(lambda: bool(workbench.window.findChildren(ForkDialog)), timeout=10_000)
+    (dialog,) = workbench.window.findChildren(ForkDialog)
     qtbot.waitUntil(lambda: dialog.plan is not None or dialog.problem.isVisible(), timeout=10_000)
     return dialog
 
 
 @pytest.fixture
-def ran(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
+def ran(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     """A document whose run of three iterations is over and shown."""
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
-    document = window.documents.open_copy(refine())
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = workbench.documents.open_copy(refine())
     qtbot.waitUntil(lambda: document.session.structure.workflow is document.session.workflow)
-    window.runs.run(document)
+    workbench.runs.run(document)
     ended(document, qtbot)
-    window.drawer.unfold("iterations")
+    workbench.bottom_panel.unfold("iterations")
     return document
 
 
 def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
-    window: MainWindow, ran: DocumentPage, qtbot: QtBot
+    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
     ran.session.shown.look_at("loop", 1)
     press(ran.iterations, "Fork from here…")
-    dialog = dialog_of(window, qtbot)
+    dialog = dialog_of(workbench, qtbot)
     assert "iteration 1" in dialog.reused.text().casefold()
     assert "iterations 2 to 3" in dialog.anew.text().casefold()
     assert dialog.price.text().startswith("Up to 2 iterations anew.")
@@ -250,13 +250,15 @@ def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     qtbot.waitUntil(dialog.run.isEnabled, timeout=10_000)
     assert dialog.price.text().startswith("Up to 8 iterations anew.")
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: not window.findChildren(ForkDialog))
-    assert window.tabs.documents == [ran]
+    qtbot.waitUntil(lambda: not workbench.window.findChildren(ForkDialog))
+    assert workbench.tabs.documents == [ran]
 
 
-def test_a_change_that_cannot_run_is_refused_in_the_dialog(window: MainWindow, ran: DocumentPage, qtbot: QtBot) -> None:
-    window.history.fork_from(ran, "loop[1]")
-    dialog = dialog_of(window, qtbot)
+def test_a_change_that_cannot_run_is_refused_in_the_dialog(
+    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
+) -> None:
+    workbench.history.fork_from(ran, "loop[1]")
+    dialog = dialog_of(workbench, qtbot)
     dialog.form.prompts["draft", "prompt"].set_text("{{nobody.at.home}}")
     dialog.form.edited.emit()
     qtbot.waitUntil(dialog.problem.isVisible, timeout=10_000)
@@ -265,17 +267,17 @@ def test_a_change_that_cannot_run_is_refused_in_the_dialog(window: MainWindow, r
 
 
 def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_click(
-    window: MainWindow, ran: DocumentPage, qtbot: QtBot
+    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
-    window.history.fork_from(ran, "loop[1]")
-    dialog = dialog_of(window, qtbot)
+    workbench.history.fork_from(ran, "loop[1]")
+    dialog = dialog_of(workbench, qtbot)
     prompt = dialog.form.prompts["draft", "prompt"]
     prompt.setFocus()
     QTest.keyClicks(prompt, " And shorter.")
     qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled(), timeout=10_000)
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.current is not ran)
-    fork = window.current
+    qtbot.waitUntil(lambda: workbench.current is not ran)
+    fork = workbench.current
     assert fork is not None
     qtbot.waitUntil(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.status == "completed")
     picture = fork.session.shown.picture
@@ -285,12 +287,12 @@ def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_cl
     ]
     assert picture.nodes["loop[1].draft"].calls[0].request.messages[-1].text.endswith("And shorter.")
     assert picture.nodes["loop[0].draft"].calls[0].request.messages[-1].text == "Write: the sea"
-    page = window.history.pages[fork.session.shown.run_id]
+    page = workbench.history.pages[fork.session.shown.run_id]
     parent = ran.session.shown.run_id
     qtbot.waitUntil(lambda: page.bar.origin == f"Fork of {parent[:6]}, iteration 2")
-    press(page.bar, "Compare with its parent")
-    qtbot.waitUntil(lambda: window.history.compare is not None and window.history.compare.comparison is not None)
-    compared = window.history.compare
+    press(page.bar, "Compare with original")
+    qtbot.waitUntil(lambda: workbench.history.compare is not None and workbench.history.compare.comparison is not None)
+    compared = workbench.history.compare
     assert compared is not None
     assert [compared.left.run.currentData(), compared.right.run.currentData()] == [parent, fork.session.shown.run_id]
     assert [side.chosen_place for side in (compared.left, compared.right)] == ["loop[1]", "loop[1]"]
@@ -298,11 +300,11 @@ def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_cl
 
 
 def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(
-    window: MainWindow, ran: DocumentPage, qtbot: QtBot
+    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
     ran.session.shown.run_id = ""
     with qtbot.waitSignal(ran.session.refused) as refused:
-        window.history.fork_from(ran, "loop[1]")
+        workbench.history.fork_from(ran, "loop[1]")
     assert "that is kept" in refused.args[0]
 
 

@@ -21,7 +21,7 @@ from app.history.store_session import READ_ONLY
 from app.runs.executions import NodeState
 from app.window.document_page import DocumentPage
 from app.window.log_lines import LogLine, LogWriter
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from app.worker import THREAD_NAME
 from engine.document.builder import Builder
 from engine.document.files import dumps, save
@@ -65,44 +65,44 @@ def test_what_a_document_lost_gained_and_changed_is_said_in_words() -> None:
     assert differences(ran, named) == []
 
 
-def past(window: MainWindow, run_id: str, qtbot: QtBot) -> DocumentPage:
+def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
     """A run of the past, opened and read."""
-    window.history.open_run(run_id)
+    workbench.history.open_run(run_id)
     qtbot.waitUntil(
-        lambda: window.current is not None and window.current.session.shown.run_id == run_id, timeout=10_000
+        lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id, timeout=10_000
     )
-    document = window.current
+    document = workbench.current
     assert document is not None
     qtbot.waitUntil(lambda: document.session.is_read, timeout=10_000)
     return document
 
 
 def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
-    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    document = past(window, run_id, qtbot)
+    document = past(workbench, run_id, qtbot)
     session = document.session
     assert session.workflow == refine()
     assert session.shown.picture is not None
     assert session.shown.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
     assert session.shown.picture.node("text").state is NodeState.DONE
-    window.drawer.unfold("iterations")
+    workbench.bottom_panel.unfold("iterations")
     assert document.iterations.model.rowCount() == 3
     qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
     written = [line.written for line in document.log.model.lines]
     assert any("The sea is wide, draft 2." in line for line in written)
-    page = window.history.pages[run_id]
+    page = workbench.history.pages[run_id]
     assert page.bar.text == f"Run {run_id[:6]}, as it ran · Done"
     assert page.bar.origin == ""
-    assert window.run_bar.saved.text() == "as it ran"
+    assert workbench.run_bar.saved.text() == "as it ran"
     with qtbot.waitSignal(session.filled, timeout=10_000):
         session.shown.look_at("loop", 0)
     assert session.shown.picture.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
 
 
 def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
-    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     flow = Builder("Around")
     task = flow.add("input", id="task", default="the sea")
@@ -112,9 +112,9 @@ def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
     flow.connect(task["value"], part["task"])
     flow.connect(part["text"], out["value"])
     run_id = run_kept(store, flow.build(), refine_script(tmp_path / "s.json"))
-    document = past(window, run_id, qtbot)
+    document = past(workbench, run_id, qtbot)
     document.canvas.subflow_requested.emit("part")
-    inside = window.current
+    inside = workbench.current
     assert inside is not None
     session = inside.session
     assert (session.name, session.shown.run_id) == ("Part", run_id)
@@ -126,25 +126,25 @@ def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
     qtbot.waitUntil(lambda: session.shown.picture.node("draft", session.shown.chosen).calls != (), timeout=10_000)
     assert session.shown.picture.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
     assert inside.iterations.detail.place == "part.loop[0]"
-    window.history.open_run(run_id)
-    assert window.current is document
+    workbench.history.open_run(run_id)
+    assert workbench.current is document
 
 
-def test_a_run_is_opened_once(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_run_is_opened_once(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    document = past(window, run_id, qtbot)
-    other = window.documents.new()
-    assert window.current is other
-    window.history.open_run(run_id)
-    assert window.current is document
-    assert len(window.tabs.documents) == 2
+    document = past(workbench, run_id, qtbot)
+    other = workbench.documents.new()
+    assert workbench.current is other
+    workbench.history.open_run(run_id)
+    assert workbench.current is document
+    assert len(workbench.tabs.documents) == 2
 
 
-def test_nothing_changes_a_run_that_was(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_nothing_changes_a_run_that_was(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    document = past(window, run_id, qtbot)
-    session, actions = document.session, window.actions_by_name
-    window.commands.refresh()
+    document = past(workbench, run_id, qtbot)
+    session, actions = document.session, workbench.actions_by_name
+    workbench.refresh_actions()
     assert not any(actions[name].isEnabled() for name in ("run", "run_with", "step_node", "save", "undo", "stop"))
     session.select(["draft"])
     document.inspector.focus_field("draft", "prompt")
@@ -159,12 +159,12 @@ def test_nothing_changes_a_run_that_was(window: MainWindow, store: Store, tmp_pa
 
 
 def test_it_is_opened_as_a_new_document_and_the_old_one_stays(
-    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    document = past(window, run_id, qtbot)
-    press(window.history.pages[run_id].bar, "Open as new document")
-    copy = window.current
+    document = past(workbench, run_id, qtbot)
+    press(workbench.history.pages[run_id].bar, "Open as new document")
+    copy = workbench.current
     assert copy is not None
     assert copy is not document
     assert copy.session.workflow == refine()
@@ -175,35 +175,35 @@ def test_it_is_opened_as_a_new_document_and_the_old_one_stays(
 
 @pytest.mark.parametrize("is_open", [True, False])
 def test_what_has_changed_since_in_the_document_of_the_same_file_is_said(
-    is_open: bool, window: MainWindow, tmp_path: Path, qtbot: QtBot
+    is_open: bool, workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     file = tmp_path / "mine.loop.json"
     save(refine(), file)
-    document = open_file(window, file)
-    window.runs.run(document)
+    document = open_file(workbench, file)
+    workbench.runs.run(document)
     ended(document, qtbot)
     run_id = document.session.shown.run_id
-    assert window.history.access.store is not None
-    assert window.history.access.store.find(run_id).source == str(file)
+    assert workbench.history.access.store is not None
+    assert workbench.history.access.store.find(run_id).source == str(file)
     document.session.do(SetConfig("draft", ("prompt",), "Other: {{input}}"))
     if is_open:
         document.session.shown.run_id = ""  # it shows a later run by now
     else:
         save(document.session.workflow, file)
-        window.documents.drop(document)
-    past(window, run_id, qtbot)
-    bar = window.history.pages[run_id].bar
+        workbench.documents.drop(document)
+    past(workbench, run_id, qtbot)
+    bar = workbench.history.pages[run_id].bar
     qtbot.waitUntil(lambda: bool(bar.differences))
     assert bar.differences == "1 difference from today's document: “Prompt” of “Draft” was changed."
 
 
-def test_every_run_of_the_window_is_kept(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
-    document = window.documents.open_copy(refine())
-    window.runs.run(document)
+def test_every_run_of_the_window_is_kept(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = workbench.documents.open_copy(refine())
+    workbench.runs.run(document)
     ended(document, qtbot)
-    store = window.history.access.store
+    store = workbench.history.access.store
     assert store is not None
     (kept,) = store.runs()
     assert kept.run_id == document.session.shown.run_id
@@ -211,14 +211,14 @@ def test_every_run_of_the_window_is_kept(window: MainWindow, tmp_path: Path, qtb
 
 
 def test_after_a_run_the_status_line_says_where_it_is_kept_and_leads_there(
-    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     keep(store, "aaaa", started=time.time() - 60, name="Other")
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
-    document = window.documents.open_copy(refine())
-    kept, panel = window.status.kept, window.history.panel
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = workbench.documents.open_copy(refine())
+    kept, panel = workbench.status_bar.stored, workbench.history.panel
     panel.text.setText("Other")
-    window.runs.run(document)
+    workbench.runs.run(document)
     assert not kept.isVisible()
     ended(document, qtbot)
     run_id = document.session.shown.run_id
@@ -226,24 +226,24 @@ def test_after_a_run_the_status_line_says_where_it_is_kept_and_leads_there(
     assert kept.text() == f"Kept as run {run_id[:6]}"
     kept.setFocus()
     QTest.keyClick(kept, Qt.Key.Key_Space)
-    assert window.drawer.open_panel == "runs"
+    assert workbench.bottom_panel.open_panel == "runs"
     qtbot.waitUntil(lambda: [run.run_id for run in panel.view.selected] == [run_id], timeout=10_000)
     assert panel.view.hasFocus()
     assert panel.wish.is_all
-    window.documents.new()
+    workbench.documents.new()
     assert not kept.isVisible()
 
 
 def test_a_run_pressed_while_the_history_is_being_opened_waits_for_it(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
-    access = window.history.access
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    access = workbench.history.access
     access.close()
     qtbot.waitUntil(lambda: not access.is_busy)
-    document = window.documents.open_copy(refine())
+    document = workbench.documents.open_copy(refine())
     access.open()
-    window.runs.run(document)
+    workbench.runs.run(document)
     assert document.session.shown.live is None
     # Not that it is at work: it may be over before anybody looks.
     qtbot.waitUntil(lambda: document.session.shown.picture is not None)
@@ -255,27 +255,27 @@ def test_a_run_pressed_while_the_history_is_being_opened_waits_for_it(
 def test_without_a_history_runs_go_on_and_one_sentence_says_that_they_are_not_kept(
     make_window: MakeWindow, store_path: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window = make_window()
-    window.history.access.close()
-    qtbot.waitUntil(lambda: not window.history.access.is_busy)
+    workbench = make_window()
+    workbench.history.access.close()
+    qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
     store_path.write_bytes(b"no database" * 500)
     for beside in store_path.parent.glob("history.sqlite3-*"):
         beside.unlink()
-    window.history.access.open()
-    qtbot.waitUntil(lambda: bool(window.notices.text("history")))
-    assert window.notices.text("history").startswith("Runs are not being kept. ")
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
-    document = window.documents.open_copy(refine())
-    window.runs.run(document)
+    workbench.history.access.open()
+    qtbot.waitUntil(lambda: bool(workbench.notices.text("history")))
+    assert workbench.notices.text("history").startswith("Runs are not being stored. ")
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = workbench.documents.open_copy(refine())
+    workbench.runs.run(document)
     ended(document, qtbot)
     assert document.session.shown.picture is not None
     assert document.session.shown.picture.status == "completed"
     store_path.unlink()
-    press(window.notices, "Try again")
-    qtbot.waitUntil(lambda: window.history.access.store is not None)
+    press(workbench.notices, "Try again")
+    qtbot.waitUntil(lambda: workbench.history.access.store is not None)
 
 
-def test_a_failed_run_goes_on_where_it_failed(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_failed_run_goes_on_where_it_failed(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     script = tmp_path / "s.json"
     model = refine_script(script)
     whole = script.read_text()
@@ -283,9 +283,9 @@ def test_a_failed_run_goes_on_where_it_failed(window: MainWindow, store: Store, 
     run_id = run_kept(store, refine(), model)
     assert store.find(run_id).status is RunStatus.FAILED
     script.write_text(whole)
-    document = past(window, run_id, qtbot)
+    document = past(workbench, run_id, qtbot)
     qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
-    page = window.history.pages[run_id]
+    page = workbench.history.pages[run_id]
     assert "Failed" in page.bar.text
     press(page.bar, "Resume")
     # Not that it is at work: it may be over before anybody looks.
@@ -306,14 +306,14 @@ def test_a_failed_run_goes_on_where_it_failed(window: MainWindow, store: Store, 
 
 def test_an_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow, store: Store, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=time.time() - 60, end=False)
-    window = make_window()
-    qtbot.waitUntil(lambda: bool(window.notices.text("broken")))
-    assert window.notices.text("broken").endswith("was interrupted. It can go on where it broke off.")
-    press(window.notices, "Show it")
-    qtbot.waitUntil(lambda: window.current is not None and window.current.session.shown.run_id == "aaaa")
-    assert "Interrupted" in window.history.pages["aaaa"].bar.text
-    assert window.notices.text("broken") == ""
-    close(window, qtbot)
+    workbench = make_window()
+    qtbot.waitUntil(lambda: bool(workbench.notices.text("unfinished")))
+    assert workbench.notices.text("unfinished").endswith("was interrupted. You can resume it.")
+    press(workbench.notices, "Show run")
+    qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == "aaaa")
+    assert "Interrupted" in workbench.history.pages["aaaa"].bar.text
+    assert workbench.notices.text("unfinished") == ""
+    close(workbench, qtbot)
 
 
 def test_nothing_is_offered_where_the_last_run_came_to_its_end(
@@ -321,51 +321,51 @@ def test_nothing_is_offered_where_the_last_run_came_to_its_end(
 ) -> None:
     keep(store, "aaaa", started=time.time() - 60, end=False)
     keep(store, "bbbb", started=time.time() - 50)
-    window = make_window()
-    qtbot.waitUntil(lambda: not window.history.access.is_busy)
-    assert window.notices.text("broken") == ""
+    workbench = make_window()
+    qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
+    assert workbench.notices.text("unfinished") == ""
 
 
-def test_the_panel_is_there_also_where_no_document_is(window: MainWindow, store: Store, qtbot: QtBot) -> None:
+def test_the_panel_is_there_also_where_no_document_is(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=time.time() - 60)
-    assert window.current is None
-    assert [name for name, button in window.drawer.buttons.items() if button.isVisible()] == ["runs"]
-    QTest.mouseClick(window.drawer.buttons["runs"], Qt.MouseButton.LeftButton)
-    panel = window.history.panel
+    assert workbench.current is None
+    assert [name for name, button in workbench.bottom_panel.buttons.items() if button.isVisible()] == ["runs"]
+    QTest.mouseClick(workbench.bottom_panel.buttons["runs"], Qt.MouseButton.LeftButton)
+    panel = workbench.history.panel
     qtbot.waitUntil(lambda: panel.model.rowCount() == 1)
     panel.view.select(["aaaa"])
     QTest.keyClick(panel.view, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: window.current is not None and window.current.session.shown.run_id == "aaaa")
+    qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == "aaaa")
 
 
-def test_too_many_runs_go_when_one_has_ended(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_too_many_runs_go_when_one_has_ended(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     for number in range(4):
         keep(store, f"{number:04}", started=time.time() - 100 + number)
     store.pin("0000", pinned=True)
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"), keep_runs=2)
-    document = window.documents.open_copy(refine())
-    window.runs.run(document)
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"), keep_runs=2)
+    document = workbench.documents.open_copy(refine())
+    workbench.runs.run(document)
     ended(document, qtbot)
     qtbot.waitUntil(lambda: "0002" not in {run.run_id for run in store.runs()}, timeout=10_000)
     assert {run.run_id for run in store.runs()} >= {"0000", document.session.shown.run_id}
 
 
-def test_deleting_the_run_that_is_shown_leaves_it_shown(window: MainWindow, store: Store, qtbot: QtBot) -> None:
+def test_deleting_the_run_that_is_shown_leaves_it_shown(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=time.time() - 60)
-    document = past(window, "aaaa", qtbot)
-    window.drawer.unfold("runs")
-    panel = window.history.panel
+    document = past(workbench, "aaaa", qtbot)
+    workbench.bottom_panel.unfold("runs")
+    panel = workbench.history.panel
     qtbot.waitUntil(lambda: panel.model.rowCount() == 1)
     panel.view.select(["aaaa"])
     QTest.keyClick(panel.view, Qt.Key.Key_Delete)
     assert question(panel)
     answer(panel, "Delete")
     qtbot.waitUntil(lambda: panel.model.rowCount() == 0 and not panel.view.isVisible())
-    assert window.current is document
+    assert workbench.current is document
 
 
 def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_shown(
-    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.window.log_lines.MOST_LINES", 4)
     threads: list[str] = []
@@ -376,7 +376,7 @@ def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_show
         return write(self, event)
 
     monkeypatch.setattr(LogWriter, "lines", lines)
-    document = past(window, run_kept(store, refine(), refine_script(tmp_path / "s.json")), qtbot)
+    document = past(workbench, run_kept(store, refine(), refine_script(tmp_path / "s.json")), qtbot)
     qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
     assert set(threads) == {THREAD_NAME}
     shown = [line.text for line in document.log.model.lines]
@@ -386,13 +386,13 @@ def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_show
 
 
 def test_a_history_that_is_locked_by_another_process_holds_up_the_run_and_not_the_window(
-    window: MainWindow, store_path: Path, store: Store, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, store_path: Path, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
-    document = window.documents.open_copy(refine())
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = workbench.documents.open_copy(refine())
     with closing(sqlite3.connect(store_path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        window.runs.run(document)
+        workbench.runs.run(document)
         ticks: list[float] = []
         ticking = QTimer()
         ticking.timeout.connect(lambda: ticks.append(time.perf_counter()))
@@ -406,14 +406,14 @@ def test_a_history_that_is_locked_by_another_process_holds_up_the_run_and_not_th
 
 
 def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothing(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     workflow = refine(2)
     for name, value in (("prompt", "{{input == '' ? 'Nothing.' : 'Write.'}}"), ("cache", "always")):
         workflow, _ = SetConfig("draft", (name,), value).apply(workflow)
-    document = window.documents.open_copy(workflow)
-    window.runs.run(document)
+    document = workbench.documents.open_copy(workflow)
+    workbench.runs.run(document)
     ended(document, qtbot)
     picture = document.session.shown.picture
     assert picture is not None

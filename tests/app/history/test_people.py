@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.runs.executions import NodeState
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
 from app.window.question_cards import QuestionCard
+from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.store import RunStatus, Store
@@ -47,17 +47,17 @@ def agent(**config: Value) -> Workflow:
     return flow.build()
 
 
-def waiting(window: MainWindow, workflow: Workflow, qtbot: QtBot) -> DocumentPage:
+def waiting(workbench: Workbench, workflow: Workflow, qtbot: QtBot) -> DocumentPage:
     """A run that waits for a person, whose question is in view."""
-    document = window.documents.open_copy(workflow)
-    window.runs.run(document)
-    asked(window, document, qtbot)
+    document = workbench.documents.open_copy(workflow)
+    workbench.runs.run(document)
+    asked(workbench, document, qtbot)
     return document
 
 
-def asked(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> QuestionCard:
+def asked(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> QuestionCard:
     qtbot.waitUntil(lambda: document.log.questions.count == 1, timeout=10_000)
-    QTest.mouseClick(window.status.question, LEFT)
+    QTest.mouseClick(workbench.status_bar.question, LEFT)
     card = document.log.questions.current
     assert card is not None
     qtbot.waitUntil(card.isVisible)
@@ -87,10 +87,10 @@ def outputs(document: DocumentPage, qtbot: QtBot) -> dict[str, Value]:
     ids=["approve", "reject with a comment", "edit"],
 )
 def test_the_three_answers_to_an_approval(
-    window: MainWindow, qtbot: QtBot, button: str, edit: str, comment: str, given: dict[str, Value]
+    workbench: Workbench, qtbot: QtBot, button: str, edit: str, comment: str, given: dict[str, Value]
 ) -> None:
-    document = waiting(window, approval(), qtbot)
-    card = asked(window, document, qtbot)
+    document = waiting(workbench, approval(), qtbot)
+    card = asked(workbench, document, qtbot)
     node = document.canvas.view.nodes["ask"].state
     qtbot.waitUntil(lambda: node.shown.state is NodeState.ASKING)
     assert node.shown.line == "Shall it go out?"
@@ -105,11 +105,11 @@ def test_the_three_answers_to_an_approval(
     assert outputs(document, qtbot) == given
 
 
-def test_an_agent_asks_and_gets_its_answer(window: MainWindow, script: Script, qtbot: QtBot) -> None:
+def test_an_agent_asks_and_gets_its_answer(workbench: Workbench, script: Script, qtbot: QtBot) -> None:
     call = {"tool_calls": [{"name": "ask_person", "arguments": {"question": "In which unit?"}}]}
     script("So 3 miles.", {"node": "agent", "replies": [call]})
-    document = waiting(window, agent(tools=["ask_person"]), qtbot)
-    card = asked(window, document, qtbot)
+    document = waiting(workbench, agent(tools=["ask_person"]), qtbot)
+    card = asked(workbench, document, qtbot)
     assert card.message.text() == "In which unit?"
     qtbot.waitUntil(lambda: document.canvas.view.nodes["agent"].state.shown.line == "In which unit?")
     QTest.mouseClick(card.answer, LEFT)
@@ -123,12 +123,12 @@ def test_an_agent_asks_and_gets_its_answer(window: MainWindow, script: Script, q
 
 @pytest.mark.parametrize(("button", "made"), [("Approve", True), ("Reject", False)])
 def test_a_tool_is_called_only_where_the_person_lets_it(
-    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot, button: str, made: bool
+    workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot, button: str, made: bool
 ) -> None:
     call = {"tool_calls": [{"name": "search_files", "arguments": {"query": "sea"}}]}
     script("Nothing found.", {"node": "agent", "replies": [call]})
-    document = waiting(window, agent(tools=["search_files"], require_approval=["search_files"]), qtbot)
-    card = asked(window, document, qtbot)
+    document = waiting(workbench, agent(tools=["search_files"], require_approval=["search_files"]), qtbot)
+    card = asked(workbench, document, qtbot)
     assert card.message.text() == 'May the tool "search_files" be called with these arguments?'
     assert json.loads(card.value.toPlainText()) == {"query": "sea"}
     press(card, button)
@@ -138,16 +138,16 @@ def test_a_tool_is_called_only_where_the_person_lets_it(
     assert called.error.startswith("A person refused this call.") is not made
 
 
-def test_a_kept_run_shows_what_its_agent_did(window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_kept_run_shows_what_its_agent_did(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     call = {"text": "I look.", "tool_calls": [{"name": "search_files", "arguments": {"query": "sea"}}]}
     script = tmp_path / "agent.json"
     script.write_text(json.dumps({"rules": [{"node": "agent", "replies": [call, "Nothing there."]}]}))
     run_id = run_kept(store, agent(tools=["search_files"]), f"scripted:{script}")
-    window.history.open_run(run_id)
+    workbench.history.open_run(run_id)
     qtbot.waitUntil(
-        lambda: window.current is not None and window.current.session.shown.run_id == run_id, timeout=10_000
+        lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id, timeout=10_000
     )
-    document = window.current
+    document = workbench.current
     assert document is not None
     document.session.select(["agent"])
     document.inspector.show_result()
@@ -160,20 +160,20 @@ def test_a_kept_run_shows_what_its_agent_did(window: MainWindow, store: Store, t
 def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_day(
     make_window: MakeWindow, store: Store, qtbot: QtBot
 ) -> None:
-    window = make_window()
-    document = waiting(window, approval(), qtbot)
+    workbench = make_window()
+    document = waiting(workbench, approval(), qtbot)
     run_id = document.session.shown.run_id
-    window.closing.close_document(document)
-    assert question(window).text() == "“To approve” waits for your answer."
-    answer(window, "Answer later")
-    qtbot.waitUntil(lambda: window.closing.background == [])
+    workbench.closing.close_document(document)
+    assert question(workbench.window).text() == "“To approve” waits for your answer."
+    answer(workbench.window, "Answer later")
+    qtbot.waitUntil(lambda: workbench.closing.background == [])
     assert store.find(run_id).status is RunStatus.WAITING
-    close(window, qtbot)
+    close(workbench, qtbot)
 
     later = make_window()
-    later.drawer.unfold("runs")
-    qtbot.waitUntil(lambda: "waits for your answer" in later.notices.text("broken"), timeout=10_000)
-    press_in(later.notices, "Show it")
+    later.bottom_panel.unfold("runs")
+    qtbot.waitUntil(lambda: "waiting for your answer" in later.notices.text("unfinished"), timeout=10_000)
+    press_in(later.notices, "Show run")
     qtbot.waitUntil(lambda: later.current is not None and later.current.session.shown.run_id == run_id, timeout=10_000)
     shown = later.current
     assert shown is not None
@@ -188,29 +188,29 @@ def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_da
 def test_a_run_in_the_background_that_comes_to_a_question_waits_in_the_history(
     make_window: MakeWindow, store: Store, qtbot: QtBot
 ) -> None:
-    window = make_window()
-    document = window.documents.open_copy(drafted())
-    window.runs.step_node(document)
+    workbench = make_window()
+    document = workbench.documents.open_copy(drafted())
+    workbench.runs.step_node(document)
     qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
     run_id = document.session.shown.run_id
-    window.closing.close_document(document)
-    answer(window, "Let it finish")
+    workbench.closing.close_document(document)
+    answer(workbench.window, "Let it finish")
 
-    qtbot.waitUntil(lambda: window.closing.background == [])
+    qtbot.waitUntil(lambda: workbench.closing.background == [])
     assert store.find(run_id).status is RunStatus.WAITING
 
 
 def test_the_window_itself_closes_and_leaves_a_run_that_waits(
     make_window: MakeWindow, store: Store, qtbot: QtBot
 ) -> None:
-    window = make_window()
-    document = waiting(window, approval(), qtbot)
+    workbench = make_window()
+    document = waiting(workbench, approval(), qtbot)
     document.session.mark_saved()
     run_id = document.session.shown.run_id
-    window.close()
-    answer(window, "Answer later")
-    qtbot.waitUntil(lambda: window.closing.background == [])
-    assert not window.isVisible()
-    window.history.access.close()
-    qtbot.waitUntil(lambda: not window.history.access.is_busy)
+    workbench.window.close()
+    answer(workbench.window, "Answer later")
+    qtbot.waitUntil(lambda: workbench.closing.background == [])
+    assert not workbench.window.isVisible()
+    workbench.history.access.close()
+    qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
     assert store.find(run_id).status is RunStatus.WAITING

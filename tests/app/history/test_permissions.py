@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QCheckBox
 from pytestqt.qtbot import QtBot
 
 from app.history.fork_dialog import ForkDialog
-from app.window.main_window import MainWindow
 from app.window.permissions_form import PermissionDialog, ToolNeeds, needs_of
+from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Node, Workflow
@@ -53,19 +53,19 @@ def tick(box: QCheckBox) -> None:
     assert box.isChecked()
 
 
-def asked(window: MainWindow, qtbot: QtBot) -> PermissionDialog:
-    qtbot.waitUntil(lambda: any(dialog.isVisible() for dialog in window.findChildren(PermissionDialog)))
-    return window.findChildren(PermissionDialog)[0]
+def asked(workbench: Workbench, qtbot: QtBot) -> PermissionDialog:
+    qtbot.waitUntil(lambda: any(dialog.isVisible() for dialog in workbench.window.findChildren(PermissionDialog)))
+    return workbench.window.findChildren(PermissionDialog)[0]
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
 def test_a_run_whose_workflow_runs_code_asks_before_it_goes_on(
-    is_allowed: bool, window: MainWindow, store: Store, qtbot: QtBot
+    is_allowed: bool, workbench: Workbench, store: Store, qtbot: QtBot
 ) -> None:
     run_id = broken_off(store, CODE)
 
-    window.history.resume(store.find(run_id))
-    dialog = asked(window, qtbot)
+    workbench.history.resume(store.find(run_id))
+    dialog = asked(workbench, qtbot)
     assert dialog.boxes.code.isVisible()
     assert not dialog.boxes.folder.isEnabled(), "the document was never saved"
     if is_allowed:
@@ -74,36 +74,36 @@ def test_a_run_whose_workflow_runs_code_asks_before_it_goes_on(
 
     if is_allowed:
         qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
-        ended(window.history.pages[run_id].document, qtbot)
-        picture = window.history.pages[run_id].session.shown.picture
+        ended(workbench.history.pages[run_id].document, qtbot)
+        picture = workbench.history.pages[run_id].session.shown.picture
         assert picture is not None
         assert picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
     else:
-        qtbot.waitUntil(lambda: "runs code on this machine" in window.status.refusal.full_text, timeout=10_000)
+        qtbot.waitUntil(lambda: "runs code on this machine" in workbench.status_bar.refusal.full_text, timeout=10_000)
 
 
 def test_a_run_that_reads_files_may_use_the_folder_of_its_document_once_that_is_ticked(
-    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     (tmp_path / "note.txt").write_text("the sea")
     workflow = with_tool("read_file", path="note.txt")
     run_id = broken_off(store, workflow, str(tmp_path / "mine.loop.json"))
 
-    window.history.resume(store.find(run_id))
-    dialog = asked(window, qtbot)
+    workbench.history.resume(store.find(run_id))
+    dialog = asked(workbench, qtbot)
     assert not dialog.boxes.code.isVisible()
     assert dialog.boxes.folder.toolTip() == str(tmp_path)
     tick(dialog.boxes.folder)
     QTest.keyClick(dialog, Qt.Key.Key_Return)
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
-    ended(window.history.pages[run_id].document, qtbot)
-    picture = window.history.pages[run_id].session.shown.picture
+    ended(workbench.history.pages[run_id].document, qtbot)
+    picture = workbench.history.pages[run_id].session.shown.picture
     assert picture is not None
     assert picture.outputs == {"out": "the sea"}
 
 
-def test_a_fork_asks_in_its_form(window: MainWindow, store: Store, qtbot: QtBot) -> None:
+def test_a_fork_asks_in_its_form(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     async def run() -> str:
         going = start(CODE, {}, RunOptions(store=store, allow_code=True))
         await going.result()
@@ -111,13 +111,15 @@ def test_a_fork_asks_in_its_form(window: MainWindow, store: Store, qtbot: QtBot)
 
     approve(CODE)
     run_id = asyncio.run(run())
-    window.history.open_run(run_id)
+    workbench.history.open_run(run_id)
     qtbot.waitUntil(
-        lambda: run_id in window.history.pages and window.history.pages[run_id].session.shown.run_id == run_id
+        lambda: run_id in workbench.history.pages and workbench.history.pages[run_id].session.shown.run_id == run_id
     )
-    window.history.fork_from(window.history.pages[run_id].document, "use")
-    qtbot.waitUntil(lambda: any(dialog.plan is not None for dialog in window.findChildren(ForkDialog)), timeout=10_000)
-    (dialog,) = window.findChildren(ForkDialog)
+    workbench.history.fork_from(workbench.history.pages[run_id].document, "use")
+    qtbot.waitUntil(
+        lambda: any(dialog.plan is not None for dialog in workbench.window.findChildren(ForkDialog)), timeout=10_000
+    )
+    (dialog,) = workbench.window.findChildren(ForkDialog)
     code = next(box for box in dialog.findChildren(QCheckBox) if box.isVisible() and "code" in box.text())
     tick(code)
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
@@ -125,12 +127,12 @@ def test_a_fork_asks_in_its_form(window: MainWindow, store: Store, qtbot: QtBot)
     qtbot.waitUntil(lambda: len(store.runs()) == 2, timeout=10_000)
     fork = next(run.run_id for run in store.runs() if run.run_id != run_id)
     qtbot.waitUntil(lambda: store.find(fork).status is RunStatus.COMPLETED, timeout=10_000)
-    assert fork in window.history.pages
-    ended(window.history.pages[fork].document, qtbot)
+    assert fork in workbench.history.pages
+    ended(workbench.history.pages[fork].document, qtbot)
 
 
 def test_a_run_that_failed_as_its_budget_was_spent_goes_on_with_a_larger_one(
-    window: MainWindow, store: Store, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     model = refine_script(tmp_path / "s.json")
     workflow = refine(on_budget="fail").model_copy(update={"settings": {"budget_tokens": 60}})
@@ -147,8 +149,8 @@ def test_a_run_that_failed_as_its_budget_was_spent_goes_on_with_a_larger_one(
     assert failed.status is RunStatus.FAILED, failed.error
     assert "budget" in failed.error
 
-    window.history.resume(failed)
-    dialog = asked(window, qtbot)
+    workbench.history.resume(failed)
+    dialog = asked(workbench, qtbot)
     assert dialog.boxes.usd is None
     assert dialog.boxes.tokens is not None
     assert dialog.boxes.tokens.value() == 60
@@ -158,7 +160,7 @@ def test_a_run_that_failed_as_its_budget_was_spent_goes_on_with_a_larger_one(
     QTest.mouseClick(dialog.go_on, Qt.MouseButton.LeftButton)
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
-    ended(window.history.pages[run_id].document, qtbot)
+    ended(workbench.history.pages[run_id].document, qtbot)
 
 
 def test_nothing_is_asked_about_a_workflow_that_only_calls_models_or_looks_things_up() -> None:

@@ -8,17 +8,19 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.store import Store
 from tests.app.history.kept import ids, keep
 
 
-def test_too_much_goes_when_space_is_freed_and_pinned_runs_stay(window: MainWindow, store: Store, qtbot: QtBot) -> None:
+def test_too_much_goes_when_space_is_freed_and_pinned_runs_stay(
+    workbench: Workbench, store: Store, qtbot: QtBot
+) -> None:
     for number in range(5):
         keep(store, f"{number:04}", started=time.time() - 100 + number)
     store.pin("0000", pinned=True)
-    window.commands.open_settings()
-    settings = window.commands.settings
+    workbench.commands.open_settings()
+    settings = workbench.commands.settings
     assert settings is not None
     settings.show_page("history")
     space = settings.space
@@ -27,9 +29,9 @@ def test_too_much_goes_when_space_is_freed_and_pinned_runs_stay(window: MainWind
     row = settings.forms["history"].rows["keep_runs"]
     row.editor.widget.setFocus()
     QTest.keyClicks(row.editor.widget, "3")
-    assert window.preferences.keep_runs is None, "somebody may still be typing"
+    assert workbench.preferences.keep_runs is None, "somebody may still be typing"
     QTest.mouseClick(space.free, Qt.MouseButton.LeftButton)
-    assert window.preferences.keep_runs == 3
+    assert workbench.preferences.keep_runs == 3
     qtbot.waitUntil(lambda: "freed" in space.line.text() or ("take" in space.line.text() and len(store.runs()) == 3))
     assert ids(store.runs()) == ["0004", "0003", "0000"]
     settings.close()

@@ -20,7 +20,7 @@ from pytestqt.qtbot import QtBot
 from app.history.compare_window import CompareWindow
 from app.history.fork_dialog import ForkDialog
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.kept import refine_script
@@ -63,9 +63,9 @@ def until(qtbot: QtBot, is_so: object) -> None:
     qtbot.waitUntil(is_so, timeout=15_000)  # type: ignore[arg-type]
 
 
-def fork_dialog(window: MainWindow, qtbot: QtBot) -> ForkDialog:
-    until(qtbot, lambda: any(dialog.plan is not None for dialog in window.findChildren(ForkDialog)))
-    return window.findChildren(ForkDialog)[0]
+def fork_dialog(workbench: Workbench, qtbot: QtBot) -> ForkDialog:
+    until(qtbot, lambda: any(dialog.plan is not None for dialog in workbench.window.findChildren(ForkDialog)))
+    return workbench.window.findChildren(ForkDialog)[0]
 
 
 def click(widget: QWidget) -> None:
@@ -73,17 +73,17 @@ def click(widget: QWidget) -> None:
 
 
 def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    window = make_window()
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
-    document = window.documents.open_template(SELF_REFINE)
+    workbench = make_window()
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = workbench.documents.open_template(SELF_REFINE)
     assert document is not None
-    click(window.run_bar.run)
+    click(workbench.run_bar.run)
     until(qtbot, lambda: document.session.shown.picture is not None and document.session.shown.picture.is_over)
     ended(document, qtbot)
     first = document.session.shown.run_id
 
     # Step through the iterations; the canvas follows.
-    click(window.drawer.buttons["iterations"])
+    click(workbench.bottom_panel.buttons["iterations"])
     document.canvas.setFocus()
     until(qtbot, lambda: card(document, "draft") == "The sea is wide, draft 3.")
     for number in (2, 1):
@@ -97,7 +97,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
 
     # Compare iteration 1 and 3.
     press(document.iterations, "Compare…")
-    compared = window.history.compare
+    compared = workbench.history.compare
     assert compared is not None
     until(qtbot, lambda: texts(compared) == ["The sea is wide, draft 2.", "The sea is wide, draft 3."])
     pick(compared.left.place, "Iteration 1")
@@ -108,15 +108,15 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     # Fork from iteration 2 with another prompt.
     document.session.shown.look_at("loop", 1)
     press(document.iterations, "Fork from here…")
-    dialog = fork_dialog(window, qtbot)
+    dialog = fork_dialog(workbench, qtbot)
     prompt = dialog.form.prompts["draft", "prompt"]
     prompt.setFocus()
     key(Qt.Key.Key_End, CTRL)
     QTest.keyClicks(prompt, " Write about the moon.")
     until(qtbot, dialog.run.isEnabled)
     click(dialog.run)
-    until(qtbot, lambda: window.current is not document)
-    fork = window.current
+    until(qtbot, lambda: workbench.current is not document)
+    fork = workbench.current
     assert fork is not None
     until(qtbot, lambda: fork.session.shown.picture is not None and fork.session.shown.picture.is_over)
     ended(fork, qtbot)
@@ -124,10 +124,10 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     assert second not in {"", first}
 
     # See both side by side: tabs, and the texts of both.
-    assert [tab.session.shown.run_id for tab in window.tabs.documents] == [first, second]
-    bar = window.history.pages[second].bar
+    assert [tab.session.shown.run_id for tab in workbench.tabs.documents] == [first, second]
+    bar = workbench.history.pages[second].bar
     until(qtbot, lambda: "Done" in bar.text)
-    press(bar, "Compare with its parent")
+    press(bar, "Compare with original")
     until(qtbot, lambda: compared.isVisible() and compared.right.source is not None)
     until(qtbot, lambda: (compared.left.run.currentData(), compared.right.run.currentData()) == (first, second))
     pick(compared.left.what, "Draft · prompt")
@@ -137,7 +137,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
 
     # Close the window, open a new one, and find both.
     document.session.mark_saved()
-    close(window, qtbot)
+    close(workbench, qtbot)
     again = make_window()
     panel = again.history.panel
     key(Qt.Key.Key_6, ALT)
@@ -178,9 +178,9 @@ def test_a_killed_run_is_shown_as_interrupted_and_goes_on_without_paying_twice(
         if (rule["node"], rule["iteration"]) == ("draft", 1):
             rule["reply"] = {"text": rule["reply"], "delay_s": 600}
     script.write_text(json.dumps(slow))
-    window = make_window()
+    workbench = make_window()
     key(Qt.Key.Key_6, ALT)
-    panel = window.history.panel
+    panel = workbench.history.panel
 
     def words() -> list[str]:
         return [panel.model.index(row, 2).data() for row in range(panel.model.rowCount())]
@@ -196,22 +196,22 @@ def test_a_killed_run_is_shown_as_interrupted_and_goes_on_without_paying_twice(
         process.send_signal(signal.SIGKILL)
         process.wait()
     until(qtbot, lambda: words() == ["Interrupted"])
-    close(window, qtbot)
+    close(workbench, qtbot)
 
     script.write_text(json.dumps(quick))
     again = make_window()
-    until(qtbot, lambda: bool(again.notices.text("broken")))
-    press(again.notices, "Show it")
+    until(qtbot, lambda: bool(again.notices.text("unfinished")))
+    press(again.notices, "Show run")
     until(qtbot, lambda: again.current is not None and again.current.session.shown.run_id == run_id)
     document = again.current
     assert document is not None
     until(qtbot, again.history.pages[run_id].bar.isVisible)
     press(again.history.pages[run_id].bar, "Resume")
-    until(qtbot, lambda: any(box.isVisible() for box in again.findChildren(QMessageBox)))
-    asked = question(again)
+    until(qtbot, lambda: any(box.isVisible() for box in again.window.findChildren(QMessageBox)))
+    asked = question(again.window)
     assert "may have been billed" in asked.informativeText()
     assert "Iteration 2, draft" in asked.informativeText()
-    answer(again, "Call again and resume")
+    answer(again.window, "Call again and resume")
     until(qtbot, lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(document, qtbot)
     picture = document.session.shown.picture

@@ -18,7 +18,7 @@ from app.engine_thread import EngineThread
 from app.inspector.editors.editor import Editor
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.model import Workflow
 from engine.nodes.registry import builtin_registry
 from engine.values import Value
@@ -52,12 +52,12 @@ class Whole:
     """The window and what one does in it."""
 
     qtbot: QtBot
-    window: MainWindow
+    workbench: Workbench
     answers: Answers
 
     @property
     def document(self) -> DocumentPage:
-        document = self.window.current
+        document = self.workbench.current
         assert document is not None
         return document
 
@@ -71,8 +71,8 @@ class Whole:
 
     def come_to_front(self) -> None:
         """Make this the window that has the keyboard."""
-        self.window.activateWindow()
-        self.qtbot.waitUntil(self.window.isActiveWindow)
+        self.workbench.window.activateWindow()
+        self.qtbot.waitUntil(self.workbench.window.isActiveWindow)
 
     def settle(self) -> None:
         """Wait until structure and problems fit the document."""
@@ -169,10 +169,10 @@ def make_whole(
     def make() -> Whole:
         answers, folder = Answers(), tmp_path / f"home-{len(made)}"
         preferences = Preferences(folder / "preferences.json")
-        window = MainWindow(engine_thread, preferences, asker=answers, data_folder=folder / "unsaved")
-        with qtbot.waitExposed(window):
-            window.show()
-        made.append(Whole(qtbot, window, answers))
+        workbench = Workbench(engine_thread, preferences, dialogs=answers, data_folder=folder / "unsaved")
+        with qtbot.waitExposed(workbench.window):
+            workbench.show()
+        made.append(Whole(qtbot, workbench, answers))
         made[-1].come_to_front()
         return made[-1]
 
@@ -184,14 +184,14 @@ def make_whole(
 
 
 def _end(whole: Whole) -> None:
-    window = whole.window
-    for document in list(window.documents.all):
+    workbench = whole.workbench
+    for document in list(workbench.documents.all):
         if document.session.shown.live is not None:
             document.session.shown.live.cancel()
             whole.qtbot.waitUntil(lambda document=document: document.session.shown.live is None)
-        window.documents.drop(document)
-    window.close()
-    window.deleteLater()
+        workbench.documents.drop(document)
+    workbench.window.close()
+    workbench.window.deleteLater()
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def click(widget: QWidget) -> None:
 
 def choose_entry(whole: Whole, menu: str, entry: str) -> None:
     """Choose from the menu bar with the mouse."""
-    bar = whole.window.menuBar()
+    bar = whole.workbench.window.menuBar()
     (title,) = (action for action in bar.actions() if action.text().replace("&", "") == menu)
     QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.actionGeometry(title).center())
     opened = title.menu()
@@ -141,7 +141,9 @@ def check_reopened(whole: Whole, built: Workflow, path: Path) -> None:
 
 def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> None:
     wanted = wanted_workflow()
-    click(next(button for button in whole.window.gallery.findChildren(QPushButton) if button.text() == "New workflow"))
+    click(
+        next(button for button in whole.workbench.gallery.findChildren(QPushButton) if button.text() == "New workflow")
+    )
     whole.qtbot.waitUntil(lambda: whole.document.canvas.viewer.viewport().width() > 800)
     QApplication.processEvents()
     new: dict[str, str] = {}
@@ -180,17 +182,17 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> No
         assert f"{start} -> {end}" in hand.edges()
     check(whole)
 
-    click(whole.window.run_bar.run)
+    click(whole.workbench.run_bar.run)
     check_run(whole)
 
     whole.answers.path = path = tmp_path / "mine.loop.json"
     choose_entry(whole, "File", "Save")
     built = whole.workflow
-    tabs = whole.window.tabs.tabBar()
+    tabs = whole.workbench.tabs.tabBar()
     click(tabs.tabButton(0, QTabBar.ButtonPosition.RightSide))
-    assert whole.window.current is None
+    assert whole.workbench.current is None
     choose_entry(whole, "File", "Open…")
-    await_files(whole.window)
+    await_files(whole.workbench)
     check_reopened(whole, built, path)
 
 
@@ -268,7 +270,7 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole, tmp_path: Path) ->
     whole.press(Qt.Key.Key_S, CTRL)
     built = whole.workflow
     whole.press(Qt.Key.Key_W, CTRL)
-    assert whole.window.current is None
+    assert whole.workbench.current is None
     whole.press(Qt.Key.Key_O, CTRL)
-    await_files(whole.window)
+    await_files(whole.workbench)
     check_reopened(whole, built, path)

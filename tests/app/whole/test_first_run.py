@@ -8,21 +8,21 @@ from tests.app.whole.conftest import CTRL, TEMPLATE, Whole, meaning
 
 
 def test_from_the_start_to_a_finished_run_it_takes_two_clicks(whole: Whole) -> None:
-    card = next(card for card in whole.window.gallery.cards if card.template.title == "Self-Refine")
+    card = next(card for card in whole.workbench.gallery.cards if card.template.title == "Self-Refine")
     QTest.mouseClick(card.button, Qt.MouseButton.LeftButton)
     session = whole.document.session
     with whole.qtbot.waitSignal(session.shown.ended, timeout=10_000):
-        QTest.mouseClick(whole.window.run_bar.run, Qt.MouseButton.LeftButton)
+        QTest.mouseClick(whole.workbench.run_bar.run, Qt.MouseButton.LeftButton)
     assert session.shown.picture is not None
     assert session.shown.picture.status == "completed"
     assert len(session.shown.picture.loops["loop"].iterations) == 3
-    assert whole.window.status.state.text().startswith("Done")
+    assert whole.workbench.status_bar.state.text().startswith("Done")
 
 
 def test_a_template_is_saved_with_the_keyboard_and_is_the_same_again(whole: Whole) -> None:
-    whole.window.documents.open_template(TEMPLATE)
-    whole.answers.path = copy = whole.window.documents.data_folder / "copy.loop.json"
+    whole.workbench.documents.open_template(TEMPLATE)
+    whole.answers.path = copy = whole.workbench.documents.data_folder / "copy.loop.json"
     copy.parent.mkdir(exist_ok=True)
     whole.press(Qt.Key.Key_S, CTRL)
     assert meaning(load(copy)) == meaning(load(TEMPLATE))
-    assert not whole.window.isWindowModified()
+    assert not whole.workbench.window.isWindowModified()

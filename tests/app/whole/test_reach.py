@@ -146,16 +146,16 @@ def unreached(root: QWidget) -> list[str]:
 
 
 def test_the_start_page(whole: Whole) -> None:
-    window = whole.window
-    assert nameless(window) == []
-    window.gallery.cards[0].button.setFocus()
-    assert unreached(window) == []
+    workbench = whole.workbench
+    assert nameless(workbench.window) == []
+    workbench.gallery.cards[0].button.setFocus()
+    assert unreached(workbench.window) == []
 
 
 @pytest.fixture
 def ran(whole: Whole) -> Whole:
     """Self-Refine, run to its end."""
-    whole.window.documents.open_template(TEMPLATE)
+    whole.workbench.documents.open_template(TEMPLATE)
     with whole.qtbot.waitSignal(whole.document.session.shown.ended, timeout=10_000):
         whole.press(Qt.Key.Key_F5)
     return whole
@@ -163,11 +163,11 @@ def ran(whole: Whole) -> Whole:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_document_with_a_panel(ran: Whole, panel: str) -> None:
-    ran.window.drawer.unfold(panel)
+    ran.workbench.bottom_panel.unfold(panel)
     QApplication.processEvents()
-    assert nameless(ran.window) == []
-    ran.window.run_bar.run.setFocus()
-    assert unreached(ran.window) == []
+    assert nameless(ran.workbench.window) == []
+    ran.workbench.run_bar.run.setFocus()
+    assert unreached(ran.workbench.window) == []
 
 
 @pytest.mark.parametrize("node", ["task", "loop", "draft", "critique", "merge", "exit", "text"])
@@ -178,19 +178,19 @@ def test_the_inspector(ran: Whole, node: str) -> None:
     inspector.tabs.setCurrentIndex(PROPERTIES)
     inspector.page.form.advanced_button.click()
     QApplication.processEvents()
-    assert nameless(ran.window) == []
+    assert nameless(ran.workbench.window) == []
     inspector.tabs.setFocus()
-    assert unreached(ran.window) == []
+    assert unreached(ran.workbench.window) == []
     inspector.show_result()
     QApplication.processEvents()
-    assert nameless(ran.window) == []
+    assert nameless(ran.workbench.window) == []
     inspector.tabs.setFocus()
-    assert unreached(ran.window) == []
+    assert unreached(ran.workbench.window) == []
 
 
 def test_the_settings(whole: Whole) -> None:
-    whole.window.actions_by_name["settings"].trigger()
-    dialog = whole.window.commands.settings
+    whole.workbench.actions_by_name["settings"].trigger()
+    dialog = whole.workbench.commands.settings
     assert dialog is not None
     whole.qtbot.waitExposed(dialog)
     dialog.activateWindow()
@@ -207,10 +207,10 @@ def test_the_settings(whole: Whole) -> None:
 def test_no_widget_is_left_over_in_the_window(ran: Whole) -> None:
     """A widget that nobody laid out has Qt's usual size; one without a parent is a window."""
     app_windows = {w for w in QApplication.topLevelWidgets() if w.isVisible()}
-    assert words(w for w in app_windows if not isinstance(w, (QDialog, QMenu)) and w is not ran.window) == []
+    assert words(w for w in app_windows if not isinstance(w, (QDialog, QMenu)) and w is not ran.workbench.window) == []
     stray = [
         widget
-        for widget in ran.window.findChildren(QWidget)
+        for widget in ran.workbench.window.findChildren(QWidget)
         if widget.isVisible() and not widget.isWindow() and widget.size().toTuple() in {(100, 30), (640, 480)}
     ]
     assert words(stray) == []

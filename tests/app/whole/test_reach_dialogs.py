@@ -24,11 +24,11 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 def action(name: str) -> Callable[[Whole], None]:
-    return lambda whole: whole.window.actions_by_name[name].trigger()
+    return lambda whole: whole.workbench.actions_by_name[name].trigger()
 
 
 def fault(whole: Whole) -> None:
-    dialog = CrashDialog("Something went wrong.", "Traceback: all of it", whole.window)
+    dialog = CrashDialog("Something went wrong.", "Traceback: all of it", whole.workbench.window)
     dialog.show()
     for button in dialog.findChildren(QPushButton):
         if button.isCheckable() or "etails" in button.text():
@@ -50,7 +50,7 @@ def prompt(whole: Whole) -> None:
 
 def key(whole: Whole) -> None:
     provider = ProviderRow("openai", "OpenAI", "openai/gpt-4o-mini", "no key", has_key=False)
-    KeyDialog(whole.window.engine, provider, whole.window).show()
+    KeyDialog(whole.workbench.engine, provider, whole.workbench.window).show()
 
 
 OPENERS: dict[str, Callable[[Whole], None]] = {
@@ -83,7 +83,7 @@ def whole_field(widget: QWidget) -> QWidget:
 
 @pytest.mark.parametrize("what", OPENERS)
 def test_a_dialog(whole: Whole, what: str) -> None:
-    whole.window.documents.open_template(TEMPLATE)
+    whole.workbench.documents.open_template(TEMPLATE)
     OPENERS[what](whole)
     dialog = the_dialog(whole)
 
@@ -103,7 +103,7 @@ def test_a_dialog(whole: Whole, what: str) -> None:
 
 
 def test_what_a_run_asks_in_the_log(whole: Whole) -> None:
-    whole.window.documents.open_template(TEMPLATE)
+    whole.workbench.documents.open_template(TEMPLATE)
     session = whole.document.session
     whole.document.session.start_run({"task": "A note"}, RunOptions(), paused=True)
     assert session.shown.picture is not None
@@ -115,11 +115,11 @@ def test_what_a_run_asks_in_the_log(whole: Whole) -> None:
             NodeWaiting("run", 2 * seq + 1, 0.0, path, "input", kind, "Well?", "A note.", choices)
         )
     session.shown.updated.emit({"task", "text"})
-    QTest.mouseClick(whole.window.status.question, LEFT)
+    QTest.mouseClick(whole.workbench.status_bar.question, LEFT)
     QApplication.processEvents()
 
     for _ in range(2):
-        assert nameless(whole.window) == []
-        whole.window.run_bar.pause.setFocus()
-        assert unreached(whole.window) == []
+        assert nameless(whole.workbench.window) == []
+        whole.workbench.run_bar.pause.setFocus()
+        assert unreached(whole.workbench.window) == []
         QTest.mouseClick(whole.document.log.questions.after, LEFT)

@@ -14,7 +14,7 @@ from shiboken6 import isValid
 
 from app.batch.batch_window import BatchWindow
 from app.history.fork_dialog import ForkDialog
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from tests.app.history.conftest import MakeWindow, answers, make_window, preferences, script, store_path
 from tests.app.history.kept import refine_script
 from tests.app.whole.test_reach import controls, nameless, spoken, top_left, unreached, walked
@@ -24,33 +24,35 @@ __all__ = ["answers", "make_window", "preferences", "script", "store_path"]
 
 
 @pytest.fixture
-def ran(make_window: MakeWindow, tmp_path: Path, qtbot: QtBot) -> MainWindow:
+def ran(make_window: MakeWindow, tmp_path: Path, qtbot: QtBot) -> Workbench:
     """Self-Refine, run to its end and kept."""
-    window = make_window()
-    window.preferences.set(default_model=refine_script(tmp_path / "s.json"))
-    document = window.documents.open_template(SELF_REFINE)
+    workbench = make_window()
+    workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
+    document = workbench.documents.open_template(SELF_REFINE)
     assert document is not None
-    window.actions_by_name["run"].trigger()
+    workbench.actions_by_name["run"].trigger()
     ended(document, qtbot)
-    qtbot.waitUntil(window.actions_by_name["compare"].isEnabled)
-    return window
+    qtbot.waitUntil(workbench.actions_by_name["compare"].isEnabled)
+    return workbench
 
 
-def compare(window: MainWindow) -> Callable[[], QDialog | None]:
-    window.actions_by_name["compare"].trigger()
-    compared = window.history.compare
+def compare(workbench: Workbench) -> Callable[[], QDialog | None]:
+    workbench.actions_by_name["compare"].trigger()
+    compared = workbench.history.compare
     assert compared is not None
     return lambda: compared if all(pane.toPlainText() for pane in compared.panes) else None
 
 
-def fork(window: MainWindow) -> Callable[[], QDialog | None]:
-    window.actions_by_name["fork"].trigger()
-    return lambda: next((dialog for dialog in window.findChildren(ForkDialog) if dialog.plan is not None), None)
+def fork(workbench: Workbench) -> Callable[[], QDialog | None]:
+    workbench.actions_by_name["fork"].trigger()
+    return lambda: next(
+        (dialog for dialog in workbench.window.findChildren(ForkDialog) if dialog.plan is not None), None
+    )
 
 
-def batch(window: MainWindow) -> Callable[[], QDialog | None]:
-    window.actions_by_name["run_batch"].trigger()
-    return lambda: next((dialog for dialog in window.findChildren(BatchWindow) if dialog.isVisible()), None)
+def batch(workbench: Workbench) -> Callable[[], QDialog | None]:
+    workbench.actions_by_name["run_batch"].trigger()
+    return lambda: next((dialog for dialog in workbench.window.findChildren(BatchWindow) if dialog.isVisible()), None)
 
 
 COMPARED = ["Left: run", "Left: what of it", "Left text", "Right: run", "Right text", "Swap the sides", "Next change"]
@@ -60,7 +62,7 @@ TABLE = ["Choose table…", "Choose the file for the results", "Rows at once", "
 
 @pytest.mark.parametrize(("opened", "names"), [(compare, COMPARED), (fork, FORKED), (batch, TABLE)])
 def test_a_window_over_the_history(
-    ran: MainWindow, opened: Callable[[MainWindow], Callable[[], QDialog | None]], names: list[str], qtbot: QtBot
+    ran: Workbench, opened: Callable[[Workbench], Callable[[], QDialog | None]], names: list[str], qtbot: QtBot
 ) -> None:
     find = opened(ran)
     qtbot.waitUntil(lambda: find() is not None)

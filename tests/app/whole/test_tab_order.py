@@ -15,29 +15,29 @@ from tests.app.whole.test_reach import gone_up, walked
 @pytest.fixture
 def opened(whole: Whole) -> Whole:
     """Self-Refine, with another document opened and closed before it: widgets were not made in their order."""
-    whole.window.documents.new()
-    whole.window.documents.open_template(TEMPLATE)
-    whole.window.documents.drop(whole.window.documents.all[0])
+    whole.workbench.documents.new()
+    whole.workbench.documents.open_template(TEMPLATE)
+    whole.workbench.documents.drop(whole.workbench.documents.all[0])
     QApplication.processEvents()
     return whole
 
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_the_keyboard_goes_from_part_to_part_of_the_window(opened: Whole, panel: str) -> None:
-    window, document = opened.window, opened.document
+    workbench, document = opened.workbench, opened.document
     document.session.select(["draft"])
-    window.drawer.unfold(panel)
+    workbench.bottom_panel.unfold(panel)
     QApplication.processEvents()
     parts = {
-        "bar": window.run_bar,
-        "palette": window.palette_panel,
-        "canvas": window.tabs,
-        "inspector": window.inspectors,
-        "drawer": window.drawer,
-        "status": window.status,
+        "bar": workbench.run_bar,
+        "palette": workbench.palette_panel,
+        "canvas": workbench.tabs,
+        "inspector": workbench.inspectors,
+        "drawer": workbench.bottom_panel,
+        "status": workbench.status_bar,
     }
 
-    visited = walked(window, window.run_bar.run)
+    visited = walked(workbench.window, workbench.run_bar.run)
 
     places = [name for widget in visited for name, part in parts.items() if part.isAncestorOf(widget)]
     assert list(dict.fromkeys(places)) == list(parts)
@@ -53,7 +53,7 @@ def test_a_form_is_gone_through_from_top_to_bottom(opened: Whole, node: str) -> 
     document.inspector.page.form.advanced_button.click()
     QApplication.processEvents()
 
-    visited = walked(opened.window, opened.window.run_bar.run)
+    visited = walked(opened.workbench.window, opened.workbench.run_bar.run)
 
     fields = [widget for widget in visited if document.inspector.page.isAncestorOf(widget)]
     assert len(fields) > 3
@@ -61,22 +61,22 @@ def test_a_form_is_gone_through_from_top_to_bottom(opened: Whole, node: str) -> 
 
 
 def test_tab_goes_on_where_shift_and_tab_came_from(opened: Whole) -> None:
-    window = opened.window
-    window.palette_panel.filter.setFocus()
+    workbench = opened.workbench
+    workbench.palette_panel.filter.setFocus()
     opened.press(Qt.Key.Key_Tab)
-    assert window.focusWidget() is window.palette_panel.list
+    assert workbench.window.focusWidget() is workbench.palette_panel.list
     opened.press(Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
-    assert window.focusWidget() is window.palette_panel.filter
+    assert workbench.window.focusWidget() is workbench.palette_panel.filter
 
 
 def test_menus_outlive_the_keyboard(opened: Whole) -> None:
     """Asking Qt for its chain once took the menus' wrappers away with a closed document."""
-    window = opened.window
-    walked(window, window.run_bar.run)
-    window.documents.drop(opened.document)
+    workbench = opened.workbench
+    walked(workbench.window, workbench.run_bar.run)
+    workbench.documents.drop(opened.document)
     QApplication.processEvents()
-    assert window.run_bar.step.menu().actions() == [
-        window.actions_by_name["step_node"],
-        window.actions_by_name["step_iteration"],
+    assert workbench.run_bar.step.menu().actions() == [
+        workbench.actions_by_name["step_node"],
+        workbench.actions_by_name["step_iteration"],
     ]
-    assert all(action.menu().title() for action in window.menuBar().actions())
+    assert all(action.menu().title() for action in workbench.window.menuBar().actions())

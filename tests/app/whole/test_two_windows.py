@@ -14,7 +14,7 @@ LOOP = {"loop", "draft", "critique", "merge", "exit"}
 
 def copied_loop(whole: Whole) -> Workflow:
     """Open Self-Refine, and copy its loop by key; what is on the clipboard then."""
-    whole.window.documents.open_template(TEMPLATE)
+    whole.workbench.documents.open_template(TEMPLATE)
     whole.document.session.select(LOOP)
     whole.document.canvas.setFocus()
     whole.press(Qt.Key.Key_C, CTRL)
@@ -63,7 +63,7 @@ def test_a_loop_is_pasted_whole_into_another_window(make_whole: MakeWhole) -> No
 def test_where_the_ids_are_taken_the_copy_has_new_ones_and_its_own_pair(make_whole: MakeWhole) -> None:
     copied_loop(make_whole())
     second = make_whole()
-    second.window.documents.open_template(TEMPLATE)
+    second.workbench.documents.open_template(TEMPLATE)
     before = second.workflow
 
     second.document.canvas.setFocus()

@@ -14,7 +14,7 @@ def body(whole: Whole) -> set[str]:
 
 
 def test_nodes_are_moved_out_of_a_loop_and_in_again_by_wiring(whole: Whole) -> None:
-    whole.window.documents.open_template(TEMPLATE)
+    whole.workbench.documents.open_template(TEMPLATE)
     whole.qtbot.waitUntil(lambda: not whole.document._needs_fit)
     hand, canvas = whole.hand, whole.document.canvas
     canvas.fit_all()

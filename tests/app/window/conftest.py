@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.bundled import templates_folder
 from engine.document.builder import Builder
 from engine.document.files import save
@@ -76,7 +76,7 @@ def script(preferences: Preferences, tmp_path: Path) -> Script:
     return write
 
 
-MakeWindow = Callable[..., MainWindow]
+MakeWindow = Callable[..., Workbench]
 
 
 @pytest.fixture
@@ -88,58 +88,58 @@ def make_window(
     tmp_path: Path,
     qtbot: QtBot,
 ) -> Iterator[MakeWindow]:
-    made: list[MainWindow] = []
+    made: list[Workbench] = []
 
-    def make() -> MainWindow:
-        window = MainWindow(engine_thread, preferences, asker=answers, data_folder=tmp_path / "data")
-        made.append(window)
-        window.show()
-        window.activateWindow()
-        qtbot.waitUntil(window.isActiveWindow)
-        return window
+    def make() -> Workbench:
+        workbench = Workbench(engine_thread, preferences, dialogs=answers, data_folder=tmp_path / "data")
+        made.append(workbench)
+        workbench.show()
+        workbench.window.activateWindow()
+        qtbot.waitUntil(workbench.window.isActiveWindow)
+        return workbench
 
     yield make
-    for window in made:
-        end(window, qtbot)
+    for workbench in made:
+        end(workbench, qtbot)
 
 
-def end(window: MainWindow, qtbot: QtBot) -> None:
+def end(workbench: Workbench, qtbot: QtBot) -> None:
     """Close a window whatever is open in it, and wait until nothing of it goes on."""
-    for document in list(window.documents.all):
+    for document in list(workbench.documents.all):
         if document.session.shown.live is not None:
             document.session.shown.live.cancel()
-        window.documents.drop(document)
-    qtbot.waitUntil(lambda: not window.closing.background, timeout=5000)
-    window.closing.is_under_way = True
-    window.close()
-    window.deleteLater()
+        workbench.documents.drop(document)
+    qtbot.waitUntil(lambda: not workbench.closing.background, timeout=5000)
+    workbench.closing.is_closing = True
+    workbench.window.close()
+    workbench.window.deleteLater()
 
 
 @pytest.fixture
-def window(make_window: MakeWindow) -> MainWindow:
+def workbench(make_window: MakeWindow) -> Workbench:
     return make_window()
 
 
 @pytest.fixture
-def self_refine(window: MainWindow) -> DocumentPage:
-    document = window.documents.open_template(SELF_REFINE)
+def self_refine(workbench: Workbench) -> DocumentPage:
+    document = workbench.documents.open_template(SELF_REFINE)
     assert document is not None
     return document
 
 
-def await_files(window: MainWindow) -> None:
+def await_files(workbench: Workbench) -> None:
     """Wait until what was to be opened or read anew has been read."""
     deadline = QDeadlineTimer(5000)
-    while window.documents.is_reading:
+    while workbench.documents.is_reading:
         assert not deadline.hasExpired()
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
-def open_file(window: MainWindow, path: Path) -> DocumentPage:
+def open_file(workbench: Workbench, path: Path) -> DocumentPage:
     """Open a file, and wait until it is there."""
-    window.documents.open_file(path)
-    await_files(window)
-    return next(document for document in window.documents.all if document.session.path == path)
+    workbench.documents.open_file(path)
+    await_files(workbench)
+    return next(document for document in workbench.documents.all if document.session.path == path)
 
 
 def saved(folder: Path, name: str = "one.loop.json", workflow: Workflow | None = None) -> Path:

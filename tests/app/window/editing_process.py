@@ -10,20 +10,19 @@ import sys
 import time
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QShowEvent
 
 import app.main
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.operations import SetDescription
 
 BETWEEN_MS = 20
 
 
-class EditedWindow(MainWindow):
+class EditedWorkbench(Workbench):
     """A window whose document changes again and again, as soon as it has one."""
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
+    def show(self) -> None:
+        super().show()
         if not sys.argv[1:]:
             self.documents.new()
         self._numbers = itertools.count()
@@ -41,5 +40,5 @@ class EditedWindow(MainWindow):
 
 
 if __name__ == "__main__":
-    app.main.MainWindow = EditedWindow
+    app.main.Workbench = EditedWorkbench
     sys.exit(app.main.run_window(sys.argv[1:]))

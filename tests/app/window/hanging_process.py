@@ -7,19 +7,18 @@ import sys
 import threading
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QShowEvent
 
 import app.main
 from app.entry import main
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.runner import tool_threads
 
 
-class HangingWindow(MainWindow):
+class HangingWorkbench(Workbench):
     """A window that is closed as soon as the tool hangs."""
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
+    def show(self) -> None:
+        super().show()
         hangs = threading.Event()
 
         def hang() -> None:
@@ -27,7 +26,7 @@ class HangingWindow(MainWindow):
             threading.Event().wait()
 
         def close() -> None:
-            if hangs.is_set() and self.close():
+            if hangs.is_set() and self.window.close():
                 sys.stdout.write("The window is closed.\n")
                 self._looking.stop()
 
@@ -39,5 +38,5 @@ class HangingWindow(MainWindow):
 
 if __name__ == "__main__":
     tool_threads.ENDS_WITHIN_S = 0.1
-    app.main.MainWindow = HangingWindow
+    app.main.Workbench = HangingWorkbench
     sys.exit(main())

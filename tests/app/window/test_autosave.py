@@ -21,7 +21,7 @@ from app.window.autosave import (
     find_unsaved,
 )
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document import files
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
@@ -184,7 +184,7 @@ def test_a_folder_that_takes_no_file_is_passed_over(
     assert file.parent == folder
     remains = find_recovered(path, folder, small())
     assert remains is None, "a living program has it"
-    autosave._keeper.place.release()
+    autosave._writer.file.release()
     remains = find_recovered(path, folder, small())
     assert remains is not None
     assert remains.workflow.description == "new"
@@ -222,7 +222,7 @@ def test_where_nothing_can_be_written_that_is_told(make_session: MakeSession, tm
     with qtbot.waitSignal(autosave.failed, timeout=3000) as told:
         session.do(SetDescription("new"))
 
-    assert "No file can be written there" in told.args[0]
+    assert "No file can be written in" in told.args[0]
 
 
 def test_a_slow_disk_holds_nothing_up_and_the_latest_is_kept(
@@ -339,37 +339,37 @@ def test_the_clock_of_another_day_has_its_date(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def crashed(window: MainWindow, tmp_path: Path) -> DocumentPage:
+def crashed(workbench: Workbench, tmp_path: Path) -> DocumentPage:
     """A document beside whose file a crash left other work."""
     path = saved(tmp_path)
     save(described("lost"), tmp_path / ".one.loop.json.autosave")
-    document = open_file(window, path)
-    assert "were not saved when the program ended" in document.bars.text("recovery")
+    document = open_file(workbench, path)
+    assert "Loopwright closed before changes from" in document.bars.text("recovery")
     return document
 
 
 def test_recovered_changes_are_used_and_can_be_taken_back(
-    window: MainWindow, crashed: DocumentPage, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, crashed: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    press(crashed.bars, "Use them")
+    press(crashed.bars, "Restore")
     assert crashed.session.workflow.description == "lost"
-    assert window.actions_by_name["undo"].text() == "Undo Use the recovered changes"
+    assert workbench.actions_by_name["undo"].text() == "Undo Restore unsaved changes"
 
-    QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert crashed.session.workflow.description == ""
-    QTest.keyClick(window, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
-    QTest.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(workbench.window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
 
     qtbot.waitUntil(lambda: not crashed.session.is_saving and list(tmp_path.glob(".one*")) == [])
     assert load(tmp_path / "one.loop.json").description == "lost"
 
 
-def test_recovered_changes_can_be_looked_at_beside_what_is_saved(window: MainWindow, crashed: DocumentPage) -> None:
-    press(crashed.bars, "Look at them")
+def test_recovered_changes_can_be_looked_at_beside_what_is_saved(workbench: Workbench, crashed: DocumentPage) -> None:
+    press(crashed.bars, "Open as copy")
 
-    assert window.current is not None
-    assert window.current.session.name == "Small (recovered)"
-    assert window.current.session.workflow.description == "lost"
+    assert workbench.current is not None
+    assert workbench.current.session.name == "Small (recovered)"
+    assert workbench.current.session.workflow.description == "lost"
     assert crashed.session.workflow.description == ""
     assert crashed.bars.text("recovery")
 
@@ -382,11 +382,11 @@ def test_recovered_changes_are_discarded(crashed: DocumentPage, tmp_path: Path) 
 
 
 def test_recovered_changes_that_nobody_decided_on_are_offered_again(
-    window: MainWindow, crashed: DocumentPage, tmp_path: Path
+    workbench: Workbench, crashed: DocumentPage, tmp_path: Path
 ) -> None:
-    window.closing.close_document(crashed)
+    workbench.closing.close_document(crashed)
 
-    document = open_file(window, tmp_path / "one.loop.json")
+    document = open_file(workbench, tmp_path / "one.loop.json")
     assert document.bars.text("recovery")
 
 
@@ -404,17 +404,17 @@ def test_going_on_without_a_decision_leaves_recovered_changes_alone(
     assert crashed.bars.text("recovery")
 
 
-def test_unsaved_documents_of_a_crash_come_back(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_unsaved_documents_of_a_crash_come_back(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     (place,) = autosave_paths(None, folder)
     save(described("lost"), place)
 
-    window.documents.recover_unsaved()
-    await_files(window)
+    workbench.documents.recover_unsaved()
+    await_files(workbench)
 
-    (document,) = window.documents.all
-    file = kept(document.autosave, qtbot, lambda: press(document.bars, "Use them"))
+    (document,) = workbench.documents.all
+    file = kept(document.autosave, qtbot, lambda: press(document.bars, "Restore"))
 
     assert document.session.workflow.description == "lost"
     assert document.session.is_modified
@@ -427,7 +427,7 @@ def test_the_work_on_a_file_that_went_away_before_the_crash_comes_back(
 ) -> None:
     first = make_window()
     open_file(first, saved(tmp_path))
-    first.close()
+    first.window.close()
     (tmp_path / "one.loop.json").unlink()
     lost = tmp_path / ".one.loop.json.autosave"
     save(described("lost"), lost)
@@ -437,13 +437,13 @@ def test_the_work_on_a_file_that_went_away_before_the_crash_comes_back(
     await_files(second)
 
     (document,) = second.documents.all
-    kept(document.autosave, qtbot, lambda: press(document.bars, "Use them"))
+    kept(document.autosave, qtbot, lambda: press(document.bars, "Restore"))
     assert (document.session.workflow.description, document.session.path) == ("lost", None)
     assert document.session.is_modified
     assert not lost.exists()
 
 
-def test_a_failure_to_keep_the_work_is_told_over_the_document(window: MainWindow, self_refine: DocumentPage) -> None:
+def test_a_failure_to_keep_the_work_is_told_over_the_document(workbench: Workbench, self_refine: DocumentPage) -> None:
     self_refine.autosave.failed.emit("It cannot be kept.")
     assert self_refine.bars.text("autosave") == "It cannot be kept."
 
@@ -451,22 +451,22 @@ def test_a_failure_to_keep_the_work_is_told_over_the_document(window: MainWindow
     assert self_refine.bars.text("autosave") == ""
 
 
-def at_rest(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
+def at_rest(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     """A saved document whose view moves no more, which would end the typing."""
-    document = open_file(window, saved(tmp_path))
+    document = open_file(workbench, saved(tmp_path))
     qtbot.waitUntil(lambda: not document._needs_fit)
     return document
 
 
 @pytest.mark.parametrize("what", ["note", "title"])
 def test_what_is_being_typed_over_the_canvas_is_kept_before_its_field_closes(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot, what: str
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot, what: str
 ) -> None:
-    document = at_rest(window, tmp_path, qtbot)
+    document = at_rest(workbench, tmp_path, qtbot)
     canvas, autosave = document.canvas, document.autosave
     if what == "note":
         canvas.commands.add_annotation("notes", None)
-        window.documents.files.save(document)
+        workbench.documents.files.save(document)
         qtbot.waitUntil(lambda: not document.session.is_saving)
         canvas.popups.edit(next(iter(canvas.view.annotations.items.values())))
     else:
@@ -487,9 +487,9 @@ def test_what_is_being_typed_over_the_canvas_is_kept_before_its_field_closes(
 
 
 def test_what_was_typed_over_the_canvas_stays_kept_when_its_field_closes(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    document = at_rest(window, tmp_path, qtbot)
+    document = at_rest(workbench, tmp_path, qtbot)
     canvas, gone = document.canvas, []
     canvas.popups.rename(canvas.view.nodes["draft"])
     field = canvas.popups.text.line

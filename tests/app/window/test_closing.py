@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.runs.executions import NodeState
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document import files
 from engine.document.files import load
 from engine.document.operations import SetDescription
@@ -25,142 +25,142 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
 @pytest.fixture
-def running(window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot) -> DocumentPage:
+def running(workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot) -> DocumentPage:
     """A document whose run waits for its model."""
     script({"text": "words", "delay_s": 600})
-    start(window, self_refine, qtbot)
+    start(workbench, self_refine, qtbot)
     return self_refine
 
 
-def start(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> None:
-    QTest.keyClick(window, Qt.Key.Key_F5)
+def start(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.RUNNING)
 
 
 @contextmanager
-def held(window: MainWindow) -> Iterator[None]:
+def held(workbench: Workbench) -> Iterator[None]:
     """No run comes any further meanwhile, however long a press of a key takes here."""
     may_go_on = threading.Event()
-    window.engine.call(lambda: may_go_on.wait(10))
+    workbench.engine.call(lambda: may_go_on.wait(10))
     try:
         yield
     finally:
         may_go_on.set()
 
 
-def test_a_tab_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    assert question(window).text() == "“Self-Refine” is still running."
-    answer(window, "Cancel")
+def test_a_tab_with_a_run_asks_and_stays_on_cancel(workbench: Workbench, running: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    assert question(workbench.window).text() == "“Self-Refine” is still running."
+    answer(workbench.window, "Cancel")
 
-    assert running in window.documents.all
+    assert running in workbench.documents.all
     assert running.session.shown.live is not None
 
 
-def test_a_tab_with_a_run_stops_and_closes(window: MainWindow, running: DocumentPage, qtbot: QtBot) -> None:
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    answer(window, "Stop")
+def test_a_tab_with_a_run_stops_and_closes(workbench: Workbench, running: DocumentPage, qtbot: QtBot) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    answer(workbench.window, "Stop")
 
-    assert window.documents.all == []
-    qtbot.waitUntil(lambda: window.closing.background == [], timeout=2000)
+    assert workbench.documents.all == []
+    qtbot.waitUntil(lambda: workbench.closing.background == [], timeout=2000)
 
 
 def test_a_run_goes_on_in_the_background_and_its_end_is_told(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+    monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
 
-    with held(window):
-        QTest.keyClick(window, Qt.Key.Key_F5)
-        QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-        answer(window, "Let it finish")
-        assert window.documents.all == []
-        assert window.closing.background == [self_refine]
+    with held(workbench):
+        QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+        QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+        answer(workbench.window, "Let it finish")
+        assert workbench.documents.all == []
+        assert workbench.closing.background == [self_refine]
 
-    qtbot.waitUntil(lambda: window.closing.background == [], timeout=5000)
-    assert window.notifier.told.startswith("“Self-Refine” is done after")
+    qtbot.waitUntil(lambda: workbench.closing.background == [], timeout=5000)
+    assert workbench.notifier.last_text.startswith("“Self-Refine” is done after")
 
 
 def test_unsaved_work_of_a_tab_with_a_run_is_asked_about_too(
-    window: MainWindow, running: DocumentPage, qtbot: QtBot
+    workbench: Workbench, running: DocumentPage, qtbot: QtBot
 ) -> None:
     running.session.do(SetDescription("new"))
 
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    answer(window, "Stop")
-    answer(window, "Don't save")
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    answer(workbench.window, "Stop")
+    answer(workbench.window, "Don't save")
 
-    assert window.documents.all == []
-    qtbot.waitUntil(lambda: window.closing.background == [], timeout=2000)
+    assert workbench.documents.all == []
+    qtbot.waitUntil(lambda: workbench.closing.background == [], timeout=2000)
 
 
-def test_the_window_with_a_run_asks_and_stays_on_cancel(window: MainWindow, running: DocumentPage) -> None:
-    window.close()
-    answer(window, "Cancel")
+def test_the_window_with_a_run_asks_and_stays_on_cancel(workbench: Workbench, running: DocumentPage) -> None:
+    workbench.window.close()
+    answer(workbench.window, "Cancel")
 
-    assert window.isVisible()
+    assert workbench.window.isVisible()
     assert running.session.shown.live is not None
 
 
-def test_the_window_with_a_run_stops_it_and_ends(window: MainWindow, running: DocumentPage, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(window.finished, timeout=2000):
-        window.close()
-        answer(window, "Stop")
+def test_the_window_with_a_run_stops_it_and_ends(workbench: Workbench, running: DocumentPage, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(workbench.finished, timeout=2000):
+        workbench.window.close()
+        answer(workbench.window, "Stop")
 
-    assert not window.isVisible()
+    assert not workbench.window.isVisible()
 
 
 def test_the_window_is_gone_while_a_run_goes_on_and_then_the_program_ends(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    with qtbot.waitSignal(window.finished, timeout=5000), held(window):
-        QTest.keyClick(window, Qt.Key.Key_F5)
-        window.close()
-        answer(window, "Let it finish")
-        assert not window.isVisible()
-        assert window.closing.background == [self_refine]
+    with qtbot.waitSignal(workbench.finished, timeout=5000), held(workbench):
+        QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+        workbench.window.close()
+        answer(workbench.window, "Let it finish")
+        assert not workbench.window.isVisible()
+        assert workbench.closing.background == [self_refine]
 
-    assert window.notifier.told.startswith("“Self-Refine” is done")
+    assert workbench.notifier.last_text.startswith("“Self-Refine” is done")
 
 
 def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_gone(
-    window: MainWindow, qtbot: QtBot
+    workbench: Workbench, qtbot: QtBot
 ) -> None:
-    document = window.documents.open_copy(drafted())
-    window.runs.step_node(document)
+    document = workbench.documents.open_copy(drafted())
+    workbench.runs.step_node(document)
     qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
 
-    with qtbot.waitSignal(window.finished, timeout=5000):
-        window.close()
-        answer(window, "Let it finish")
+    with qtbot.waitSignal(workbench.finished, timeout=5000):
+        workbench.window.close()
+        answer(workbench.window, "Let it finish")
 
 
 def test_a_run_that_was_paused_goes_on_in_the_background(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    window.runs.step_node(self_refine)
+    workbench.runs.step_node(self_refine)
     qtbot.waitUntil(lambda: self_refine.session.shown.picture.status == "paused")
 
     with qtbot.waitSignal(self_refine.session.shown.ended, timeout=5000):
-        window.closing.close_document(self_refine)
-        answer(window, "Let it finish")
+        workbench.closing.close_document(self_refine)
+        answer(workbench.window, "Let it finish")
     assert self_refine.session.shown.picture.status == "completed"
 
 
 def test_unsaved_work_and_a_run_are_two_questions_and_the_second_can_still_be_cancelled(
-    window: MainWindow, running: DocumentPage
+    workbench: Workbench, running: DocumentPage
 ) -> None:
     running.session.do(SetDescription("new"))
 
-    window.close()
-    answer(window, "Don't save")
-    answer(window, "Cancel")
+    workbench.window.close()
+    answer(workbench.window, "Don't save")
+    answer(workbench.window, "Cancel")
 
-    assert window.isVisible()
-    assert running in window.documents.all
-    window.close()
-    assert question(window).text().startswith("Save the changes")
-    answer(window, "Cancel")
+    assert workbench.window.isVisible()
+    assert running in workbench.documents.all
+    workbench.window.close()
+    assert question(workbench.window).text().startswith("Save the changes")
+    answer(workbench.window, "Cancel")
 
 
 class Disk:
@@ -185,56 +185,56 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 
 @pytest.fixture
-def changed(window: MainWindow, tmp_path: Path, disk: Disk) -> DocumentPage:
+def changed(workbench: Workbench, tmp_path: Path, disk: Disk) -> DocumentPage:
     """A document with unsaved work whose disk does not answer."""
     disk.may_go_on.set()
-    document = open_file(window, saved(tmp_path))
+    document = open_file(workbench, saved(tmp_path))
     disk.may_go_on.clear()
     document.session.do(SetDescription("first"))
     return document
 
 
 @pytest.fixture
-def being_saved(window: MainWindow, changed: DocumentPage) -> DocumentPage:
+def being_saved(workbench: Workbench, changed: DocumentPage) -> DocumentPage:
     """A document that is being saved to a disk that does not answer."""
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_S, CONTROL)
     assert changed.session.is_saving
     return changed
 
 
 def test_saving_is_seen_and_the_window_goes_on(
-    window: MainWindow, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
+    workbench: Workbench, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
-    assert window.run_bar.saved.text() == "saving…"
+    assert workbench.run_bar.saved.text() == "saving…"
     disk.may_go_on.set()
 
-    qtbot.waitUntil(lambda: window.run_bar.saved.text() == "saved")
+    qtbot.waitUntil(lambda: workbench.run_bar.saved.text() == "saved")
     qtbot.waitUntil(lambda: not being_saved.watch._worker.is_busy)
     assert being_saved.bars.text("disk") == "", "our own save is no change by another program"
 
 
 def test_a_tab_that_is_being_saved_closes_when_that_is_over(
-    window: MainWindow, being_saved: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, being_saved: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    assert being_saved in window.documents.all
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    assert being_saved in workbench.documents.all
     disk.may_go_on.set()
 
-    qtbot.waitUntil(lambda: window.documents.all == [])
+    qtbot.waitUntil(lambda: workbench.documents.all == [])
     assert load(tmp_path / "one.loop.json").description == "first"
 
 
 def test_a_tab_that_could_not_be_saved_stays_and_asks(
-    window: MainWindow, being_saved: DocumentPage, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, being_saved: DocumentPage, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
     disk.is_full = True
     disk.may_go_on.set()
 
     qtbot.waitUntil(lambda: not being_saved.session.is_saving)
     assert "no space left on device" in being_saved.bars.text("save")
-    answer(window, "Cancel")
+    answer(workbench.window, "Cancel")
     disk.is_full = False
     answers.to_save = tmp_path / "elsewhere.loop.json"
     press(being_saved.bars, "Save as…")
@@ -245,95 +245,95 @@ def test_a_tab_that_could_not_be_saved_stays_and_asks(
 
 
 def test_the_window_closes_when_what_is_being_saved_is_on_the_disk(
-    window: MainWindow, being_saved: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, being_saved: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window.close()
-    assert window.isVisible()
+    workbench.window.close()
+    assert workbench.window.isVisible()
 
-    with qtbot.waitSignal(window.finished):
+    with qtbot.waitSignal(workbench.finished):
         disk.may_go_on.set()
-    assert not window.isVisible()
+    assert not workbench.window.isVisible()
     assert load(tmp_path / "one.loop.json").description == "first"
 
 
 def test_a_window_whose_disk_does_not_answer_can_be_closed_all_the_same(
-    window: MainWindow, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
+    workbench: Workbench, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
-    window.close()
-    window.close()
-    assert question(window).text() == "“Small” is still being saved."
-    answer(window, "Wait")
-    assert window.isVisible()
-    window.close()
-    answer(window, "Close all the same")
+    workbench.window.close()
+    workbench.window.close()
+    assert question(workbench.window).text() == "“Small” is still being saved."
+    answer(workbench.window, "Wait")
+    assert workbench.window.isVisible()
+    workbench.window.close()
+    answer(workbench.window, "Close anyway")
 
-    assert not window.isVisible()
+    assert not workbench.window.isVisible()
 
 
 def test_a_window_that_is_kept_open_stays_when_all_is_saved(
-    window: MainWindow, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
+    workbench: Workbench, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
-    window.close()
-    window.close()
-    answer(window, "Keep it open")
+    workbench.window.close()
+    workbench.window.close()
+    answer(workbench.window, "Keep open")
     disk.may_go_on.set()
 
     qtbot.waitUntil(lambda: not being_saved.session.is_saving)
-    assert window.isVisible()
-    assert being_saved in window.documents.all
+    assert workbench.window.isVisible()
+    assert being_saved in workbench.documents.all
 
 
 def test_the_question_goes_when_the_disk_has_answered(
-    window: MainWindow, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
+    workbench: Workbench, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
-    window.close()
-    window.close()
-    question(window)
+    workbench.window.close()
+    workbench.window.close()
+    question(workbench.window)
 
-    with qtbot.waitSignal(window.finished):
+    with qtbot.waitSignal(workbench.finished):
         disk.may_go_on.set()
-    assert [box for box in window.findChildren(QMessageBox) if box.isVisible()] == []
-    assert not window.isVisible()
+    assert [box for box in workbench.window.findChildren(QMessageBox) if box.isVisible()] == []
+    assert not workbench.window.isVisible()
 
 
 def test_what_is_typed_while_a_tab_is_saved_before_it_closes_is_asked_about_too(
-    window: MainWindow, changed: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, changed: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    answer(window, "Save")
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    answer(workbench.window, "Save")
     changed.session.do(SetDescription("second"))
     disk.may_go_on.set()
     qtbot.waitUntil(lambda: not changed.session.is_saving)
 
     assert load(tmp_path / "one.loop.json").description == "first"
-    assert question(window).text() == "Save the changes of “Small”?"
-    answer(window, "Save")
-    qtbot.waitUntil(lambda: window.documents.all == [])
+    assert question(workbench.window).text() == "Save the changes to “Small”?"
+    answer(workbench.window, "Save")
+    qtbot.waitUntil(lambda: workbench.documents.all == [])
     assert load(tmp_path / "one.loop.json").description == "second"
 
 
 def test_what_is_typed_while_all_is_saved_before_the_window_closes_is_asked_about_too(
-    window: MainWindow, changed: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, changed: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window.close()
-    answer(window, "Save")
+    workbench.window.close()
+    answer(workbench.window, "Save")
     changed.session.do(SetDescription("second"))
     disk.may_go_on.set()
     qtbot.waitUntil(lambda: not changed.session.is_saving)
 
-    assert window.isVisible()
-    with qtbot.waitSignal(window.finished):
-        answer(window, "Save")
+    assert workbench.window.isVisible()
+    with qtbot.waitSignal(workbench.finished):
+        answer(workbench.window, "Save")
     assert load(tmp_path / "one.loop.json").description == "second"
 
 
 def test_a_save_while_it_is_being_saved_elsewhere_goes_there_too(
-    window: MainWindow, changed: DocumentPage, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, changed: DocumentPage, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     answers.to_save = tmp_path / "other.loop.json"
-    window.documents.files.save_as(changed)
+    workbench.documents.files.save_as(changed)
     changed.session.do(SetDescription("second"))
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_S, CONTROL)
     disk.may_go_on.set()
     qtbot.waitUntil(lambda: not changed.session.is_saving)
 

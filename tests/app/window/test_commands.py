@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.settings.settings_dialog import SettingsDialog
 from app.window.command_palette import CommandPalette, PaletteEntry, matching
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
 from app.window.shortcuts_dialog import ShortcutsDialog
+from app.workbench import Workbench
 from engine.document.operations import RemoveNode, SetConfig
 from engine.tools.read_file import READ_FILE
 from engine.tools.registry import set_tools
@@ -22,8 +22,8 @@ from tests.app.window.conftest import saved
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
-def finder(window: MainWindow) -> CommandPalette:
-    (found,) = (dialog for dialog in window.findChildren(CommandPalette) if dialog.isVisible())
+def finder(workbench: Workbench) -> CommandPalette:
+    (found,) = (dialog for dialog in workbench.window.findChildren(CommandPalette) if dialog.isVisible())
     return found
 
 
@@ -31,45 +31,45 @@ def shown(dialog: CommandPalette) -> list[str]:
     return [dialog.list.item(row).text() for row in range(dialog.list.count())]
 
 
-def test_undo_and_redo_name_the_step(window: MainWindow, self_refine: DocumentPage) -> None:
-    assert not window.actions_by_name["undo"].isEnabled()
+def test_undo_and_redo_name_the_step(workbench: Workbench, self_refine: DocumentPage) -> None:
+    assert not workbench.actions_by_name["undo"].isEnabled()
     self_refine.session.do(RemoveNode("critique"))
-    assert window.actions_by_name["undo"].text() == "Undo Remove critique"
+    assert workbench.actions_by_name["undo"].text() == "Undo Remove critique"
 
-    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Z, CONTROL)
     assert "critique" in self_refine.session.workflow.nodes_by_id
-    assert window.actions_by_name["redo"].text() == "Redo Remove critique"
-    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    assert workbench.actions_by_name["redo"].text() == "Redo Remove critique"
+    QTest.keyClick(workbench.window, Qt.Key.Key_Z, CONTROL | Qt.KeyboardModifier.ShiftModifier)
     assert "critique" not in self_refine.session.workflow.nodes_by_id
-    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
-    QTest.keyClick(window, Qt.Key.Key_Y, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Z, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Y, CONTROL)
     assert "critique" not in self_refine.session.workflow.nodes_by_id
 
 
-def test_an_action_is_found_by_letters_and_done_by_enter(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
-    dialog = finder(window)
+def test_an_action_is_found_by_letters_and_done_by_enter(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_K, CONTROL)
+    dialog = finder(workbench)
     QTest.keyClicks(dialog.field, "new")
     assert shown(dialog)[:2] == ["New", "New from template…"]
     QTest.keyClick(dialog.field, Qt.Key.Key_Return)
 
-    assert len(window.documents.all) == 2
+    assert len(workbench.documents.all) == 2
 
 
-def test_a_node_type_is_added_by_letters(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
-    dialog = finder(window)
+def test_a_node_type_is_added_by_letters(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_K, CONTROL)
+    dialog = finder(workbench)
     QTest.keyClicks(dialog.field, "add valid")
     QTest.keyClick(dialog.field, Qt.Key.Key_Return)
 
     assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
 
 
-def test_a_tool_of_a_server_is_added_by_letters(window: MainWindow, self_refine: DocumentPage) -> None:
+def test_a_tool_of_a_server_is_added_by_letters(workbench: Workbench, self_refine: DocumentPage) -> None:
     set_tools("sample", [replace(READ_FILE, name="files/read", title="Read a file (files)")])
     try:
-        QTest.keyClick(window, Qt.Key.Key_K, CONTROL)
-        dialog = finder(window)
+        QTest.keyClick(workbench.window, Qt.Key.Key_K, CONTROL)
+        dialog = finder(workbench)
         QTest.keyClicks(dialog.field, "add read a file")
         QTest.keyClick(dialog.field, Qt.Key.Key_Return)
     finally:
@@ -78,16 +78,16 @@ def test_a_tool_of_a_server_is_added_by_letters(window: MainWindow, self_refine:
     assert self_refine.session.workflow.node("read_a_file").config["tool"] == "files/read"
 
 
-def test_actions_that_cannot_be_done_now_are_not_offered(window: MainWindow) -> None:
-    dialog = window.commands.open_command_palette()
+def test_actions_that_cannot_be_done_now_are_not_offered(workbench: Workbench) -> None:
+    dialog = workbench.commands.open_command_palette()
 
     assert "Open…" in shown(dialog)
     assert "Stop" not in shown(dialog)
 
 
-def test_the_arrows_choose_in_the_list(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_F, CONTROL)
-    dialog = finder(window)
+def test_the_arrows_choose_in_the_list(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_F, CONTROL)
+    dialog = finder(workbench)
     assert shown(dialog) == [node.title for node in self_refine.session.workflow.nodes]
 
     QTest.keyClick(dialog.field, Qt.Key.Key_Down)
@@ -101,9 +101,9 @@ def test_the_arrows_choose_in_the_list(window: MainWindow, self_refine: Document
     assert self_refine.session.selection == ("text",)
 
 
-def test_a_node_is_found_and_clicked(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_F, CONTROL)
-    dialog = finder(window)
+def test_a_node_is_found_and_clicked(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_F, CONTROL)
+    dialog = finder(workbench)
     QTest.keyClicks(dialog.field, "crit")
     place = dialog.list.visualItemRect(dialog.list.item(0)).center()
 
@@ -112,8 +112,8 @@ def test_a_node_is_found_and_clicked(window: MainWindow, self_refine: DocumentPa
     assert self_refine.session.selection == ("critique",)
 
 
-def test_a_search_that_finds_nothing_does_nothing(window: MainWindow, self_refine: DocumentPage) -> None:
-    dialog = window.commands.find_node()
+def test_a_search_that_finds_nothing_does_nothing(workbench: Workbench, self_refine: DocumentPage) -> None:
+    dialog = workbench.commands.find_node()
     assert dialog is not None
     QTest.keyClicks(dialog.field, "zebra")
     QTest.keyClick(dialog.field, Qt.Key.Key_Return)
@@ -123,8 +123,8 @@ def test_a_search_that_finds_nothing_does_nothing(window: MainWindow, self_refin
     dialog.close()
 
 
-def test_there_is_nothing_to_find_without_a_document(window: MainWindow) -> None:
-    assert window.commands.find_node() is None
+def test_there_is_nothing_to_find_without_a_document(workbench: Workbench) -> None:
+    assert workbench.commands.find_node() is None
 
 
 def test_what_begins_with_the_letters_comes_first() -> None:
@@ -140,10 +140,10 @@ def test_what_begins_with_the_letters_comes_first() -> None:
     assert matching(entries, "") == entries
 
 
-def test_the_sheet_of_keys_has_those_of_window_and_canvas(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_F1)
+def test_the_sheet_of_keys_has_those_of_window_and_canvas(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_F1)
 
-    (sheet,) = window.findChildren(ShortcutsDialog)
+    (sheet,) = workbench.window.findChildren(ShortcutsDialog)
     from app.theme.widgets import PlainLabel
 
     texts = [label.text() for label in sheet.findChildren(PlainLabel)]
@@ -152,93 +152,93 @@ def test_the_sheet_of_keys_has_those_of_window_and_canvas(window: MainWindow, se
     sheet.close()
 
 
-def test_a_question_mark_opens_the_sheet_too(window: MainWindow) -> None:
-    QTest.keyClick(window, "?")
+def test_a_question_mark_opens_the_sheet_too(workbench: Workbench) -> None:
+    QTest.keyClick(workbench.window, "?")
 
-    assert window.findChildren(ShortcutsDialog)
+    assert workbench.window.findChildren(ShortcutsDialog)
 
 
 def test_the_canvas_has_its_actions_in_the_menus_of_the_shown_document(
-    window: MainWindow, self_refine: DocumentPage
+    workbench: Workbench, self_refine: DocumentPage
 ) -> None:
     def texts() -> list[str]:
-        menus = [action.menu() for action in window.menuBar().actions()]
+        menus = [action.menu() for action in workbench.window.menuBar().actions()]
         return [action.text() for menu in menus[1:3] for action in menu.actions()]
 
     assert "Duplicate" in texts()
     assert "Fit everything" in texts()
-    window.tabs.show_start()
+    workbench.tabs.show_start()
     assert "Duplicate" not in texts()
-    window.tabs.show_document(self_refine)
+    workbench.tabs.show_document(self_refine)
     assert texts().count("Duplicate") == 1
 
 
-def test_panels_open_and_fold_away_by_key(window: MainWindow, self_refine: DocumentPage) -> None:
+def test_panels_open_and_fold_away_by_key(workbench: Workbench, self_refine: DocumentPage) -> None:
     alt = Qt.KeyboardModifier.AltModifier
     for key, name in ((Qt.Key.Key_3, "iterations"), (Qt.Key.Key_4, "log"), (Qt.Key.Key_5, "problems")):
-        QTest.keyClick(window, key, alt)
-        assert window.drawer.open_panel == name
+        QTest.keyClick(workbench.window, key, alt)
+        assert workbench.bottom_panel.open_panel == name
         assert self_refine.panels[name].isVisible()
-        assert window.actions_by_name[f"show_{name}"].isChecked()
-    QTest.keyClick(window, Qt.Key.Key_5, alt)
-    assert window.drawer.open_panel == ""
+        assert workbench.actions_by_name[f"show_{name}"].isChecked()
+    QTest.keyClick(workbench.window, Qt.Key.Key_5, alt)
+    assert workbench.bottom_panel.open_panel == ""
     assert not self_refine.problems.isVisible()
-    QTest.keyClick(window, Qt.Key.Key_2, alt)
+    QTest.keyClick(workbench.window, Qt.Key.Key_2, alt)
     assert not self_refine.inspector.isVisible()
 
 
-def test_a_panel_opens_and_folds_away_by_mouse(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.mouseClick(window.drawer.buttons["log"], Qt.MouseButton.LeftButton)
+def test_a_panel_opens_and_folds_away_by_mouse(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.mouseClick(workbench.bottom_panel.buttons["log"], Qt.MouseButton.LeftButton)
     assert self_refine.log.isVisible()
 
-    QTest.mouseClick(window.drawer._fold, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(workbench.bottom_panel._fold, Qt.MouseButton.LeftButton)
     assert not self_refine.log.isVisible()
 
 
-def test_the_palette_adds_a_node(window: MainWindow, self_refine: DocumentPage) -> None:
-    window.palette_panel.node_chosen.emit("validator")
+def test_the_palette_adds_a_node(workbench: Workbench, self_refine: DocumentPage) -> None:
+    workbench.palette_panel.node_chosen.emit("validator")
 
     assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
 
 
-def test_a_template_of_the_palette_is_opened(window: MainWindow, self_refine: DocumentPage, tmp_path: Path) -> None:
-    window.palette_panel.template_chosen.emit(saved(tmp_path))
+def test_a_template_of_the_palette_is_opened(workbench: Workbench, self_refine: DocumentPage, tmp_path: Path) -> None:
+    workbench.palette_panel.template_chosen.emit(saved(tmp_path))
 
-    assert [document.session.name for document in window.documents.all] == ["Self-Refine", "Small"]
+    assert [document.session.name for document in workbench.documents.all] == ["Self-Refine", "Small"]
 
 
-def test_settings_open_once(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.mouseClick(window.run_bar.model, Qt.MouseButton.LeftButton)
-    QTest.keyClick(window, Qt.Key.Key_Comma, CONTROL)
+def test_settings_open_once(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.mouseClick(workbench.run_bar.model, Qt.MouseButton.LeftButton)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Comma, CONTROL)
 
-    (dialog,) = window.findChildren(SettingsDialog)
+    (dialog,) = workbench.window.findChildren(SettingsDialog)
     assert dialog.isVisible()
     dialog.close()
 
 
-def test_about_says_which_version_it_is(window: MainWindow) -> None:
-    window.actions_by_name["about"].trigger()
+def test_about_says_which_version_it_is(workbench: Workbench) -> None:
+    workbench.actions_by_name["about"].trigger()
 
-    (box,) = window.findChildren(QMessageBox)
+    (box,) = workbench.window.findChildren(QMessageBox)
     assert box.text().startswith("Loopwright 0.")
     box.close()
 
 
 def test_a_refusal_is_told_in_the_status_line_and_fades(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window.status._shown.setInterval(0)
-    window.status._fading.setDuration(1)
+    workbench.status_bar._shown.setInterval(0)
+    workbench.status_bar._fading.setDuration(1)
 
     self_refine.session.do(SetConfig("nobody", ("x",), 1))
-    assert window.status.refusal.full_text == 'There is no node "nobody". Choose a node that is there.'
+    assert workbench.status_bar.refusal.full_text == 'There is no node "nobody". Choose a node that is there.'
 
-    qtbot.waitUntil(lambda: window.status.refusal.full_text == "")
+    qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text == "")
 
 
-def test_a_refusal_of_a_document_behind_is_told_with_its_name(window: MainWindow, self_refine: DocumentPage) -> None:
-    window.documents.new()
+def test_a_refusal_of_a_document_behind_is_told_with_its_name(workbench: Workbench, self_refine: DocumentPage) -> None:
+    workbench.documents.new()
 
     self_refine.session.do(SetConfig("nobody", ("x",), 1))
 
-    assert window.status.refusal.full_text.startswith("“Self-Refine”: There is no node")
+    assert workbench.status_bar.refusal.full_text.startswith("“Self-Refine”: There is no node")

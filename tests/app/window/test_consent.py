@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 from app.batch.batch_window import BatchWindow
 from app.history.store_session import StoredSession
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
 from app.window.question_cards import QuestionCard
+from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.files import save
 from engine.document.model import Workflow
@@ -35,160 +35,162 @@ def searching(query: str = "tides") -> Workflow:
     return flow.build()
 
 
-def opened(window: MainWindow, folder: Path, workflow: Workflow | None = None) -> DocumentPage:
-    return open_file(window, saved(folder, workflow=workflow or searching()))
+def opened(workbench: Workbench, folder: Path, workflow: Workflow | None = None) -> DocumentPage:
+    return open_file(workbench, saved(folder, workflow=workflow or searching()))
 
 
-def no_question(window: MainWindow) -> bool:
-    return not [box for box in window.findChildren(QMessageBox) if box.isVisible()]
+def no_question(workbench: Workbench) -> bool:
+    return not [box for box in workbench.window.findChildren(QMessageBox) if box.isVisible()]
 
 
 def test_a_file_that_uses_tools_is_asked_about_and_runs_once_it_is_trusted(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    document = opened(window, tmp_path)
-    window.runs.run(document)
-    qtbot.waitUntil(lambda: not no_question(window))
-    box = question(window)
+    document = opened(workbench, tmp_path)
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    box = question(workbench.window)
     assert box.text() == "Do you trust “Searching”?"
     assert "Tool: search_files (" in box.informativeText()
     assert document.session.shown.live is None
     assert box.defaultButton().text() == "Cancel"
-    answer(window, "Trust and run")
+    answer(workbench.window, "Trust and run")
     ended(document, qtbot)
     assert document.session.shown.picture is not None
     assert document.session.shown.picture.status == "completed"
     qtbot.waitUntil(lambda: is_approved(document.session.workflow))
 
     document.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
-    window.runs.run(document)
-    assert no_question(window)
+    workbench.runs.run(document)
+    assert no_question(workbench)
     ended(document, qtbot)
 
 
-def test_who_does_not_trust_it_runs_nothing(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = opened(window, tmp_path)
-    window.runs.run(document)
-    qtbot.waitUntil(lambda: not no_question(window))
-    answer(window, "Cancel")
+def test_who_does_not_trust_it_runs_nothing(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(workbench, tmp_path)
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    answer(workbench.window, "Cancel")
     assert document.session.shown.live is None
     assert document.session.shown.picture is None
     assert not is_approved(document.session.workflow)
 
 
-def test_what_was_approved_before_is_run_without_a_question(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_what_was_approved_before_is_run_without_a_question(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     approve(searching())
-    document = opened(window, tmp_path)
+    document = opened(workbench, tmp_path)
     with qtbot.waitSignal(document.session.shown.ended, timeout=10_000):
-        window.runs.run(document)
-    assert no_question(window)
+        workbench.runs.run(document)
+    assert no_question(workbench)
 
 
 def test_ones_own_work_is_never_asked_about_and_is_known_after_it_was_saved(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    document = window.documents.open_copy(searching())
+    document = workbench.documents.open_copy(searching())
     document.session.path = None
-    window.runs.run(document)
-    assert no_question(window)
+    workbench.runs.run(document)
+    assert no_question(workbench)
     ended(document, qtbot)
     document.session.do(SetConfig("find", ("arguments",), {"query": "sun"}))
     path = tmp_path / "mine.loop.json"
-    document.session.save(path, lambda: window.documents.files.consent.remember(document.session.workflow))
+    document.session.save(path, lambda: workbench.documents.files.consent.remember(document.session.workflow))
     qtbot.waitUntil(lambda: is_approved(searching("sun")))
 
 
-def test_a_file_that_only_calls_models_is_run_at_once(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = open_file(window, saved(tmp_path))
-    window.runs.run(document)
+def test_a_file_that_only_calls_models_is_run_at_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_file(workbench, saved(tmp_path))
+    workbench.runs.run(document)
     assert document.session.shown.live is not None
     ended(document, qtbot)
 
 
 def test_a_kept_run_of_a_workflow_that_nobody_here_approved_is_asked_about_before_it_goes_on(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window.history.access.open()
-    qtbot.waitUntil(lambda: window.history.access.store is not None)
-    document = window.documents.open_copy(searching())
-    window.runs.run(document)
+    workbench.history.access.open()
+    qtbot.waitUntil(lambda: workbench.history.access.store is not None)
+    document = workbench.documents.open_copy(searching())
+    workbench.runs.run(document)
     ended(document, qtbot)
     qtbot.waitUntil(lambda: is_approved(document.session.workflow))
     (tmp_path / "approved.json").unlink()
-    store = window.history.access.store
+    store = workbench.history.access.store
     assert store is not None
-    window.history.resume(store.find(document.session.shown.run_id))
-    qtbot.waitUntil(lambda: not no_question(window))
-    assert question(window).text() == "Do you trust “Searching”?"
-    answer(window, "Cancel")
+    workbench.history.resume(store.find(document.session.shown.run_id))
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    assert question(workbench.window).text() == "Do you trust “Searching”?"
+    answer(workbench.window, "Cancel")
     assert document.session.shown.live is None
-    window.history.access.close()
+    workbench.history.access.close()
 
 
-def asked_before_it_runs(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> bool:
+def asked_before_it_runs(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> bool:
     """Whether a person is asked; they answer that they do not trust it."""
     begun: list[bool] = []
-    window.documents.files.consent.before_run(document.session, lambda: begun.append(True))
-    qtbot.waitUntil(lambda: bool(begun) or not no_question(window))
+    workbench.documents.files.consent.before_run(document.session, lambda: begun.append(True))
+    qtbot.waitUntil(lambda: bool(begun) or not no_question(workbench))
     if not begun:
-        answer(window, "Cancel")
+        answer(workbench.window, "Cancel")
     return not begun
 
 
-def test_what_lay_beside_a_strangers_file_is_a_strangers_too(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_what_lay_beside_a_strangers_file_is_a_strangers_too(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
     path = saved(tmp_path)
     save(searching(), tmp_path / ".one.loop.json.autosave")
-    press(open_file(window, path).bars, "Look at them")
+    press(open_file(workbench, path).bars, "Open as copy")
 
-    assert window.current is not None
-    assert asked_before_it_runs(window, window.current, qtbot)
+    assert workbench.current is not None
+    assert asked_before_it_runs(workbench, workbench.current, qtbot)
 
 
-def test_an_imported_file_is_a_strangers(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_an_imported_file_is_a_strangers(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(DEV_CYCLE, encoding="utf-8")
-    window.documents.open_file(file)
-    qtbot.waitUntil(lambda: not no_question(window))
-    answer(window, "Import")
+    workbench.documents.open_file(file)
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    answer(workbench.window, "Import")
 
-    assert window.current is not None
-    assert asked_before_it_runs(window, window.current, qtbot)
+    assert workbench.current is not None
+    assert asked_before_it_runs(workbench, workbench.current, qtbot)
 
 
 def test_a_run_that_nobody_here_approved_is_a_strangers_as_a_new_document_too(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    session = StoredSession(window.engine, window.history.access, searching(), "Searching")
-    window.history.make_page(session).copy_wanted.emit()
+    session = StoredSession(workbench.engine, workbench.history.access, searching(), "Searching")
+    workbench.history.tabs.make_page(session).copy_wanted.emit()
 
-    assert window.current is not None
-    assert asked_before_it_runs(window, window.current, qtbot)
+    assert workbench.current is not None
+    assert asked_before_it_runs(workbench, workbench.current, qtbot)
 
 
-def test_a_table_dropped_on_a_stored_run_runs_nothing(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_table_dropped_on_a_stored_run_runs_nothing(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     table = tmp_path / "table.csv"
     table.write_text("query\nsun\n", encoding="utf-8")
-    session = StoredSession(window.engine, window.history.access, searching(), "Searching")
-    page = window.history.make_page(session).document
-    assert window.current is page
+    session = StoredSession(workbench.engine, workbench.history.access, searching(), "Searching")
+    page = workbench.history.tabs.make_page(session).document
+    assert workbench.current is page
 
     page.canvas.files_dropped.emit([table])
 
-    assert "Open as new document" in window.status.refusal.full_text
-    assert not window.findChildren(BatchWindow)
-    assert asked_before_it_runs(window, page, qtbot)
+    assert "Open as new document" in workbench.status_bar.refusal.full_text
+    assert not workbench.window.findChildren(BatchWindow)
+    assert asked_before_it_runs(workbench, page, qtbot)
     assert not is_approved(session.workflow)
 
 
-def test_the_workflow_in_a_strangers_document_is_a_strangers(window: MainWindow, qtbot: QtBot) -> None:
+def test_the_workflow_in_a_strangers_document_is_a_strangers(workbench: Workbench, qtbot: QtBot) -> None:
     flow = Builder("Around")
     flow.add("subflow", id="inner", config={"file": "inner.loop.json", "workflow": searching().to_json()})
-    around = window.documents.open_copy(flow.build(), is_trusted=False)
+    around = workbench.documents.open_copy(flow.build(), is_trusted=False)
     around.canvas.subflow_requested.emit("inner")
 
-    assert window.current is not around
-    assert window.current is not None
-    assert asked_before_it_runs(window, window.current, qtbot)
+    assert workbench.current is not around
+    assert workbench.current is not None
+    assert asked_before_it_runs(workbench, workbench.current, qtbot)
 
 
 def around_a_file(file: str) -> Workflow:
@@ -204,54 +206,54 @@ def query_in(document: DocumentPage) -> object:
 
 
 @pytest.fixture
-def trusted(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
+def trusted(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     """A document around `inner.loop.json` that a person trusts as it is now."""
     inner = saved(tmp_path, "inner.loop.json", searching())
-    document = open_file(window, saved(tmp_path, "around.loop.json", around_a_file(inner.name)))
+    document = open_file(workbench, saved(tmp_path, "around.loop.json", around_a_file(inner.name)))
     qtbot.waitUntil(lambda: query_in(document) == "tides")
-    window.documents.files.consent.before_run(document.session, lambda: None)
-    qtbot.waitUntil(lambda: not no_question(window))
-    answer(window, "Trust and run")
-    assert not asked_before_it_runs(window, document, qtbot)
+    workbench.documents.files.consent.before_run(document.session, lambda: None)
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    answer(workbench.window, "Trust and run")
+    assert not asked_before_it_runs(workbench, document, qtbot)
     return document
 
 
 def test_what_another_program_puts_into_the_file_of_a_trusted_documents_subflow_is_asked_about(
-    window: MainWindow, trusted: DocumentPage, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, trusted: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     save(searching("secrets"), tmp_path / "inner.loop.json")
-    window.documents.files.save(trusted)
+    workbench.documents.files.save(trusted)
     qtbot.waitUntil(lambda: query_in(trusted) == "secrets")
 
-    assert asked_before_it_runs(window, trusted, qtbot)
+    assert asked_before_it_runs(workbench, trusted, qtbot)
     trusted.session.undo()
-    assert not asked_before_it_runs(window, trusted, qtbot)
+    assert not asked_before_it_runs(workbench, trusted, qtbot)
 
 
 def test_ones_own_change_of_a_subflow_is_not_asked_about(
-    window: MainWindow, trusted: DocumentPage, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, trusted: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    inner = open_file(window, tmp_path / "inner.loop.json")
+    inner = open_file(workbench, tmp_path / "inner.loop.json")
     inner.session.is_trusted = True
     assert inner.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
-    window.documents.files.save(inner)
+    workbench.documents.files.save(inner)
     qtbot.waitUntil(lambda: query_in(trusted) == "moon")
 
-    assert not asked_before_it_runs(window, trusted, qtbot)
+    assert not asked_before_it_runs(workbench, trusted, qtbot)
 
 
 def test_a_strangers_file_that_is_chosen_as_a_subflow_is_asked_about(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     saved(tmp_path, "theirs.loop.json", searching())
-    document = window.documents.open_copy(around_a_file(""))
+    document = workbench.documents.open_copy(around_a_file(""))
     document.session.save(tmp_path / "mine.loop.json")
     qtbot.waitUntil(lambda: not document.session.is_saving)
 
     assert document.session.do(SetConfig("part", ("file",), "theirs.loop.json"))
     qtbot.waitUntil(lambda: query_in(document) == "tides")
 
-    assert asked_before_it_runs(window, document, qtbot)
+    assert asked_before_it_runs(workbench, document, qtbot)
 
 
 def running(command: str = "echo one\necho two") -> Workflow:
@@ -268,19 +270,19 @@ def running(command: str = "echo one\necho two") -> Workflow:
 
 
 def test_commands_are_shown_whole_and_what_an_edge_brings_is_asked_for_during_the_run(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    document = opened(window, tmp_path, running())
+    document = opened(workbench, tmp_path, running())
     document.may_run_code = True
-    window.runs.run(document)
-    qtbot.waitUntil(lambda: not no_question(window))
-    (field,) = question(window).findChildren(QPlainTextEdit)
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    (field,) = question(workbench.window).findChildren(QPlainTextEdit)
     shown = field.toPlainText().split("\n")
     start = shown.index("Command: ")
     assert shown[start + 1 : start + 3] == ["    echo \\u202eknown", "    ls"]
     assert "Known only during the run, and asked for then: the command of “fed” (shell)" in shown
 
-    answer(window, "Trust and run")
+    answer(workbench.window, "Trust and run")
 
     qtbot.waitUntil(lambda: bool(document.log.questions.count), timeout=20_000)
     card = document.log.questions.current
@@ -294,11 +296,11 @@ def test_commands_are_shown_whole_and_what_an_edge_brings_is_asked_for_during_th
     assert not is_fully_trusted(document.session.workflow)
 
 
-def test_ones_own_work_is_not_asked_about_during_its_run(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = window.documents.open_copy(running())
+def test_ones_own_work_is_not_asked_about_during_its_run(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = workbench.documents.open_copy(running())
     document.may_run_code = True
-    window.runs.run(document)
-    assert no_question(window)
+    workbench.runs.run(document)
+    assert no_question(workbench)
     ended(document, qtbot)
     assert document.session.shown.picture is not None
     assert document.session.shown.picture.status == "completed"

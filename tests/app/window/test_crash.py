@@ -16,7 +16,7 @@ import pytest
 
 from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.files import load
 from tests.app.window.conftest import Answers, await_files, end, press, saved
 
@@ -68,18 +68,18 @@ def check_kept(description: str, told: dict[int, float], killed: float) -> None:
     assert killed - first_lost <= LOST_AT_MOST_S
 
 
-def next_start(engine: EngineThread, home: Path) -> MainWindow:
-    """A window with the settings and the data of the program that was killed."""
+def next_start(engine: EngineThread, home: Path) -> Workbench:
+    """A workbench with the settings and the data of the program that was killed."""
     preferences = Preferences(home / "config/loopwright/preferences.json")
-    window = MainWindow(engine, preferences, asker=Answers(), data_folder=home / "data/loopwright/unsaved")
-    preferences.setParent(window)
-    window.show()
-    return window
+    workbench = Workbench(engine, preferences, dialogs=Answers(), data_folder=home / "data/loopwright/unsaved")
+    preferences.setParent(workbench.window)
+    workbench.show()
+    return workbench
 
 
-def use_what_is_offered(window: MainWindow) -> None:
-    (document,) = window.documents.all
-    press(document.bars, "Use them")
+def use_what_is_offered(workbench: Workbench) -> None:
+    (document,) = workbench.documents.all
+    press(document.bars, "Restore")
     assert document.session.workflow.description.startswith("change ")
 
 
@@ -94,11 +94,11 @@ def test_a_saved_document_loses_at_most_two_seconds_and_is_offered_back(
     check_kept(load(tmp_path / ".one.loop.json.autosave").description, told, killed)
     assert load(path).description == ""
 
-    window = next_start(engine_thread, tmp_path)
-    window.reopen()
-    await_files(window)
-    use_what_is_offered(window)
-    end(window, qtbot)
+    workbench = next_start(engine_thread, tmp_path)
+    workbench.reopen()
+    await_files(workbench)
+    use_what_is_offered(workbench)
+    end(workbench, qtbot)
 
 
 @pytest.mark.slow
@@ -108,11 +108,11 @@ def test_a_document_without_a_file_is_offered_back(engine_thread: EngineThread, 
 
     (file,) = (tmp_path / "data/loopwright/unsaved").glob("*.autosave")
     check_kept(load(file).description, told, killed)
-    window = next_start(engine_thread, tmp_path)
-    window.documents.recover_unsaved()
-    await_files(window)
-    use_what_is_offered(window)
-    end(window, qtbot)
+    workbench = next_start(engine_thread, tmp_path)
+    workbench.documents.recover_unsaved()
+    await_files(workbench)
+    use_what_is_offered(workbench)
+    end(workbench, qtbot)
 
 
 @pytest.mark.slow
@@ -126,11 +126,11 @@ def test_whenever_it_is_killed_what_is_offered_lacks_at_most_two_seconds(
         told, killed = killed_after(process, moment_s)
 
     assert load(path).description == "", "the saved file is as it was"
-    window = next_start(engine_thread, tmp_path)
-    window.reopen()
-    await_files(window)
-    (document,) = window.documents.all
+    workbench = next_start(engine_thread, tmp_path)
+    workbench.reopen()
+    await_files(workbench)
+    (document,) = workbench.documents.all
     if document.bars.text("recovery"):
-        press(document.bars, "Use them")
+        press(document.bars, "Restore")
     check_kept(document.session.workflow.description, told, killed)
-    end(window, qtbot)
+    end(workbench, qtbot)

@@ -8,13 +8,13 @@ from pytestqt.qtbot import QtBot
 
 from app.history.series import Kind
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from tests.app.window.conftest import MakeWindow
 
 
-def drag(window: MainWindow, by: int) -> None:
+def drag(workbench: Workbench, by: int) -> None:
     """Move the line between documents and drawer down by so many pixels."""
-    handle = window.middle.handle(1)
+    handle = workbench.window.middle.handle(1)
     start = handle.rect().center()
     QTest.mousePress(handle, Qt.MouseButton.LeftButton, pos=start)
     to = start.__class__(start.x(), start.y() + by)
@@ -22,42 +22,42 @@ def drag(window: MainWindow, by: int) -> None:
     QTest.mouseRelease(handle, Qt.MouseButton.LeftButton, pos=to)
 
 
-def height(window: MainWindow) -> int:
-    return window.middle.sizes()[1]
+def height(workbench: Workbench) -> int:
+    return workbench.window.middle.sizes()[1]
 
 
 def test_each_panel_has_its_height_and_keeps_the_one_that_it_was_given(
-    window: MainWindow, self_refine: DocumentPage
+    workbench: Workbench, self_refine: DocumentPage
 ) -> None:
-    window.drawer.unfold("log")
-    log = height(window)
-    window.drawer.unfold("iterations")
-    iterations = height(window)
+    workbench.bottom_panel.unfold("log")
+    log = height(workbench)
+    workbench.bottom_panel.unfold("iterations")
+    iterations = height(workbench)
     assert iterations > log
-    drag(window, -40)
-    wanted = height(window)
+    drag(workbench, -40)
+    wanted = height(workbench)
     assert wanted > iterations + 30
-    window.drawer.unfold("log")
-    assert height(window) == log
-    window.drawer.fold()
-    window.drawer.unfold("iterations")
-    assert height(window) == wanted
+    workbench.bottom_panel.unfold("log")
+    assert height(workbench) == log
+    workbench.bottom_panel.fold()
+    workbench.bottom_panel.unfold("iterations")
+    assert height(workbench) == wanted
 
 
 def test_heights_and_what_the_chart_draws_are_the_same_at_the_next_start(make_window: MakeWindow, qtbot: QtBot) -> None:
     first = make_window()
     one, two = first.documents.new(), first.documents.new()
-    first.drawer.unfold("iterations")
+    first.bottom_panel.unfold("iterations")
     drag(first, -40)
     wanted = height(first)
     two.iterations.legend.buttons[Kind.TIME].click()
     assert one.iterations.chart.shown == [Kind.SIMILARITY, Kind.TIME], "all documents are arranged alike"
-    first.close()
+    first.window.close()
     qtbot.waitUntil(lambda: not first.closing.background)
 
     second = make_window()
     third = second.documents.new()
     assert third.iterations.chart.shown == [Kind.SIMILARITY, Kind.TIME]
-    second.drawer.fold()
-    second.drawer.unfold("iterations")
+    second.bottom_panel.fold()
+    second.bottom_panel.unfold("iterations")
     assert height(second) == wanted

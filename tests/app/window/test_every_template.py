@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.runs.executions import NodeState
-from app.window.main_window import MainWindow
 from app.window.run_dialog import RunDialog
+from app.workbench import Workbench
 from engine.bundled import templates_folder
 from tests.app.window.conftest import Script, ended
 
@@ -61,16 +61,16 @@ SCRIPTS: Final[dict[str, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_runs_from_the_gallery(window: MainWindow, script: Script, qtbot: QtBot, name: str) -> None:
+def test_it_runs_from_the_gallery(workbench: Workbench, script: Script, qtbot: QtBot, name: str) -> None:
     script("words", *SCRIPTS.get(name, []))
-    card = next(card for card in window.gallery.cards if card.template.path.name == f"{name}.loop.json")
+    card = next(card for card in workbench.gallery.cards if card.template.path.name == f"{name}.loop.json")
     assert card.picture.isVisible()
     QTest.mouseClick(card.button, LEFT)
-    qtbot.waitUntil(lambda: window.current is not None)
-    document = window.current
+    qtbot.waitUntil(lambda: workbench.current is not None)
+    document = workbench.current
     assert document is not None
-    QTest.mouseClick(window.run_bar.run, LEFT)
-    dialogs = window.findChildren(RunDialog)
+    QTest.mouseClick(workbench.run_bar.run, LEFT)
+    dialogs = workbench.window.findChildren(RunDialog)
     if dialogs:  # a tool of it runs code, which is asked before
         dialogs[0].code.click()
         QTest.mouseClick(dialogs[0].run, LEFT)

@@ -10,9 +10,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.window.crash_reporter import SENTENCE, CrashDialog, CrashReporter
+from app.window.crash_reporter import MESSAGE, CrashDialog, CrashReporter
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.operations import SetDescription
 from engine.errors import EngineError
 
@@ -43,7 +43,7 @@ def test_a_fault_is_one_sentence_with_its_details(guard: CrashReporter, qtbot: Q
         sys.excepthook(type(error), error, error.__traceback__)
 
     sentence, details = told.args
-    assert sentence == SENTENCE
+    assert sentence == MESSAGE
     assert "ZeroDivisionError: by zero" in details
     assert "test_faults.py" in details
 
@@ -86,7 +86,7 @@ def test_faults_go_to_the_terminal_only_where_asked(
 
 
 def test_the_dialog_hides_the_details_until_asked_and_copies_them(qapp: object, qtbot: QtBot) -> None:
-    dialog = CrashDialog(SENTENCE, "Traceback: odd")
+    dialog = CrashDialog(MESSAGE, "Traceback: odd")
     dialog.show()
     assert not dialog.isModal()
     assert not dialog.details.isVisible()
@@ -100,12 +100,12 @@ def test_the_dialog_hides_the_details_until_asked_and_copies_them(qapp: object, 
 
 
 def test_unsaved_work_is_kept_at_once_when_something_goes_wrong(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    from app.main import guard_against_faults
+    from app.main import report_crashes
 
     before = sys.excepthook, threading.excepthook
-    guard = guard_against_faults(window)
+    guard = report_crashes(workbench)
     self_refine.session.do(SetDescription("new"))
     self_refine.autosave._timer.setInterval(1_000_000)
     error = raised(ValueError("odd"))
@@ -113,13 +113,13 @@ def test_unsaved_work_is_kept_at_once_when_something_goes_wrong(
     with qtbot.waitSignal(self_refine.autosave.kept):
         guard.catch(type(error), error, error.__traceback__)
 
-    (dialog,) = window.findChildren(CrashDialog)
+    (dialog,) = workbench.window.findChildren(CrashDialog)
     assert dialog.isVisible()
     other = raised(ZeroDivisionError("by zero"))
     for fault in (error, other, error, other):
         with qtbot.waitSignal(guard.told):
             guard.catch(type(fault), fault, fault.__traceback__)
-    assert window.findChildren(CrashDialog) == [dialog], "one that comes again and again covers nothing"
+    assert workbench.window.findChildren(CrashDialog) == [dialog], "one that comes again and again covers nothing"
     assert dialog.details.toPlainText().count("ValueError: odd") == 1
     assert dialog.details.toPlainText().count("ZeroDivisionError: by zero") == 1
     assert "new" in self_refine.session.workflow.description

@@ -17,8 +17,8 @@ from app import file_watcher, session
 from app.controllers import document_controller
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
 from app.window.window_state import open_files
+from app.workbench import Workbench
 from engine.document import files
 from engine.document.builder import Builder
 from engine.document.files import load, save
@@ -47,11 +47,11 @@ def change(document: DocumentPage, text: str = "Something else.") -> None:
     assert document.session.do(SetDescription(text))
 
 
-def save_by_key(window: MainWindow, qtbot: QtBot) -> None:
+def save_by_key(workbench: Workbench, qtbot: QtBot) -> None:
     """Press Ctrl+S and wait until that is over."""
-    assert window.current is not None
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL)
-    over(window.current, qtbot)
+    assert workbench.current is not None
+    QTest.keyClick(workbench.window, Qt.Key.Key_S, CONTROL)
+    over(workbench.current, qtbot)
 
 
 def over(document: DocumentPage, qtbot: QtBot) -> None:
@@ -59,91 +59,91 @@ def over(document: DocumentPage, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not document.session.is_saving)
 
 
-def titles(window: MainWindow) -> list[str]:
-    return [window.tabs.tabText(place) for place in range(window.tabs.count())]
+def titles(workbench: Workbench) -> list[str]:
+    return [workbench.tabs.tabText(place) for place in range(workbench.tabs.count())]
 
 
-def test_the_program_begins_with_the_start_page(window: MainWindow) -> None:
-    assert titles(window) == ["Start"]
-    assert window.current is None
-    assert not window.run_bar.run.isEnabled()
+def test_the_program_begins_with_the_start_page(workbench: Workbench) -> None:
+    assert titles(workbench) == ["Start"]
+    assert workbench.current is None
+    assert not workbench.run_bar.run.isEnabled()
 
 
-def test_a_template_opens_as_a_copy_without_a_file(window: MainWindow) -> None:
+def test_a_template_opens_as_a_copy_without_a_file(workbench: Workbench) -> None:
     before = SELF_REFINE.read_bytes()
-    window.gallery.template_chosen.emit(SELF_REFINE)
+    workbench.gallery.template_chosen.emit(SELF_REFINE)
 
-    assert titles(window) == ["Self-Refine"]
-    assert window.current is not None
-    assert window.current.session.path is None
-    change(window.current)
-    assert titles(window) == ["Self-Refine •"]
+    assert titles(workbench) == ["Self-Refine"]
+    assert workbench.current is not None
+    assert workbench.current.session.path is None
+    change(workbench.current)
+    assert titles(workbench) == ["Self-Refine •"]
     assert SELF_REFINE.read_bytes() == before
 
 
 def test_new_and_save_ask_where_and_add_the_ending(
-    window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    QTest.keyClick(window, Qt.Key.Key_N, CONTROL)
-    document = window.current
+    QTest.keyClick(workbench.window, Qt.Key.Key_N, CONTROL)
+    document = workbench.current
     assert document is not None
     change(document)
     answers.to_save = tmp_path / "mine"
 
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
 
     assert answers.suggested == Path.home() / "untitled.loop.json"
     assert document.session.path == tmp_path / "mine.loop.json"
     assert load(tmp_path / "mine.loop.json").description == "Something else."
     assert not document.session.is_modified
-    assert window.run_bar.saved.text() == "saved"
+    assert workbench.run_bar.saved.text() == "saved"
 
 
-def test_open_by_key_takes_several_files(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
+def test_open_by_key_takes_several_files(workbench: Workbench, answers: Answers, tmp_path: Path) -> None:
     answers.to_open = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
 
-    QTest.keyClick(window, Qt.Key.Key_O, CONTROL)
-    await_files(window)
+    QTest.keyClick(workbench.window, Qt.Key.Key_O, CONTROL)
+    await_files(workbench)
 
-    assert len(window.documents.all) == 2
-    assert window.current is window.documents.all[1]
+    assert len(workbench.documents.all) == 2
+    assert workbench.current is workbench.documents.all[1]
 
 
-def test_a_file_that_is_open_is_shown_and_not_opened_twice(window: MainWindow, tmp_path: Path) -> None:
+def test_a_file_that_is_open_is_shown_and_not_opened_twice(workbench: Workbench, tmp_path: Path) -> None:
     path = saved(tmp_path)
-    first = open_file(window, path)
-    window.documents.new()
+    first = open_file(workbench, path)
+    workbench.documents.new()
 
-    assert open_file(window, path) is first
-    assert window.current is first
-    assert len(window.documents.all) == 2
+    assert open_file(workbench, path) is first
+    assert workbench.current is first
+    assert len(workbench.documents.all) == 2
 
 
 def test_recent_files_are_offered_in_menu_and_start_page_and_forgotten_when_gone(
-    window: MainWindow, preferences: Preferences, tmp_path: Path
+    workbench: Workbench, preferences: Preferences, tmp_path: Path
 ) -> None:
     path = saved(tmp_path, "a & b.loop.json")
-    window.closing.close_document(open_file(window, path))
-    (action,) = window.menus.recent.actions()
+    workbench.closing.close_document(open_file(workbench, path))
+    (action,) = workbench.menus.recent.actions()
     assert action.text() == "a && b.loop.json"
     action.trigger()
-    await_files(window)
-    assert window.current is not None
-    window.closing.close_document(window.current)
+    await_files(workbench)
+    assert workbench.current is not None
+    workbench.closing.close_document(workbench.current)
 
     path.unlink()
-    window.gallery.recent_chosen.emit(path)
-    await_files(window)
+    workbench.gallery.recent_chosen.emit(path)
+    await_files(workbench)
 
-    assert "a & b.loop.json" in window.status.refusal.full_text
+    assert "a & b.loop.json" in workbench.status_bar.refusal.full_text
     assert preferences.recent_files == ()
-    assert not window.menus.recent.isEnabled()
+    assert not workbench.menus.recent.isEnabled()
 
 
-def test_the_name_of_a_file_is_no_markup(window: MainWindow, tmp_path: Path) -> None:
-    open_file(window, saved(tmp_path, "<b>one<.loop.json"))
+def test_the_name_of_a_file_is_no_markup(workbench: Workbench, tmp_path: Path) -> None:
+    open_file(workbench, saved(tmp_path, "<b>one<.loop.json"))
 
-    for tip in (window.tabs.tabToolTip(0), window.menus.recent.actions()[0].toolTip()):
+    for tip in (workbench.tabs.tabToolTip(0), workbench.menus.recent.actions()[0].toolTip()):
         assert "&lt;b&gt;one&lt;" in tip
 
 
@@ -161,24 +161,26 @@ class SlowDisk:
 
 
 def test_a_slow_disk_does_not_hold_the_window_and_a_file_is_opened_once(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = SlowDisk(monkeypatch)
     path = saved(tmp_path)
 
-    window.documents.open_files([path, path])
-    QTest.keyClick(window, Qt.Key.Key_N, CONTROL)
-    assert titles(window) == ["Untitled"]
-    assert open_files(window.preferences, window.documents.data_folder) == [path], "opened again after a crash too"
+    workbench.documents.open_files([path, path])
+    QTest.keyClick(workbench.window, Qt.Key.Key_N, CONTROL)
+    assert titles(workbench) == ["Untitled"]
+    assert open_files(workbench.preferences, workbench.documents.data_folder) == [path], (
+        "opened again after a crash too"
+    )
 
     disk.may_go_on.set()
-    await_files(window)
-    assert titles(window) == ["Untitled", "Small"]
-    assert open_files(window.preferences, window.documents.data_folder) == [path]
+    await_files(workbench)
+    assert titles(workbench) == ["Untitled", "Small"]
+    assert open_files(workbench.preferences, workbench.documents.data_folder) == [path]
 
 
 def test_a_large_document_without_a_layout_is_analysed_in_a_thread_before_it_is_shown(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysed_in: list[threading.Thread] = []
 
@@ -192,7 +194,7 @@ def test_a_large_document_without_a_layout_is_analysed_in_a_thread_before_it_is_
     for _ in range(session.AT_ONCE + 1):
         flow.add("input", default="x")
 
-    document = open_file(window, saved(tmp_path, "many.loop.json", flow.build()))
+    document = open_file(workbench, saved(tmp_path, "many.loop.json", flow.build()))
 
     assert document.session.workflow.layout == {}
     assert document.session.structure.workflow is document.session.workflow
@@ -202,39 +204,41 @@ def test_a_large_document_without_a_layout_is_analysed_in_a_thread_before_it_is_
 
 
 def test_a_slow_disk_does_not_hold_a_revert_and_a_closed_document_stays_closed(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = open_file(window, saved(tmp_path))
+    document = open_file(workbench, saved(tmp_path))
     change(document)
     disk = SlowDisk(monkeypatch)
 
-    window.documents.files.revert(document)
+    workbench.documents.files.revert(document)
     assert document.session.workflow.description == "Something else."
-    window.documents.drop(document)
+    workbench.documents.drop(document)
     disk.may_go_on.set()
-    await_files(window)
+    await_files(workbench)
 
-    assert titles(window) == ["Start"]
+    assert titles(workbench) == ["Start"]
 
 
-def test_what_is_no_workflow_is_refused_in_a_sentence(window: MainWindow, tmp_path: Path) -> None:
+def test_what_is_no_workflow_is_refused_in_a_sentence(workbench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "broken.loop.json"
     path.write_text("{")
 
-    window.documents.open_files([path])
-    await_files(window)
+    workbench.documents.open_files([path])
+    await_files(workbench)
 
-    assert "broken.loop.json" in window.status.refusal.full_text
-    assert window.current is None
+    assert "broken.loop.json" in workbench.status_bar.refusal.full_text
+    assert workbench.current is None
 
 
-def test_save_as_leaves_the_old_file_alone(window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
+def test_save_as_leaves_the_old_file_alone(
+    workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
     path = saved(tmp_path)
-    document = open_file(window, path)
+    document = open_file(workbench, path)
     change(document)
     answers.to_save = tmp_path / "other.loop.json"
 
-    QTest.keyClick(window, Qt.Key.Key_S, CONTROL | SHIFT)
+    QTest.keyClick(workbench.window, Qt.Key.Key_S, CONTROL | SHIFT)
     over(document, qtbot)
 
     assert load(path).description == ""
@@ -242,73 +246,73 @@ def test_save_as_leaves_the_old_file_alone(window: MainWindow, answers: Answers,
     assert document.session.path == answers.to_save
 
 
-def test_a_file_that_another_tab_has_is_not_saved_over(window: MainWindow, answers: Answers, tmp_path: Path) -> None:
-    first = open_file(window, saved(tmp_path, "one.loop.json"))
-    second = open_file(window, saved(tmp_path, "two.loop.json"))
+def test_a_file_that_another_tab_has_is_not_saved_over(workbench: Workbench, answers: Answers, tmp_path: Path) -> None:
+    first = open_file(workbench, saved(tmp_path, "one.loop.json"))
+    second = open_file(workbench, saved(tmp_path, "two.loop.json"))
     answers.to_save = first.session.path
 
-    window.documents.files.save_as(second)
+    workbench.documents.files.save_as(second)
 
-    assert "open in another tab" in window.status.refusal.full_text
+    assert "open in another tab" in workbench.status_bar.refusal.full_text
     assert second.session.path == tmp_path / "two.loop.json"
 
 
 def test_a_file_that_another_tab_has_is_not_saved_over_by_another_way_to_it(
-    window: MainWindow, answers: Answers, tmp_path: Path
+    workbench: Workbench, answers: Answers, tmp_path: Path
 ) -> None:
-    first = open_file(window, saved(tmp_path, "one.loop.json"))
-    second = open_file(window, saved(tmp_path, "two.loop.json"))
+    first = open_file(workbench, saved(tmp_path, "one.loop.json"))
+    second = open_file(workbench, saved(tmp_path, "two.loop.json"))
     assert first.session.path is not None
     answers.to_save = tmp_path / "link.loop.json"
     answers.to_save.symlink_to(first.session.path)
 
-    window.documents.files.save_as(second)
+    workbench.documents.files.save_as(second)
 
-    assert "open in another tab" in window.status.refusal.full_text
+    assert "open in another tab" in workbench.status_bar.refusal.full_text
 
 
 @pytest.mark.parametrize(("title", "text"), [("Replace", "mine"), ("Cancel", "")])
 def test_a_file_is_not_replaced_unasked_where_its_ending_was_added(
-    window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot, title: str, text: str
+    workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot, title: str, text: str
 ) -> None:
     there = saved(tmp_path, "mine.loop.json")
-    document = window.documents.new()
+    document = workbench.documents.new()
     change(document, "mine")
     answers.to_save = tmp_path / "mine"
 
-    window.documents.files.save_as(document)
-    assert question(window).text() == "There is a file “mine.loop.json” already."
-    assert question(window).defaultButton().text() == "Cancel"
-    answer(window, title)
+    workbench.documents.files.save_as(document)
+    assert question(workbench.window).text() == "There is a file “mine.loop.json” already."
+    assert question(workbench.window).defaultButton().text() == "Cancel"
+    answer(workbench.window, title)
     over(document, qtbot)
 
     assert load(there).description == text
 
 
 def test_a_picture_is_not_replaced_unasked_where_its_ending_was_added(
-    window: MainWindow, self_refine: DocumentPage, answers: Answers, tmp_path: Path
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path
 ) -> None:
     (tmp_path / "picture.png").write_text("another")
     answers.to_save = tmp_path / "picture"
 
-    window.actions_by_name["export_png"].trigger()
-    assert question(window).text() == "There is a file “picture.png” already."
-    answer(window, "Cancel")
+    workbench.actions_by_name["export_png"].trigger()
+    assert question(workbench.window).text() == "There is a file “picture.png” already."
+    answer(workbench.window, "Cancel")
 
     assert (tmp_path / "picture.png").read_text() == "another"
 
 
-def test_revert_can_be_taken_back(window: MainWindow, tmp_path: Path) -> None:
-    document = open_file(window, saved(tmp_path))
+def test_revert_can_be_taken_back(workbench: Workbench, tmp_path: Path) -> None:
+    document = open_file(workbench, saved(tmp_path))
     change(document)
 
-    window.actions_by_name["revert"].trigger()
-    await_files(window)
+    workbench.actions_by_name["revert"].trigger()
+    await_files(workbench)
     assert document.session.workflow.description == ""
     assert not document.session.is_modified
-    assert window.actions_by_name["undo"].text() == "Undo Revert to saved"
+    assert workbench.actions_by_name["undo"].text() == "Undo Revert to saved"
 
-    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Z, CONTROL)
     assert document.session.workflow.description == "Something else."
     assert document.session.is_modified
 
@@ -317,90 +321,90 @@ def test_revert_can_be_taken_back(window: MainWindow, tmp_path: Path) -> None:
     ("title", "stays", "text"), [("Save", False, "new"), ("Don't save", False, ""), ("Cancel", True, "")]
 )
 def test_closing_unsaved_work_asks_once(
-    window: MainWindow, tmp_path: Path, title: str, stays: bool, text: str, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, title: str, stays: bool, text: str, qtbot: QtBot
 ) -> None:
     path = saved(tmp_path)
-    document = open_file(window, path)
+    document = open_file(workbench, path)
     change(document, "new")
 
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    assert question(window).text() == "Save the changes of “Small”?"
-    answer(window, title)
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    assert question(workbench.window).text() == "Save the changes to “Small”?"
+    answer(workbench.window, title)
     over(document, qtbot)
 
-    assert (document in window.documents.all) is stays
+    assert (document in workbench.documents.all) is stays
     assert load(path).description == text
 
 
-def test_cancel_of_the_place_to_save_keeps_the_document(window: MainWindow, answers: Answers) -> None:
-    document = window.documents.new()
+def test_cancel_of_the_place_to_save_keeps_the_document(workbench: Workbench, answers: Answers) -> None:
+    document = workbench.documents.new()
     change(document)
 
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    answer(window, "Save")
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    answer(workbench.window, "Save")
 
     assert answers.suggested is not None
-    assert document in window.documents.all
+    assert document in workbench.documents.all
 
 
-def test_a_click_with_the_middle_button_closes_a_tab(window: MainWindow, tmp_path: Path) -> None:
-    open_file(window, saved(tmp_path))
-    bar = window.tabs.tabBar()
+def test_a_click_with_the_middle_button_closes_a_tab(workbench: Workbench, tmp_path: Path) -> None:
+    open_file(workbench, saved(tmp_path))
+    bar = workbench.tabs.tabBar()
 
     QTest.mouseClick(bar, Qt.MouseButton.MiddleButton, pos=bar.tabRect(0).center())
 
-    assert titles(window) == ["Start"]
+    assert titles(workbench) == ["Start"]
 
 
-def test_tabs_are_changed_by_key_and_the_window_follows(window: MainWindow, tmp_path: Path) -> None:
-    first, second = open_file(window, saved(tmp_path, "one.loop.json")), window.documents.new()
-    assert window.current is second
+def test_tabs_are_changed_by_key_and_the_window_follows(workbench: Workbench, tmp_path: Path) -> None:
+    first, second = open_file(workbench, saved(tmp_path, "one.loop.json")), workbench.documents.new()
+    assert workbench.current is second
 
-    QTest.keyClick(window, Qt.Key.Key_PageDown, CONTROL)
+    QTest.keyClick(workbench.window, Qt.Key.Key_PageDown, CONTROL)
 
-    assert window.current is first
-    assert window.inspectors.currentWidget() is first.inspector
-    assert window.run_bar.name.full_text == "Small"
-    QTest.keyClick(window, Qt.Key.Key_PageUp, CONTROL)
-    assert window.current is second
+    assert workbench.current is first
+    assert workbench.inspectors.currentWidget() is first.inspector
+    assert workbench.run_bar.name.full_text == "Small"
+    QTest.keyClick(workbench.window, Qt.Key.Key_PageUp, CONTROL)
+    assert workbench.current is second
 
 
-def test_the_start_page_comes_back_beside_documents_and_goes(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_N, CONTROL | SHIFT)
-    assert titles(window) == ["Start", "Self-Refine"]
-    assert window.current is None
+def test_the_start_page_comes_back_beside_documents_and_goes(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_N, CONTROL | SHIFT)
+    assert titles(workbench) == ["Start", "Self-Refine"]
+    assert workbench.current is None
 
-    window.tabs.tabCloseRequested.emit(0)
+    workbench.tabs.tabCloseRequested.emit(0)
 
-    assert titles(window) == ["Self-Refine"]
+    assert titles(workbench) == ["Self-Refine"]
 
 
 @pytest.mark.parametrize(
     ("title", "closes", "kept"), [("Save", True, "new"), ("Don't save", True, ""), ("Cancel", False, "")]
 )
 def test_closing_the_window_asks_once_for_all_documents(
-    window: MainWindow, tmp_path: Path, title: str, closes: bool, kept: str, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, title: str, closes: bool, kept: str, qtbot: QtBot
 ) -> None:
     paths = [saved(tmp_path, name) for name in ("one.loop.json", "two.loop.json")]
     for path in paths:
-        change(open_file(window, path), "new")
+        change(open_file(workbench, path), "new")
 
-    window.close()
-    window.close()
-    assert question(window).text() == "Save the changes of “Small”, “Small”?"
-    answer(window, title)
+    workbench.window.close()
+    workbench.window.close()
+    assert question(workbench.window).text() == "Save the changes to “Small”, “Small”?"
+    answer(workbench.window, title)
 
-    qtbot.waitUntil(lambda: window.isVisible() is not closes)
+    qtbot.waitUntil(lambda: workbench.window.isVisible() is not closes)
     assert [load(path).description for path in paths] == [kept, kept]
 
 
-def test_a_window_without_unsaved_work_closes_at_once(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    open_file(window, saved(tmp_path))
+def test_a_window_without_unsaved_work_closes_at_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    open_file(workbench, saved(tmp_path))
 
-    with qtbot.waitSignal(window.finished):
-        window.close()
+    with qtbot.waitSignal(workbench.finished):
+        workbench.window.close()
 
-    assert not window.isVisible()
+    assert not workbench.window.isVisible()
 
 
 def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, tmp_path: Path) -> None:
@@ -408,11 +412,11 @@ def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, 
     paths = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
     for path in paths:
         open_file(first, path)
-    QTest.keyClick(first, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
+    QTest.keyClick(first.window, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
     assert not first.palette_panel.isVisible()
-    first.drawer.unfold("log")
-    first.resize(700, 600)
-    first.close()
+    first.bottom_panel.unfold("log")
+    first.window.resize(700, 600)
+    first.window.close()
     paths[0].rename(tmp_path / "moved")
 
     second = make_window()
@@ -421,54 +425,56 @@ def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, 
 
     assert [document.session.path for document in second.documents.all] == [paths[1]]
     assert not second.palette_panel.isVisible()
-    assert second.drawer.open_panel == "log"
-    assert (second.width(), second.height()) == (700, 600)
+    assert second.bottom_panel.open_panel == "log"
+    assert (second.window.width(), second.window.height()) == (700, 600)
 
 
 def test_a_layout_that_cannot_be_understood_is_left_out(make_window: MakeWindow, preferences: Preferences) -> None:
     state = {"drawer": ["log"], "open": {"a": 1}, "sides": 3, "drawer_heights": [], "iterations": {"columns": 3}}
     preferences.set(window_state=json.dumps(state))
 
-    window = make_window()
-    window.reopen()
+    workbench = make_window()
+    workbench.reopen()
 
-    assert window.drawer.open_panel == ""
-    assert titles(window) == ["Start"]
+    assert workbench.bottom_panel.open_panel == ""
+    assert titles(workbench) == ["Start"]
 
 
-def drop(window: MainWindow, *paths: Path) -> None:
+def drop(workbench: Workbench, *paths: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
     how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
-    QApplication.sendEvent(window, QDragEnterEvent(QPoint(10, 10), *how))
-    QApplication.sendEvent(window, QDropEvent(QPointF(10, 10), *how))
+    QApplication.sendEvent(workbench.window, QDragEnterEvent(QPoint(10, 10), *how))
+    QApplication.sendEvent(workbench.window, QDropEvent(QPointF(10, 10), *how))
 
 
-def test_dropped_files_are_opened(window: MainWindow, tmp_path: Path) -> None:
-    drop(window, saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json"))
-    await_files(window)
+def test_dropped_files_are_opened(workbench: Workbench, tmp_path: Path) -> None:
+    drop(workbench, saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json"))
+    await_files(workbench)
 
-    assert len(window.documents.all) == 2
+    assert len(workbench.documents.all) == 2
 
 
 def test_files_and_templates_dropped_on_the_canvas_are_opened(
-    window: MainWindow, self_refine: DocumentPage, tmp_path: Path
+    workbench: Workbench, self_refine: DocumentPage, tmp_path: Path
 ) -> None:
     self_refine.canvas.files_dropped.emit([saved(tmp_path)])
-    await_files(window)
+    await_files(workbench)
     self_refine.canvas.template_dropped.emit(str(SELF_REFINE))
 
-    assert [document.session.name for document in window.documents.all] == ["Self-Refine", "Small", "Self-Refine"]
+    assert [document.session.name for document in workbench.documents.all] == ["Self-Refine", "Small", "Self-Refine"]
 
 
-def test_a_change_by_another_program_is_noticed_and_reloaded(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_change_by_another_program_is_noticed_and_reloaded(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
     path = saved(tmp_path)
-    document = open_file(window, path)
+    document = open_file(workbench, path)
 
     save(small().model_copy(update={"description": "theirs"}), path)
     qtbot.waitUntil(lambda: "Another program" in document.bars.text("disk"))
     press(document.bars, "Reload")
-    await_files(window)
+    await_files(workbench)
 
     assert document.session.workflow.description == "theirs"
     assert not document.session.is_modified
@@ -476,25 +482,25 @@ def test_a_change_by_another_program_is_noticed_and_reloaded(window: MainWindow,
     assert document.session.workflow.description == ""
 
 
-def test_mine_is_kept_over_a_change_by_another_program(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_mine_is_kept_over_a_change_by_another_program(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
-    document = open_file(window, path)
+    document = open_file(workbench, path)
     change(document, "mine")
 
     save(small().model_copy(update={"description": "theirs"}), path)
     qtbot.waitUntil(lambda: document.bars.text("disk") != "")
     press(document.bars, "Keep mine")
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
 
     assert load(path).description == "mine"
     assert document.bars.text("disk") == ""
 
 
 @pytest.fixture
-def silent(window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DocumentPage:
+def silent(workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DocumentPage:
     """An open document whose disk tells of no changes, as a network share may."""
     monkeypatch.setattr(file_watcher.FileWatcher, "_look_soon", lambda _watch: None)
-    return open_file(window, saved(tmp_path))
+    return open_file(workbench, saved(tmp_path))
 
 
 def theirs(document: DocumentPage) -> Path:
@@ -506,13 +512,13 @@ def theirs(document: DocumentPage) -> Path:
 
 
 def test_a_change_of_which_the_system_tells_nothing_is_not_saved_over(
-    window: MainWindow, silent: DocumentPage, qtbot: QtBot
+    workbench: Workbench, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
     path = theirs(silent)
 
     for _ in range(2):
-        save_by_key(window, qtbot)
+        save_by_key(workbench, qtbot)
         assert load(path).description == "theirs"
         assert silent.bars.text("disk") == "Another program has changed the file. Your work is not saved over it yet."
         assert silent.session.is_modified
@@ -525,72 +531,72 @@ def test_a_change_of_which_the_system_tells_nothing_is_not_saved_over(
 
 
 def test_a_change_that_saving_has_found_can_be_reloaded_and_then_saved_over(
-    window: MainWindow, silent: DocumentPage, qtbot: QtBot
+    workbench: Workbench, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
     path = theirs(silent)
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
 
     press(silent.bars, "Reload")
-    await_files(window)
+    await_files(workbench)
     assert silent.session.workflow.description == "theirs"
     assert not silent.session.is_modified
 
     change(silent, "both")
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
     assert load(path).description == "both"
 
 
 def test_a_window_stays_open_where_its_work_would_be_saved_over_another_programs(
-    window: MainWindow, silent: DocumentPage, qtbot: QtBot
+    workbench: Workbench, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
     path = theirs(silent)
-    window.documents.new()
+    workbench.documents.new()
 
-    window.close()
-    answer(window, "Save")
+    workbench.window.close()
+    answer(workbench.window, "Save")
     over(silent, qtbot)
-    assert window.isVisible()
-    assert window.current is silent
+    assert workbench.window.isVisible()
+    assert workbench.current is silent
     assert load(path).description == "theirs"
 
-    with qtbot.waitSignal(window.finished):
+    with qtbot.waitSignal(workbench.finished):
         press(silent.bars, "Keep mine")
     assert load(path).description == "mine"
 
 
 def test_a_file_that_was_touched_and_says_the_same_is_saved_over_unasked(
-    window: MainWindow, silent: DocumentPage, qtbot: QtBot
+    workbench: Workbench, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
     path = silent.session.path
     assert path is not None
     save(small(), path)  # the same, in a new file
 
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
 
     assert load(path).description == "mine"
 
 
 def test_a_save_that_waits_for_one_of_our_own_takes_it_for_no_change_by_another_program(
-    window: MainWindow, silent: DocumentPage, qtbot: QtBot
+    workbench: Workbench, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     path = silent.session.path
     assert path is not None
     for text in ("one", "two", "three"):
         change(silent, text)
-        window.documents.files.save(silent)
+        workbench.documents.files.save(silent)
     over(silent, qtbot)
 
     assert load(path).description == "three"
     assert silent.bars.text("disk") == ""
 
 
-def test_a_save_of_our_own_is_no_change_by_another_program(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = open_file(window, saved(tmp_path))
+def test_a_save_of_our_own_is_no_change_by_another_program(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_file(workbench, saved(tmp_path))
     change(document)
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
     looked = document.watch._timer.timeout
 
     with qtbot.waitSignal(looked, timeout=5000, raising=False):
@@ -599,9 +605,9 @@ def test_a_save_of_our_own_is_no_change_by_another_program(window: MainWindow, t
     assert document.bars.text("disk") == ""
 
 
-def test_a_file_that_went_away_is_noticed_and_saved_again(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_file_that_went_away_is_noticed_and_saved_again(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
-    document = open_file(window, path)
+    document = open_file(workbench, path)
 
     path.unlink()
     qtbot.waitUntil(lambda: "is gone" in document.bars.text("disk"))
@@ -613,61 +619,61 @@ def test_a_file_that_went_away_is_noticed_and_saved_again(window: MainWindow, tm
 
 
 def test_a_document_whose_file_went_away_is_not_saved_any_more(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     path = saved(tmp_path)
-    document = open_file(window, path)
+    document = open_file(workbench, path)
     path.unlink()
     qtbot.waitUntil(lambda: "is gone" in document.bars.text("disk"))
 
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    assert question(window).text() == "Save the changes of “Small”?"
-    answer(window, "Save")
-    qtbot.waitUntil(lambda: window.documents.all == [])
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    assert question(workbench.window).text() == "Save the changes to “Small”?"
+    answer(workbench.window, "Save")
+    qtbot.waitUntil(lambda: workbench.documents.all == [])
     assert load(path).name == "Small"
 
 
-def test_mine_that_is_kept_is_not_saved_any_more(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_mine_that_is_kept_is_not_saved_any_more(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
-    document = open_file(window, path)
+    document = open_file(workbench, path)
     save(small().model_copy(update={"description": "theirs"}), path)
     qtbot.waitUntil(lambda: document.bars.text("disk") != "")
     press(document.bars, "Keep mine")
-    assert titles(window) == ["Small •"]
+    assert titles(workbench) == ["Small •"]
 
-    QTest.keyClick(window, Qt.Key.Key_W, CONTROL)
-    answer(window, "Save")
-    qtbot.waitUntil(lambda: window.documents.all == [])
+    QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
+    answer(workbench.window, "Save")
+    qtbot.waitUntil(lambda: workbench.documents.all == [])
     assert load(path).description == ""
 
 
 def test_a_folder_that_went_away_leaves_the_work_in_the_window(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    document = open_file(window, saved(folder))
+    document = open_file(workbench, saved(folder))
     change(document)
     (folder / "one.loop.json").unlink()
     folder.rename(tmp_path / "elsewhere")
 
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
 
     assert "there is no such file or folder" in document.bars.text("save")
     assert document.session.is_modified
 
 
 def test_a_full_disk_leaves_the_work_in_the_window(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    document = open_file(window, saved(tmp_path))
+    document = open_file(workbench, saved(tmp_path))
     change(document)
 
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files.os, "fsync", full)
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
 
     assert "no space left on device" in document.bars.text("save")
     assert document.session.is_modified
@@ -675,14 +681,14 @@ def test_a_full_disk_leaves_the_work_in_the_window(
 
 
 def test_a_write_protected_file_is_not_replaced(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    document = open_file(window, saved(tmp_path))
+    document = open_file(workbench, saved(tmp_path))
     change(document)
     # Root may write anything: what the system would say to others is said here.
     monkeypatch.setattr(files.os, "access", lambda *_: False)
 
-    save_by_key(window, qtbot)
+    save_by_key(workbench, qtbot)
 
     assert "it is write-protected" in document.bars.text("save")
     assert document.session.is_modified
@@ -690,11 +696,11 @@ def test_a_write_protected_file_is_not_replaced(
 
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_the_picture_of_a_workflow_is_exported(
-    window: MainWindow, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str
 ) -> None:
     answers.to_save = tmp_path / "picture"
 
-    window.actions_by_name[f"export_{kind}"].trigger()
+    workbench.actions_by_name[f"export_{kind}"].trigger()
 
     content = (tmp_path / f"picture.{kind}").read_bytes()
     assert content.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
@@ -703,49 +709,49 @@ def test_the_picture_of_a_workflow_is_exported(
 
 
 def test_a_picture_that_cannot_be_written_is_told(
-    window: MainWindow, self_refine: DocumentPage, answers: Answers, tmp_path: Path
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path
 ) -> None:
     answers.to_save = tmp_path / "gone" / "picture.png"
 
-    window.actions_by_name["export_png"].trigger()
+    workbench.actions_by_name["export_png"].trigger()
 
-    assert "picture.png" in window.status.refusal.full_text
+    assert "picture.png" in workbench.status_bar.refusal.full_text
 
 
-def test_the_title_of_a_document_follows_its_name(window: MainWindow, self_refine: DocumentPage) -> None:
+def test_the_title_of_a_document_follows_its_name(workbench: Workbench, self_refine: DocumentPage) -> None:
     from engine.document.operations import SetName
 
     self_refine.session.do(SetName("Better & better"))
 
-    assert titles(window) == ["Better && better •"]
-    assert window.windowTitle() == "Better & better[*] – Loopwright"
-    assert window.isWindowModified()
+    assert titles(workbench) == ["Better && better •"]
+    assert workbench.window.windowTitle() == "Better & better[*] – Loopwright"
+    assert workbench.window.isWindowModified()
     assert self_refine.session.do(SetTitle("draft", "D"))
 
 
-def test_a_refusal_of_a_document_that_is_not_shown_names_it(window: MainWindow, tmp_path: Path) -> None:
-    first = open_file(window, saved(tmp_path))
-    window.documents.new()
+def test_a_refusal_of_a_document_that_is_not_shown_names_it(workbench: Workbench, tmp_path: Path) -> None:
+    first = open_file(workbench, saved(tmp_path))
+    workbench.documents.new()
 
     first.session.refused.emit("It cannot be.")
 
-    assert window.status.refusal.full_text == "“Small”: It cannot be."
+    assert workbench.status_bar.refusal.full_text == "“Small”: It cannot be."
 
 
 def test_a_save_that_fails_behind_another_tab_is_told_and_waits_over_its_document(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    document = open_file(window, saved(tmp_path))
+    document = open_file(workbench, saved(tmp_path))
     change(document)
     monkeypatch.setattr(files.os, "access", lambda *_: False)
-    window.documents.files.save(document)
-    window.documents.new()
+    workbench.documents.files.save(document)
+    workbench.documents.new()
     over(document, qtbot)
 
-    assert window.status.refusal.full_text.startswith("“Small”: ")
-    assert "it is write-protected" in window.status.refusal.full_text
+    assert workbench.status_bar.refusal.full_text.startswith("“Small”: ")
+    assert "it is write-protected" in workbench.status_bar.refusal.full_text
     monkeypatch.undo()
-    window.documents.shown.emit(document)
+    workbench.documents.shown.emit(document)
     press(document.bars, "Save again")
     over(document, qtbot)
     assert document.bars.text("save") == ""
@@ -755,13 +761,13 @@ def test_a_save_that_fails_behind_another_tab_is_told_and_waits_over_its_documen
 def test_settings_that_cannot_be_read_are_told_in_the_window(make_window: MakeWindow, preferences: Preferences) -> None:
     preferences.notice = "The settings are damaged."
 
-    assert make_window().status.refusal.full_text == "The settings are damaged."
+    assert make_window().status_bar.refusal.full_text == "The settings are damaged."
 
 
-def test_what_is_told_in_the_status_line_goes_after_a_while(window: MainWindow, qtbot: QtBot) -> None:
-    window.status._shown.setInterval(0)
-    window.status._fading.setDuration(0)
+def test_what_is_told_in_the_status_line_goes_after_a_while(workbench: Workbench, qtbot: QtBot) -> None:
+    workbench.status_bar._shown.setInterval(0)
+    workbench.status_bar._fading.setDuration(0)
 
-    window.documents.refused.emit("It cannot be.")
+    workbench.documents.refused.emit("It cannot be.")
 
-    qtbot.waitUntil(lambda: window.status.refusal.full_text == "")
+    qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text == "")

@@ -9,14 +9,14 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.controllers.import_controller import ReportDialog
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from tests.app.window.conftest import answer, press, question
 from tests.engine.importing.samples import DEV_CYCLE, evaluated
 
 
-def has_question(window: MainWindow) -> bool:
+def has_question(workbench: Workbench) -> bool:
     try:
-        question(window)
+        question(workbench.window)
     except AssertionError:
         return False
     return True
@@ -26,31 +26,31 @@ def has_question(window: MainWindow) -> bool:
     ("name", "text", "node"), [("a.json", evaluated(), "loop_1"), ("a.yaml", DEV_CYCLE, "dev_cycle")]
 )
 def test_a_foreign_file_is_offered_and_opens_as_a_document_that_is_not_saved(
-    window: MainWindow, qtbot: QtBot, tmp_path: Path, name: str, text: str, node: str
+    workbench: Workbench, qtbot: QtBot, tmp_path: Path, name: str, text: str, node: str
 ) -> None:
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
-    window.documents.open_files([file])
-    qtbot.waitUntil(lambda: has_question(window))
-    assert question(window).text() == f"Import “{name}”?"
-    assert window.current is None
-    answer(window, "Import")
-    assert window.current is not None
-    assert window.current.session.path is None
-    assert node in window.current.session.workflow.nodes_by_id
-    assert window.current.bars.text("import").startswith(f"Imported from {name}: ")
+    workbench.documents.open_files([file])
+    qtbot.waitUntil(lambda: has_question(workbench))
+    assert question(workbench.window).text() == f"Import “{name}”?"
+    assert workbench.current is None
+    answer(workbench.window, "Import")
+    assert workbench.current is not None
+    assert workbench.current.session.path is None
+    assert node in workbench.current.session.workflow.nodes_by_id
+    assert workbench.current.bars.text("import").startswith(f"Imported from {name}: ")
     assert file.read_text(encoding="utf-8") == text
 
 
-def test_the_report_says_what_became_of_each_thing(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+def test_the_report_says_what_became_of_each_thing(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(DEV_CYCLE + "secrets: {}\n", encoding="utf-8")
-    window.documents.open_file(file)
-    qtbot.waitUntil(lambda: has_question(window))
-    answer(window, "Import")
-    assert window.current is not None
-    press(window.current.bars, "Show the report")
-    (dialog,) = window.findChildren(ReportDialog)
+    workbench.documents.open_file(file)
+    qtbot.waitUntil(lambda: has_question(workbench))
+    answer(workbench.window, "Import")
+    assert workbench.current is not None
+    press(workbench.current.bars, "Show report")
+    (dialog,) = workbench.window.findChildren(ReportDialog)
     lines = dialog.text.toPlainText().splitlines()
     assert lines[:2] == ["Left out (1)", "  secrets: It has no counterpart here."]
     (copy,) = [button for button in dialog.findChildren(QPushButton) if button.text() == "Copy"]
@@ -59,18 +59,18 @@ def test_the_report_says_what_became_of_each_thing(window: MainWindow, qtbot: Qt
     dialog.reject()
 
 
-def test_cancelling_opens_nothing(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+def test_cancelling_opens_nothing(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text(evaluated(), encoding="utf-8")
-    window.documents.open_file(file)
-    qtbot.waitUntil(lambda: has_question(window))
-    answer(window, "Cancel")
-    assert window.current is None
+    workbench.documents.open_file(file)
+    qtbot.waitUntil(lambda: has_question(workbench))
+    answer(workbench.window, "Cancel")
+    assert workbench.current is None
 
 
-def test_a_foreign_file_of_no_known_form_is_told(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_foreign_file_of_no_known_form_is_told(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("a: !!binary aGk=", encoding="utf-8")
-    with qtbot.waitSignal(window.documents.refused) as refused:
-        window.documents.open_file(file)
+    with qtbot.waitSignal(workbench.documents.refused) as refused:
+        workbench.documents.open_file(file)
     assert "tag:yaml.org,2002:binary" in refused.args[0]

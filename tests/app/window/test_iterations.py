@@ -6,17 +6,17 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from tests.app.window.conftest import Script, ended, press
 
 
 @pytest.fixture
-def ran(window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot) -> DocumentPage:
+def ran(workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot) -> DocumentPage:
     """Self-Refine after a run of three iterations, with its panel open."""
     script("words", *({"node": "draft", "iteration": turn, "reply": f"draft {turn}"} for turn in range(3)))
-    window.actions_by_name["run"].trigger()
+    workbench.actions_by_name["run"].trigger()
     ended(self_refine, qtbot)
-    window.drawer.unfold("iterations")
+    workbench.bottom_panel.unfold("iterations")
     return self_refine
 
 
@@ -80,12 +80,12 @@ def test_the_arrows_on_the_canvas_step_while_an_iteration_is_looked_at(ran: Docu
     assert ran.session.shown.chosen == {}
 
 
-def test_stepping_past_the_last_follows_the_run_again(window: MainWindow, ran: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+def test_stepping_past_the_last_follows_the_run_again(workbench: Workbench, ran: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
     assert ran.session.shown.chosen == {"loop": 1}
 
-    QTest.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
-    QTest.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
 
     assert ran.session.shown.chosen == {}
 
@@ -104,20 +104,20 @@ def test_without_a_run_the_panel_says_what_it_is_for(self_refine: DocumentPage) 
     assert not self_refine.iterations.step(1)
 
 
-def test_a_run_that_is_not_kept_is_not_exported_and_that_is_said(window: MainWindow, ran: DocumentPage) -> None:
+def test_a_run_that_is_not_kept_is_not_exported_and_that_is_said(workbench: Workbench, ran: DocumentPage) -> None:
     ran.iterations.export_wanted.emit()
 
-    assert window.status.refusal.full_text.startswith("Only a run that is kept can be exported.")
+    assert workbench.status_bar.refusal.full_text.startswith("Only a stored run can be exported.")
 
 
 def test_where_nothing_has_run_yet_nothing_is_exported(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    with qtbot.waitSignal(window.history.access.opened):
-        window.history.access.open()
+    with qtbot.waitSignal(workbench.history.access.opened):
+        workbench.history.access.open()
 
     self_refine.iterations.export_wanted.emit()
 
-    qtbot.waitUntil(lambda: window.status.refusal.full_text != "")
-    assert window.status.refusal.full_text.startswith("Only a run that is kept can be exported.")
-    window.history.access.close()
+    qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text != "")
+    assert workbench.status_bar.refusal.full_text.startswith("Only a stored run can be exported.")
+    workbench.history.access.close()

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.window.document_page import DocumentPage
 from app.window.log_lines import MOST_LINES, LogLine, LogWriter, place
 from app.window.log_panel import LogPanel
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.model import Node, Workflow
 from engine.events import (
     AnyEvent,
@@ -256,8 +256,8 @@ def test_a_double_click_goes_to_the_node(make_session: MakeSession, qtbot: QtBot
     assert chosen.args == ["node_1"]
 
 
-def test_nodes_are_called_by_their_titles(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
-    QTest.keyClick(window, Qt.Key.Key_F5)
+def test_nodes_are_called_by_their_titles(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(self_refine, qtbot)
 
     log = self_refine.log

@@ -24,32 +24,33 @@ from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from app.window.bottom_panel import PANELS
 from app.window.document_page import DocumentPage
-from app.window.main_window import LEAST, WIDTHS, MainWindow
+from app.window.main_window import DEFAULT_WIDTHS, MIN_DOCUMENT_WIDTH
+from app.workbench import Workbench
 from tests.app.window.conftest import SELF_REFINE
 
 
 @pytest.fixture(params=[(DARK, 1.0), (LIGHT, 1.0), (LIGHT, 1.5)], ids=["dark", "light", "large"])
-def look(request: pytest.FixtureRequest, window: MainWindow, qtbot: QtBot) -> Iterator[Theme]:
+def look(request: pytest.FixtureRequest, workbench: Workbench, qtbot: QtBot) -> Iterator[Theme]:
     theme, scale = request.param
-    window.preferences.set(theme=theme.name)
+    workbench.preferences.set(theme=theme.name)
     style().choose(theme.name, scale)
     yield theme
     style().choose("dark", 1.0)
 
 
-def test_surfaces_have_the_theme_s_colours(window: MainWindow, look: Theme, self_refine: DocumentPage) -> None:
-    window.drawer.unfold("problems")
-    picture = window.grab().toImage()
+def test_surfaces_have_the_theme_s_colours(workbench: Workbench, look: Theme, self_refine: DocumentPage) -> None:
+    workbench.bottom_panel.unfold("problems")
+    picture = workbench.window.grab().toImage()
 
-    for panel in (window.run_bar, window.status, window.drawer):
-        corner = panel.mapTo(window, panel.rect().bottomRight()) * picture.devicePixelRatio()
+    for panel in (workbench.run_bar, workbench.status_bar, workbench.bottom_panel):
+        corner = panel.mapTo(workbench.window, panel.rect().bottomRight()) * picture.devicePixelRatio()
         assert picture.pixelColor(corner.x() - 2, corner.y() - 2) == QColor(look.panel)
 
 
-def test_no_word_of_bar_and_drawer_is_cut_off(window: MainWindow, look: Theme, self_refine: DocumentPage) -> None:
-    window.resize(1440, 900)
-    window.drawer.unfold("log")
-    for root in (window.run_bar, window.drawer):
+def test_no_word_of_bar_and_drawer_is_cut_off(workbench: Workbench, look: Theme, self_refine: DocumentPage) -> None:
+    workbench.window.resize(1440, 900)
+    workbench.bottom_panel.unfold("log")
+    for root in (workbench.run_bar, workbench.bottom_panel):
         for widget in root.findChildren(QLabel) + root.findChildren(QPushButton) + root.findChildren(QToolButton):
             if widget.isVisible() and widget.text() and not widget.property("title"):
                 needed = widget.fontMetrics().horizontalAdvance(widget.text().strip())
@@ -58,49 +59,49 @@ def test_no_word_of_bar_and_drawer_is_cut_off(window: MainWindow, look: Theme, s
 
 
 def test_a_folded_drawer_leaves_its_room_to_the_document(
-    window: MainWindow, qtbot: QtBot, self_refine: DocumentPage
+    workbench: Workbench, qtbot: QtBot, self_refine: DocumentPage
 ) -> None:
-    window.drawer.unfold("log")
-    qtbot.waitUntil(lambda: window.drawer.height() > 100)
+    workbench.bottom_panel.unfold("log")
+    qtbot.waitUntil(lambda: workbench.bottom_panel.height() > 100)
 
-    window.drawer.fold()
+    workbench.bottom_panel.fold()
 
-    qtbot.waitUntil(lambda: window.drawer.height() < 60)
-    assert window.drawer.geometry().bottom() >= window.middle.height() - 2
+    qtbot.waitUntil(lambda: workbench.bottom_panel.height() < 60)
+    assert workbench.bottom_panel.geometry().bottom() >= workbench.window.middle.height() - 2
 
 
 @pytest.fixture
-def _usual_size_again(window: MainWindow) -> Iterator[None]:
+def _usual_size_again(workbench: Workbench) -> Iterator[None]:
     yield
     style().choose("dark", 1.0)
 
 
 @pytest.mark.usefixtures("_usual_size_again")
-def test_palette_and_inspector_grow_with_the_texts_in_them(window: MainWindow, self_refine: DocumentPage) -> None:
-    window.resize(1600, 900)
+def test_palette_and_inspector_grow_with_the_texts_in_them(workbench: Workbench, self_refine: DocumentPage) -> None:
+    workbench.window.resize(1600, 900)
     style().choose("dark", 1.0)
-    palette, inspector = window.palette_panel.width(), window.inspectors.width()
+    palette, inspector = workbench.palette_panel.width(), workbench.inspectors.width()
     style().choose("dark", 1.5)
-    assert window.palette_panel.width() == round(palette * 1.5)
-    assert window.inspectors.width() == round(inspector * 1.5)
+    assert workbench.palette_panel.width() == round(palette * 1.5)
+    assert workbench.inspectors.width() == round(inspector * 1.5)
     style().choose("dark", 1.0)
-    assert (window.palette_panel.width(), window.inspectors.width()) == (palette, inspector)
+    assert (workbench.palette_panel.width(), workbench.inspectors.width()) == (palette, inspector)
 
 
 @pytest.mark.usefixtures("_usual_size_again")
 @pytest.mark.parametrize("has_dialog", [False, True], ids=["alone", "beside the settings"])
 def test_no_field_is_cut_in_the_first_frame_of_another_size_of_texts(
-    window: MainWindow, qtbot: QtBot, self_refine: DocumentPage, has_dialog: bool
+    workbench: Workbench, qtbot: QtBot, self_refine: DocumentPage, has_dialog: bool
 ) -> None:
-    window.resize(1440, 900)
+    workbench.window.resize(1440, 900)
     if has_dialog:  # then the look is put on another way
-        dialog = QDialog(window)
+        dialog = QDialog(workbench.window)
         qtbot.addWidget(dialog)
         dialog.show()
     self_refine.session.select(())
     form = self_refine.inspector.workflow_page
     kinds = (QLineEdit, QComboBox, QAbstractSpinBox, QPlainTextEdit, QPushButton)
-    fields = [field for root in (form, window.run_bar) for kind in kinds for field in root.findChildren(kind)]
+    fields = [field for root in (form, workbench.run_bar) for kind in kinds for field in root.findChildren(kind)]
     # What is a part of another field has the room that this leaves it.
     seen = [field for field in fields if field.isVisible() and not isinstance(field.parentWidget(), kinds)]
     assert len(seen) >= 8
@@ -112,66 +113,67 @@ def test_no_field_is_cut_in_the_first_frame_of_another_size_of_texts(
 
 
 @pytest.mark.usefixtures("_usual_size_again")
-def test_they_have_grown_too_where_they_were_not_seen(window: MainWindow) -> None:
-    window.resize(1600, 900)
-    assert not window.palette_panel.isVisible()
+def test_they_have_grown_too_where_they_were_not_seen(workbench: Workbench) -> None:
+    workbench.window.resize(1600, 900)
+    assert not workbench.palette_panel.isVisible()
     style().choose("dark", 1.5)
-    assert window.documents.open_template(SELF_REFINE) is not None
+    assert workbench.documents.open_template(SELF_REFINE) is not None
     QApplication.processEvents()
-    left, _, right = WIDTHS
-    assert (window.palette_panel.width(), window.inspectors.width()) == (round(left * 1.5), round(right * 1.5))
+    left, _, right = DEFAULT_WIDTHS
+    assert (workbench.palette_panel.width(), workbench.inspectors.width()) == (round(left * 1.5), round(right * 1.5))
 
 
 @pytest.mark.usefixtures("_usual_size_again", "self_refine")
-def test_in_a_narrow_window_they_leave_the_canvas_room_for_its_buttons(window: MainWindow) -> None:
-    window.resize(900, 600)
+def test_in_a_narrow_window_they_leave_the_canvas_room_for_its_buttons(workbench: Workbench) -> None:
+    workbench.window.resize(900, 600)
     style().choose("dark", 1.0)
     QApplication.processEvents()
     style().choose("dark", 1.5)
     QApplication.processEvents()
-    assert window.current is not None
-    canvas = window.current.canvas
-    assert canvas.width() >= 1.5 * LEAST
+    assert workbench.current is not None
+    canvas = workbench.current.canvas
+    assert canvas.width() >= 1.5 * MIN_DOCUMENT_WIDTH
     assert canvas.controls.geometry().right() < canvas.width()
 
 
 @pytest.mark.usefixtures("_usual_size_again", "self_refine")
-def test_they_come_back_from_a_window_that_was_too_narrow_for_them(window: MainWindow) -> None:
-    window.resize(1600, 900)
+def test_they_come_back_from_a_window_that_was_too_narrow_for_them(workbench: Workbench) -> None:
+    workbench.window.resize(1600, 900)
     style().choose("dark", 1.0)
     QApplication.processEvents()
-    before = window.palette_panel.width(), window.inspectors.width()
-    window.drawer.unfold("runs")  # which is wide, with large texts
+    before = workbench.palette_panel.width(), workbench.inspectors.width()
+    workbench.bottom_panel.unfold("runs")  # which is wide, with large texts
     for _ in range(3):
         style().choose("dark", 1.5)
         QApplication.processEvents()
         style().choose("dark", 1.0)
         QApplication.processEvents()
-    assert (window.palette_panel.width(), window.inspectors.width()) == before
+    assert (workbench.palette_panel.width(), workbench.inspectors.width()) == before
 
 
 @pytest.mark.usefixtures("self_refine")
-def test_no_panel_makes_a_small_window_larger(window: MainWindow) -> None:
+def test_no_panel_makes_a_small_window_larger(workbench: Workbench) -> None:
     for name in PANELS:
-        window.resize(960, 600)  # half of a usual screen
-        window.drawer.unfold(name)
+        workbench.window.resize(960, 600)  # half of a usual screen
+        workbench.bottom_panel.unfold(name)
         QApplication.processEvents()
-        assert (window.width(), window.height()) == (960, 600), name
-        panel = window.drawer.stack.currentWidget()
+        assert (workbench.window.width(), workbench.window.height()) == (960, 600), name
+        panel = workbench.bottom_panel.stack.currentWidget()
         cut = [
             button.text()
             for button in panel.findChildren(QPushButton)
-            if button.isVisible() and not window.rect().contains(QRect(button.mapTo(window, QPoint()), button.size()))
+            if button.isVisible()
+            and not workbench.window.rect().contains(QRect(button.mapTo(workbench.window, QPoint()), button.size()))
         ]
         assert not cut, name
 
 
-def test_many_tabs_keep_a_part_of_their_names_and_can_be_scrolled(window: MainWindow, look: Theme) -> None:
-    window.resize(1000, 700)
+def test_many_tabs_keep_a_part_of_their_names_and_can_be_scrolled(workbench: Workbench, look: Theme) -> None:
+    workbench.window.resize(1000, 700)
     for _ in range(6):
-        window.documents.open_template(SELF_REFINE)
+        workbench.documents.open_template(SELF_REFINE)
     QApplication.processEvents()
-    bar = window.tabs.tabBar()
+    bar = workbench.tabs.tabBar()
     widths = [bar.tabRect(place).width() for place in range(bar.count())]
     scroll = [button for button in bar.findChildren(QToolButton) if button.isVisible()]
     assert min(widths) >= bar.fontMetrics().horizontalAdvance("Self-R…")

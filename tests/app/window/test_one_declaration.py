@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.engine_thread import EngineThread
 from app.palette.entries import palette_entries
 from app.session import Session
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.model import Node, Workflow
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import AnySpec
@@ -39,10 +39,10 @@ def registry() -> Registry:
 
 
 def test_every_type_has_a_row_a_card_and_a_form_as_it_says(
-    window: MainWindow, engine_thread: EngineThread, registry: Registry
+    workbench: Workbench, engine_thread: EngineThread, registry: Registry
 ) -> None:
     workflow = Workflow(nodes=tuple(Node(id=spec.type, type=spec.type, title=spec.title) for spec in registry))
-    document = window.documents.open_past(Session(engine_thread, workflow, registry=registry))
+    document = workbench.documents.open_past(Session(engine_thread, workflow, registry=registry))
     offered = {row.title: row for row in palette_entries(registry, ())}
     ends = {"exit": "Loop and Exit", "aggregator": "Iterator", "loop": "Loop and Exit"}
     for spec in registry:
@@ -62,7 +62,7 @@ def test_every_type_has_a_row_a_card_and_a_form_as_it_says(
 
 
 def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
-    window: MainWindow, engine_thread: EngineThread, registry: Registry, qtbot: QtBot
+    workbench: Workbench, engine_thread: EngineThread, registry: Registry, qtbot: QtBot
 ) -> None:
     raw = {
         "nodes": [
@@ -75,7 +75,7 @@ def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
             {"from": "short.output", "to": "out.value"},
         ],
     }
-    document = window.documents.open_past(Session(engine_thread, Workflow.model_validate(raw), registry=registry))
+    document = workbench.documents.open_past(Session(engine_thread, Workflow.model_validate(raw), registry=registry))
     session, card = document.session, document.canvas.view.nodes["short"]
     assert card.content.summary == "at most 50 words"
     session.select(["short"])

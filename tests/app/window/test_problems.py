@@ -5,8 +5,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
 from app.window.problems_panel import MOST_ROWS, ProblemRow
+from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.operations import RemoveNode, SetConfig, SetSettings
 from engine.document.problems import Problem
@@ -18,40 +18,40 @@ def row(document: DocumentPage, code: str) -> ProblemRow:
     return next(row for row in document.problems.rows if row.problem.code == code)
 
 
-def broken(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> None:
+def broken(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
     """Take the exit out, and open the list."""
     with qtbot.waitSignal(document.session.analysed):
         document.session.do(RemoveNode("exit"))
-    window.drawer.unfold("problems")
+    workbench.bottom_panel.unfold("problems")
 
 
 def test_problems_are_counted_on_the_drawer_and_in_the_status_line(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    assert window.status.problems.text() == "No problems"
-    broken(window, self_refine, qtbot)
+    assert workbench.status_bar.problems.text() == "No problems"
+    broken(workbench, self_refine, qtbot)
 
-    assert window.drawer.buttons["problems"].text() == "Problems (3)"
-    assert window.status.problems.text() == "3 errors"
-    QTest.mouseClick(window.status.problems, Qt.MouseButton.LeftButton)
-    assert window.drawer.open_panel == ""
+    assert workbench.bottom_panel.buttons["problems"].text() == "Problems (3)"
+    assert workbench.status_bar.problems.text() == "3 errors"
+    QTest.mouseClick(workbench.status_bar.problems, Qt.MouseButton.LeftButton)
+    assert workbench.bottom_panel.open_panel == ""
 
 
-def test_the_obvious_answer_is_a_button(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
-    broken(window, self_refine, qtbot)
+def test_the_obvious_answer_is_a_button(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+    broken(workbench, self_refine, qtbot)
 
     with qtbot.waitSignal(self_refine.session.analysed):
         press(self_refine.problems, "Add the missing exit")
 
     assert self_refine.session.workflow.node("exit").config == {"loop": "loop"}
     assert "missing-exit" not in {row.problem.code for row in self_refine.problems.rows}
-    assert window.actions_by_name["undo"].text() == "Undo Add exit"
+    assert workbench.actions_by_name["undo"].text() == "Undo Add exit"
 
 
-def test_a_click_goes_to_node_and_field(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_a_click_goes_to_node_and_field(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     with qtbot.waitSignal(self_refine.session.analysed):
         self_refine.session.do(SetConfig("draft", ("prompt",), "{{loop.nothing}}"))
-    window.drawer.unfold("problems")
+    workbench.bottom_panel.unfold("problems")
     qtbot.waitUntil(lambda: row(self_refine, "unknown-name").isVisible())
 
     QTest.mouseClick(row(self_refine, "unknown-name"), Qt.MouseButton.LeftButton)
@@ -62,8 +62,8 @@ def test_a_click_goes_to_node_and_field(window: MainWindow, self_refine: Documen
     assert "rompt" in focused.accessibleName()
 
 
-def test_enter_on_a_row_goes_there_too(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
-    broken(window, self_refine, qtbot)
+def test_enter_on_a_row_goes_there_too(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+    broken(workbench, self_refine, qtbot)
 
     QTest.keyClick(row(self_refine, "missing-exit"), Qt.Key.Key_Return)
 
@@ -87,11 +87,11 @@ def test_a_problem_of_the_document_shows_the_document(self_refine: DocumentPage)
 
 
 def test_a_problem_of_a_setting_of_the_document_goes_to_its_field(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     with qtbot.waitSignal(self_refine.session.analysed):
         self_refine.session.do(SetSettings(("budget_usd",), "much"))
-    window.drawer.unfold("problems")
+    workbench.bottom_panel.unfold("problems")
     (found,) = (row for row in self_refine.problems.rows if row.problem.field == "settings.budget_usd")
     qtbot.waitUntil(found.isVisible)
     self_refine.session.select(["draft"])
@@ -105,9 +105,9 @@ def test_a_problem_of_a_setting_of_the_document_goes_to_its_field(
 
 
 def test_rows_are_not_built_anew_where_nothing_changed(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    broken(window, self_refine, qtbot)
+    broken(workbench, self_refine, qtbot)
     before = self_refine.problems.rows
 
     with qtbot.waitSignal(self_refine.session.analysed):

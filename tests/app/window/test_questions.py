@@ -16,8 +16,8 @@ from app.runs.executions import NodeState
 from app.runs.picture import RunPicture
 from app.session import Session
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
 from app.window.question_cards import QuestionCard
+from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.events import AnyEvent, LoopIterationStarted, NodeFailed, NodeStarted, NodeWaiting
@@ -92,11 +92,11 @@ Ask = Callable[[Workflow], DocumentPage]
 
 
 @pytest.fixture
-def asking(window: MainWindow, engine_thread: EngineThread, qtbot: QtBot) -> Ask:
+def asking(workbench: Workbench, engine_thread: EngineThread, qtbot: QtBot) -> Ask:
     """Opens a workflow and runs it until it waits for a person."""
 
     def run(workflow: Workflow) -> DocumentPage:
-        document = window.documents._add(Session(engine_thread, workflow, registry=REGISTRY))
+        document = workbench.documents._add(Session(engine_thread, workflow, registry=REGISTRY))
         session = document.session
         session.start_run({}, RunOptions(registry=REGISTRY))
         qtbot.waitUntil(lambda: session.shown.picture is not None and bool(session.shown.picture.questions))
@@ -116,12 +116,12 @@ def press(document: DocumentPage, title: str) -> None:
     QTest.mouseClick(button, LEFT)
 
 
-def go_there(window: MainWindow) -> None:
-    QTest.mouseClick(window.status.question, LEFT)
+def go_there(workbench: Workbench) -> None:
+    QTest.mouseClick(workbench.status_bar.question, LEFT)
 
 
 def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
-    window: MainWindow, asking: Ask, qtbot: QtBot
+    workbench: Workbench, asking: Ask, qtbot: QtBot
 ) -> None:
     document = asking(one_question())
     session = document.session
@@ -129,33 +129,33 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     assert session.shown.picture.node("ask").state is NodeState.ASKING
     qtbot.waitUntil(lambda: document.canvas.view.nodes["ask"].state.shown.state is NodeState.ASKING)
     assert document.canvas.view.nodes["ask"].state.shown.line == "Shall it go out?"
-    assert window.run_bar.waits.isVisible()
-    assert window.status.question.text() == "Waiting for you: Approve"
-    assert window.drawer.buttons["log"].text() == "Log (1)"
+    assert workbench.run_bar.waits.isVisible()
+    assert workbench.status_bar.question.text() == "Waiting for you: Approve"
+    assert workbench.bottom_panel.buttons["log"].text() == "Log (1)"
     assert [line.text for line in document.log.model.lines][-1] == "Approve: waits for you: Shall it go out?"
 
-    go_there(window)
+    go_there(workbench)
     press(document, "Approve")
     ended(document, qtbot)
 
     assert session.shown.picture.outputs == {"out": "approve: the note ()"}
     assert session.shown.picture.node("ask").state is NodeState.DONE
-    assert not window.run_bar.waits.isVisible()
-    assert window.status.question.isHidden()
-    assert window.drawer.buttons["log"].text() == "Log"
+    assert not workbench.run_bar.waits.isVisible()
+    assert workbench.status_bar.question.isHidden()
+    assert workbench.bottom_panel.buttons["log"].text() == "Log"
     assert document.log.questions.isHidden()
     assert "Approve: answered: approve" in [line.text for line in document.log.model.lines]
 
 
 def test_a_line_in_the_status_bar_leads_to_the_answer_by_key_alone(
-    window: MainWindow, asking: Ask, qtbot: QtBot
+    workbench: Workbench, asking: Ask, qtbot: QtBot
 ) -> None:
     document = asking(one_question())
-    assert window.drawer.open_panel == ""
+    assert workbench.bottom_panel.open_panel == ""
 
-    window.status.question.setFocus()
-    QTest.keyClick(window.status.question, Qt.Key.Key_Space)
-    assert window.drawer.open_panel == "log"
+    workbench.status_bar.question.setFocus()
+    QTest.keyClick(workbench.status_bar.question, Qt.Key.Key_Space)
+    assert workbench.bottom_panel.open_panel == "log"
     assert card(document).isVisible()
     assert card(document).value.hasFocus()
 
@@ -173,14 +173,14 @@ def test_a_line_in_the_status_bar_leads_to_the_answer_by_key_alone(
 
 
 def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stays(
-    window: MainWindow, asking: Ask, qtbot: QtBot
+    workbench: Workbench, asking: Ask, qtbot: QtBot
 ) -> None:
     document = asking(two_questions())
     questions = document.log.questions
     qtbot.waitUntil(lambda: questions.count == 2)
-    assert window.status.question.text() == "Waiting for you: first and 1 more"
+    assert workbench.status_bar.question.text() == "Waiting for you: first and 1 more"
     assert questions.place.text() == "1 of 2"
-    go_there(window)
+    go_there(workbench)
     QTest.keyClicks(card(document).comment, "begun")
 
     QTest.mouseClick(questions.after, LEFT)
@@ -199,10 +199,10 @@ def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stay
     }
 
 
-def test_each_iteration_asks_anew(window: MainWindow, asking: Ask, qtbot: QtBot) -> None:
+def test_each_iteration_asks_anew(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(in_a_loop())
     assert card(document).title.full_text == "Approve (iteration 1)"
-    go_there(window)
+    go_there(workbench)
 
     press(document, "Reject")
     qtbot.waitUntil(lambda: document.log.questions.count == 1 and card(document).asked.path == "loop[1].ask")
@@ -216,47 +216,47 @@ def test_each_iteration_asks_anew(window: MainWindow, asking: Ask, qtbot: QtBot)
     assert document.session.shown.picture.outputs == {"out": "approve: reject: the note () ()"}
 
 
-def test_a_run_that_is_stopped_asks_no_more(window: MainWindow, asking: Ask, qtbot: QtBot) -> None:
+def test_a_run_that_is_stopped_asks_no_more(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(one_question())
-    go_there(window)
+    go_there(workbench)
 
-    QTest.mouseClick(window.run_bar.stop, LEFT)
+    QTest.mouseClick(workbench.run_bar.stop, LEFT)
     ended(document, qtbot)
 
     assert document.log.questions.count == 0
     assert document.log.questions.isHidden()
-    assert window.status.question.isHidden()
+    assert workbench.status_bar.question.isHidden()
     assert document.session.shown.picture is not None
     assert document.session.shown.picture.node("ask").state is NodeState.STOPPED
 
 
 def test_the_question_of_a_document_behind_is_told_when_it_comes_to_the_front(
-    window: MainWindow, asking: Ask, qtbot: QtBot
+    workbench: Workbench, asking: Ask, qtbot: QtBot
 ) -> None:
     document = asking(one_question())
-    window.documents.new()
-    assert window.status.question.isHidden()
-    assert window.drawer.buttons["log"].text() == "Log"
+    workbench.documents.new()
+    assert workbench.status_bar.question.isHidden()
+    assert workbench.bottom_panel.buttons["log"].text() == "Log"
 
-    window.tabs.show_document(document)
+    workbench.tabs.show_document(document)
 
-    assert window.status.question.text() == "Waiting for you: Approve"
-    assert window.drawer.buttons["log"].text() == "Log (1)"
+    assert workbench.status_bar.question.text() == "Waiting for you: Approve"
+    assert workbench.bottom_panel.buttons["log"].text() == "Log (1)"
 
 
 def test_it_is_told_by_the_system_where_another_window_is_in_front(
-    window: MainWindow, asking: Ask, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, asking: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+    monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
 
     asking(one_question())
 
-    assert window.notifier.told == "“Asking” – Waiting for you: Approve."
+    assert workbench.notifier.last_text == "“Asking” – Waiting for you: Approve."
 
 
-def test_show_leads_to_the_node(window: MainWindow, asking: Ask) -> None:
+def test_show_leads_to_the_node(workbench: Workbench, asking: Ask) -> None:
     document = asking(one_question())
-    go_there(window)
+    go_there(workbench)
     assert document.session.selection == ()
 
     (show,) = (button for button in card(document).findChildren(QPushButton) if button.text() == "Show")

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from tests.app.window.conftest import answer, open_file, question
 from tests.app.window.test_runs import ended, form
 
@@ -19,7 +19,7 @@ SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     nodes = [
         {"id": "code", "type": "tool", "config": {"tool": "python", "arguments": {"code": "print(6 * 7)"}}},
@@ -29,13 +29,13 @@ def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
     file = tmp_path / "code.loop.json"
     content = {"format": "loopwright.workflow", "version": 1, "name": "Code", "nodes": nodes, "edges": edges}
     file.write_text(json.dumps(content))
-    open_file(window, file)
-    document = window.current
+    open_file(workbench, file)
+    document = workbench.current
     assert document is not None
     document.session.is_trusted = True  # that it is no stranger's is another question than whether it may run code
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
-    dialog = form(window)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    dialog = form(workbench)
     assert dialog.code.isVisible()
     assert not dialog.code.isChecked()
     QTest.mouseClick(dialog.code, Qt.MouseButton.LeftButton, pos=QPoint(8, dialog.code.height() // 2))
@@ -44,13 +44,13 @@ def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
     assert document.session.shown.picture is not None
     assert document.session.shown.picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(document, qtbot)
     assert document.session.shown.picture.status == "completed"
 
 
 def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_itself(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOOPWRIGHT_APPROVED", str(tmp_path / "approved.json"))
     nodes = [
@@ -69,25 +69,25 @@ def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_i
     file.write_text(
         json.dumps({**head, "name": "Outer", "nodes": nodes, "edges": [{"from": "part.out", "to": "out.value"}]})
     )
-    document = open_file(window, file)
+    document = open_file(workbench, file)
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
-    dialog = form(window)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    dialog = form(workbench)
     assert dialog.code.isVisible()
     QTest.mouseClick(dialog.code, Qt.MouseButton.LeftButton, pos=QPoint(8, dialog.code.height() // 2))
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: any(box.isVisible() for box in window.findChildren(QMessageBox)))
-    (field,) = question(window).findChildren(QPlainTextEdit)
+    qtbot.waitUntil(lambda: any(box.isVisible() for box in workbench.window.findChildren(QMessageBox)))
+    (field,) = question(workbench.window).findChildren(QPlainTextEdit)
     listed = field.toPlainText()
     assert "Tool: python (" in listed
     assert "Command: print(6 * 7)" in listed
     assert "Workflow: inner.loop.json" in listed
-    answer(window, "Trust and run")
+    answer(workbench.window, "Trust and run")
     ended(document, qtbot)
     assert document.session.shown.picture is not None
     assert document.session.shown.picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
 
 
-def test_a_document_without_code_shows_no_such_box(window: MainWindow, self_refine: object) -> None:
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    assert not form(window).code.isVisible()
+def test_a_document_without_code_shows_no_such_box(workbench: Workbench, self_refine: object) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    assert not form(workbench).code.isVisible()

@@ -19,8 +19,8 @@ from app.runs.executions import NodeState
 from app.settings.preferences import Preferences
 from app.window import run_dialog
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
 from app.window.run_dialog import RunDialog
+from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import RemoveNode, SetConfig, SetSettings
@@ -32,12 +32,14 @@ SLOW = {"text": "words", "delay_s": 600}
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-def open_flow(window: MainWindow, tmp_path: Path, workflow: Workflow | None = None, name: str = "one") -> DocumentPage:
-    return open_file(window, saved(tmp_path, f"{name}.loop.json", workflow))
+def open_flow(
+    workbench: Workbench, tmp_path: Path, workflow: Workflow | None = None, name: str = "one"
+) -> DocumentPage:
+    return open_file(workbench, saved(tmp_path, f"{name}.loop.json", workflow))
 
 
-def form(window: MainWindow) -> RunDialog:
-    (dialog,) = (dialog for dialog in window.findChildren(RunDialog) if dialog.isVisible())
+def form(workbench: Workbench) -> RunDialog:
+    (dialog,) = (dialog for dialog in workbench.window.findChildren(RunDialog) if dialog.isVisible())
     return dialog
 
 
@@ -56,11 +58,11 @@ def is_waiting(document: DocumentPage, node: str = "draft") -> Any:
     return ask
 
 
-def test_one_click_runs_and_shows_the_result(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
-    QTest.mouseClick(window.run_bar.run, Qt.MouseButton.LeftButton)
+def test_one_click_runs_and_shows_the_result(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+    QTest.mouseClick(workbench.run_bar.run, Qt.MouseButton.LeftButton)
     assert self_refine.session.shown.live is not None
-    assert not window.run_bar.run.isEnabled()
-    assert window.run_bar.stop.isEnabled()
+    assert not workbench.run_bar.run.isEnabled()
+    assert workbench.run_bar.stop.isEnabled()
     at_end: list[tuple[str, ...]] = []
     self_refine.session.shown.ended.connect(lambda: at_end.append(self_refine.session.selection))
     ended(self_refine, qtbot)
@@ -69,99 +71,103 @@ def test_one_click_runs_and_shows_the_result(window: MainWindow, self_refine: Do
     assert at_end == [()]  # what shows the result is made in an event of its own
     qtbot.waitUntil(lambda: self_refine.session.selection == ("text",))
     qtbot.waitUntil(lambda: self_refine.inspector.tabs.currentIndex() == 1)
-    assert window.status.state.full_text.startswith("Done · ")
-    assert window.run_bar.run.isEnabled()
+    assert workbench.status_bar.state.full_text.startswith("Done · ")
+    assert workbench.run_bar.run.isEnabled()
     lines = [line.text for line in self_refine.log.model.lines]
     assert lines[0].startswith("Running Self-Refine with scripted:")
     assert lines[-1].startswith("Done in ")
 
 
 def test_a_second_run_of_a_scripted_model_is_like_the_first(
-    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script("none", {"node": "draft", "replies": ["the one reply"]})
-    document = open_flow(window, tmp_path)
+    document = open_flow(workbench, tmp_path)
 
     for _ in range(2):
-        QTest.keyClick(window, Qt.Key.Key_F5)
+        QTest.keyClick(workbench.window, Qt.Key.Key_F5)
         ended(document, qtbot)
         assert document.session.shown.picture.outputs == {"out": "the one reply"}
 
 
-def test_what_is_selected_stays_so_when_a_run_ends(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_what_is_selected_stays_so_when_a_run_ends(
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     self_refine.session.select(["draft"])
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(self_refine, qtbot)
 
     assert self_refine.session.selection == ("draft",)
 
 
 def test_progress_and_state_are_told_while_it_runs(
-    window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script("words", {"node": "draft", "iteration": 1, "reply": SLOW})
-    QTest.keyClick(window, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: window.status.state.full_text.startswith("Running: Draft, iteration 2 of 3"), timeout=5000)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    qtbot.waitUntil(
+        lambda: workbench.status_bar.state.full_text.startswith("Running: Draft, iteration 2 of 3"), timeout=5000
+    )
 
-    assert window.run_bar.progress.isVisible()
-    assert (window.run_bar.progress.value(), window.run_bar.progress.maximum()) == (1, 3)
-    assert window.run_bar.model.text() == "Scripted"
+    assert workbench.run_bar.progress.isVisible()
+    assert (workbench.run_bar.progress.value(), workbench.run_bar.progress.maximum()) == (1, 3)
+    assert workbench.run_bar.model.text() == "Scripted"
 
 
-def test_stop_ends_a_call_in_flight(window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
+def test_stop_ends_a_call_in_flight(workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
     script(SLOW)
-    document = open_flow(window, tmp_path)
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    document = open_flow(workbench, tmp_path)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     qtbot.waitUntil(is_waiting(document))
 
-    QTest.mouseClick(window.run_bar.stop, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(workbench.run_bar.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: document.session.shown.live is None, timeout=1000)
 
     assert document.session.shown.picture.status == "cancelled"
-    assert window.status.state.full_text.startswith("Stopped")
+    assert workbench.status_bar.state.full_text.startswith("Stopped")
 
 
 def test_pause_holds_and_resume_goes_on(
-    window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script("words", {"node": "draft", "iteration": 0, "reply": {"text": "words", "delay_s": 1.0}})
-    QTest.keyClick(window, Qt.Key.Key_F5)
-    QTest.keyClick(window, Qt.Key.Key_F6)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F6)
     qtbot.waitUntil(lambda: self_refine.session.shown.picture.status == "paused")
-    qtbot.waitUntil(lambda: window.run_bar.pause.text() == "Resume")
+    qtbot.waitUntil(lambda: workbench.run_bar.pause.text() == "Resume")
     assert self_refine.session.shown.live is not None
 
-    QTest.mouseClick(window.run_bar.pause, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(workbench.run_bar.pause, Qt.MouseButton.LeftButton)
     ended(self_refine, qtbot)
 
     assert self_refine.session.shown.picture.status == "completed"
-    assert window.run_bar.pause.text() == "Pause"
+    assert workbench.run_bar.pause.text() == "Pause"
 
 
-def test_a_step_starts_a_run_with_its_first_node_alone(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = open_flow(window, tmp_path)
+def test_a_step_starts_a_run_with_its_first_node_alone(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_flow(workbench, tmp_path)
 
-    QTest.keyClick(window, Qt.Key.Key_F10)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F10)
     qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
     assert document.session.shown.picture.node("draft").state is NodeState.WAITING
 
-    QTest.keyClick(window, Qt.Key.Key_F10)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F10)
     qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.DONE)
     assert document.session.shown.live is not None
-    QTest.keyClick(window, Qt.Key.Key_F10)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F10)
     ended(document, qtbot)
 
 
 def test_a_step_of_an_iteration_stops_before_the_next(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     def iterations() -> int:
         return len(self_refine.session.shown.picture.loop("loop").iterations)
 
-    QTest.keyClick(window, Qt.Key.Key_F11)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F11)
     qtbot.waitUntil(lambda: iterations() == 1 and self_refine.session.shown.picture.status == "paused", timeout=5000)
-    QTest.keyClick(window, Qt.Key.Key_F11)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F11)
     qtbot.waitUntil(lambda: iterations() == 2 and self_refine.session.shown.picture.status == "paused", timeout=5000)
 
 
@@ -176,11 +182,11 @@ def needy() -> Workflow:
     return flow.build()
 
 
-def test_a_missing_value_is_asked_for(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = open_flow(window, tmp_path, needy())
+def test_a_missing_value_is_asked_for(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_flow(workbench, tmp_path, needy())
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
-    dialog = form(window)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    dialog = form(workbench)
     assert document.session.shown.live is None
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     assert dialog.isVisible()
@@ -203,9 +209,9 @@ def test_a_missing_value_is_asked_for(window: MainWindow, tmp_path: Path, qtbot:
         "a_json": {"a": 1},
     }
 
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    workbench.window.activateWindow()
+    qtbot.waitUntil(workbench.window.isActiveWindow)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     assert document.session.shown.live is not None, "the last values serve the next run"
     ended(document, qtbot)
 
@@ -219,11 +225,11 @@ def test_a_missing_value_is_asked_for(window: MainWindow, tmp_path: Path, qtbot:
     ],
 )
 def test_a_value_of_the_wrong_type_is_told_as_one_types(
-    window: MainWindow, tmp_path: Path, field: str, typed: str, told: str
+    workbench: Workbench, tmp_path: Path, field: str, typed: str, told: str
 ) -> None:
-    open_flow(window, tmp_path, needy())
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    (entry,) = (entry for entry in form(window).fields if entry.declared.name == field)
+    open_flow(workbench, tmp_path, needy())
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    (entry,) = (entry for entry in form(workbench).fields if entry.declared.name == field)
 
     entry.editor.selectAll()
     QTest.keyClicks(entry.editor, typed)
@@ -232,21 +238,21 @@ def test_a_value_of_the_wrong_type_is_told_as_one_types(
     assert entry.fault.isVisible()
 
 
-def test_a_boolean_is_chosen_by_key(window: MainWindow, tmp_path: Path) -> None:
-    open_flow(window, tmp_path, needy())
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    (entry,) = (entry for entry in form(window).fields if entry.declared.name == "a_boolean")
+def test_a_boolean_is_chosen_by_key(workbench: Workbench, tmp_path: Path) -> None:
+    open_flow(workbench, tmp_path, needy())
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    (entry,) = (entry for entry in form(workbench).fields if entry.declared.name == "a_boolean")
 
     QTest.keyClick(entry.editor, Qt.Key.Key_Down)
 
     assert entry.value() is False
 
 
-def test_the_wheel_scrolls_the_form_and_chooses_nothing(window: MainWindow, tmp_path: Path) -> None:
-    open_flow(window, tmp_path, needy())
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    (entry,) = (entry for entry in form(window).fields if entry.declared.name == "a_boolean")
-    form(window).fields[0].editor.setFocus()
+def test_the_wheel_scrolls_the_form_and_chooses_nothing(workbench: Workbench, tmp_path: Path) -> None:
+    open_flow(workbench, tmp_path, needy())
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    (entry,) = (entry for entry in form(workbench).fields if entry.declared.name == "a_boolean")
+    form(workbench).fields[0].editor.setFocus()
     before, centre = entry.value(), QPointF(entry.editor.rect().center())
 
     for turn in (-120, 120, 120):
@@ -256,10 +262,10 @@ def test_the_wheel_scrolls_the_form_and_chooses_nothing(window: MainWindow, tmp_
         assert entry.value() == before
 
 
-def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
-    open_flow(window, tmp_path, needy())
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    field = form(window).fields[0]
+def test_a_value_comes_from_a_file(workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
+    open_flow(workbench, tmp_path, needy())
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    field = form(workbench).fields[0]
     answers.to_read = tmp_path / "sea.txt"
 
     def fault() -> str:
@@ -280,18 +286,18 @@ def test_a_value_comes_from_a_file(window: MainWindow, answers: Answers, tmp_pat
 
 
 def test_the_sample_comes_back_after_a_run_with_another_value(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    dialog = form(window)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    dialog = form(workbench)
     sample = dialog.fields[0].value()
     assert not button_of(dialog, "Sample").isEnabled()
     dialog.fields[0].editor.setPlainText("A poem.")
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     ended(self_refine, qtbot)
 
-    window.actions_by_name["run_with"].trigger()
-    dialog = form(window)
+    workbench.actions_by_name["run_with"].trigger()
+    dialog = form(workbench)
     assert dialog.focusWidget() is dialog.fields[0].editor
     assert dialog.fields[0].value() == "A poem.", "the value of the last run"
     QTest.mouseClick(button_of(dialog, "Sample"), Qt.MouseButton.LeftButton)
@@ -299,11 +305,11 @@ def test_the_sample_comes_back_after_a_run_with_another_value(
     assert not button_of(dialog, "Sample").isEnabled()
 
 
-def test_shift_asks_although_nothing_is_missing(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
-    QTest.keyPress(window, Qt.Key.Key_Shift, SHIFT)
-    QTest.mouseClick(window.run_bar.run, Qt.MouseButton.LeftButton, SHIFT)
+def test_shift_asks_although_nothing_is_missing(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+    QTest.keyPress(workbench.window, Qt.Key.Key_Shift, SHIFT)
+    QTest.mouseClick(workbench.run_bar.run, Qt.MouseButton.LeftButton, SHIFT)
 
-    dialog = form(window)
+    dialog = form(workbench)
     editor = dialog.fields[0].editor
     assert isinstance(editor, QPlainTextEdit)
     assert editor.toPlainText().startswith("Write a short, friendly note")
@@ -313,17 +319,17 @@ def test_shift_asks_although_nothing_is_missing(window: MainWindow, self_refine:
 
 
 def test_the_folder_is_open_to_a_run_only_where_it_was_allowed(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     seen: list[Any] = []
-    document = open_flow(window, tmp_path)
+    document = open_flow(workbench, tmp_path)
     start = document.session.start_run
     document.session.start_run = lambda inputs, options, paused: (seen.append(options.folder), start(inputs, options))
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(document, qtbot)
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    dialog = form(window)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    dialog = form(workbench)
     assert not dialog.folder.isChecked()
     QTest.mouseClick(dialog.folder, Qt.MouseButton.LeftButton, pos=QPoint(8, dialog.folder.height() // 2))
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
@@ -332,44 +338,44 @@ def test_the_folder_is_open_to_a_run_only_where_it_was_allowed(
     assert seen == [None, tmp_path]
 
 
-def test_a_document_without_a_file_has_no_folder_to_open(window: MainWindow, self_refine: DocumentPage) -> None:
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+def test_a_document_without_a_file_has_no_folder_to_open(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
 
-    assert not form(window).folder.isEnabled()
+    assert not form(workbench).folder.isEnabled()
 
 
-def test_errors_are_in_the_way_and_shown(window: MainWindow, self_refine: DocumentPage) -> None:
+def test_errors_are_in_the_way_and_shown(workbench: Workbench, self_refine: DocumentPage) -> None:
     self_refine.session.do(RemoveNode("exit"))
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
 
     assert self_refine.session.shown.live is None
-    assert window.drawer.open_panel == "problems"
-    assert "has errors and cannot run" in window.status.refusal.full_text
+    assert workbench.bottom_panel.open_panel == "problems"
+    assert "has errors and cannot run" in workbench.status_bar.refusal.full_text
 
 
-def test_two_documents_run_at_once(window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
+def test_two_documents_run_at_once(workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
     script(SLOW)
-    first, second = open_flow(window, tmp_path, name="one"), open_flow(window, tmp_path, name="two")
-    QTest.keyClick(window, Qt.Key.Key_F5)
-    window.tabs.show_document(first)
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    first, second = open_flow(workbench, tmp_path, name="one"), open_flow(workbench, tmp_path, name="two")
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    workbench.tabs.show_document(first)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: is_waiting(first)() and is_waiting(second)())
 
-    QTest.keyClick(window, Qt.Key.Key_Period, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(workbench.window, Qt.Key.Key_Period, Qt.KeyboardModifier.ControlModifier)
     ended(first, qtbot)
 
     assert second.session.shown.live is not None
-    assert not window.tabs.tabIcon(window.tabs.indexOf(second)).isNull()
-    assert window.tabs.tabIcon(window.tabs.indexOf(first)).isNull()
+    assert not workbench.tabs.tabIcon(workbench.tabs.indexOf(second)).isNull()
+    assert workbench.tabs.tabIcon(workbench.tabs.indexOf(first)).isNull()
 
 
 def test_a_run_goes_on_while_its_document_is_edited_and_the_page_says_so(
-    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script({"text": "sea", "delay_s": 0.2})
-    document = open_flow(window, tmp_path)
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    document = open_flow(workbench, tmp_path)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     document.session.do(SetConfig("draft", ("prompt",), "Something else."))
 
     assert "has changed since this run" in document.bars.text("changed")
@@ -385,34 +391,34 @@ def test_a_run_goes_on_while_its_document_is_edited_and_the_page_says_so(
 
 
 def test_a_failure_is_told_over_the_document_with_a_way_to_its_node(
-    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script({"error": {"kind": "authentication", "message": "The key was refused."}})
-    document = open_flow(window, tmp_path)
+    document = open_flow(workbench, tmp_path)
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(document, qtbot)
 
     assert "The key was refused." in document.bars.text("run")
-    press(document.bars, "Show it")
+    press(document.bars, "Show node")
     assert document.session.selection == ("draft",)
     assert any(line.level == "error" for line in document.log.model.lines)
 
 
 def test_a_run_that_cannot_start_says_why(
-    window: MainWindow, preferences: Preferences, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, preferences: Preferences, tmp_path: Path, qtbot: QtBot
 ) -> None:
     preferences.set(default_model=f"scripted:{tmp_path / 'gone.json'}")
-    document = open_flow(window, tmp_path)
+    document = open_flow(workbench, tmp_path)
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
 
     ended(document, qtbot)
-    assert "gone.json" in window.status.refusal.full_text
+    assert "gone.json" in workbench.status_bar.refusal.full_text
 
 
 def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
-    window: MainWindow,
+    workbench: Workbench,
     self_refine: DocumentPage,
     preferences: Preferences,
     tmp_path: Path,
@@ -420,62 +426,62 @@ def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = self_refine.session
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(self_refine, qtbot)
     session.shown.look_at("loop", 1)
-    run_id, ran, told = session.shown.run_id, session.shown.workflow, window.notifier.told
-    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+    run_id, ran, told = session.shown.run_id, session.shown.workflow, workbench.notifier.last_text
+    monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
     preferences.set(default_model=f"scripted:{tmp_path / 'gone.json'}")
     session.do(SetConfig("draft", ("prompt",), "Something else."))
 
-    window.runs.run(self_refine)
+    workbench.runs.run(self_refine)
     ended(self_refine, qtbot)
 
-    assert "gone.json" in window.status.refusal.full_text
+    assert "gone.json" in workbench.status_bar.refusal.full_text
     assert session.shown.picture.outputs == {"text": "words"}
     assert (session.shown.run_id, session.shown.workflow, session.shown.chosen) == (run_id, ran, {"loop": 1})
     assert self_refine.canvas.view.nodes["draft"].state.shown.state is NodeState.DONE
-    assert window.status.state.full_text.startswith("Done · ")
-    assert window.run_bar.run.isEnabled()
+    assert workbench.status_bar.state.full_text.startswith("Done · ")
+    assert workbench.run_bar.run.isEnabled()
     assert "has changed since this run" in self_refine.bars.text("changed")
-    assert window.notifier.told == told, "no run has ended"
+    assert workbench.notifier.last_text == told, "no run has ended"
 
 
 def test_the_budget_is_a_meter_and_the_models_are_named(
-    window: MainWindow, preferences: Preferences, script: Script, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, preferences: Preferences, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     price = {"input_usd_per_million_tokens": 100.0, "output_usd_per_million_tokens": 100.0}
     usage = {"input_tokens": 4000, "output_tokens": 500}
     script({"text": "words", "usage": usage}, price=price)
-    document = open_flow(window, tmp_path)
-    assert window.run_bar.meter.isHidden()
+    document = open_flow(workbench, tmp_path)
+    assert workbench.run_bar.meter.isHidden()
 
     preferences.set(budget_usd=1.0)
-    assert window.run_bar.budget.text() == "$0 of $1.00"
+    assert workbench.run_bar.budget.text() == "$0 of $1.00"
     document.session.do(SetSettings(("budget_usd",), 0.5))
-    assert window.run_bar.budget.text() == "$0 of $0.50"
+    assert workbench.run_bar.budget.text() == "$0 of $0.50"
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(document, qtbot)
 
-    assert window.run_bar.budget.text() == "$0.45 of $0.50"
-    assert window.run_bar.meter.property("tone") == "warning"
-    assert window.run_bar.meter.value() == 900
+    assert workbench.run_bar.budget.text() == "$0.45 of $0.50"
+    assert workbench.run_bar.meter.property("tone") == "warning"
+    assert workbench.run_bar.meter.value() == 900
 
 
 def test_a_budget_in_tokens_is_shown_where_there_is_none_in_dollars(
-    window: MainWindow, self_refine: DocumentPage
+    workbench: Workbench, self_refine: DocumentPage
 ) -> None:
     self_refine.session.do(SetSettings(("budget_tokens",), 1000))
 
-    assert window.run_bar.budget.text() == "0 of 1,000 tokens"
+    assert workbench.run_bar.budget.text() == "0 of 1,000 tokens"
 
 
-def test_settings_reach_the_run(window: MainWindow, preferences: Preferences, tmp_path: Path) -> None:
+def test_settings_reach_the_run(workbench: Workbench, preferences: Preferences, tmp_path: Path) -> None:
     preferences.set(default_model="openai/x", max_iterations_cap=7, budget_usd=2.0, budget_tokens=900)
 
-    options = run_options(small(), window.engine, preferences, tmp_path)
-    own = run_options(small().model_copy(update={"settings": {"budget_usd": 5.0}}), window.engine, preferences, None)
+    options = run_options(small(), workbench.engine, preferences, tmp_path)
+    own = run_options(small().model_copy(update={"settings": {"budget_usd": 5.0}}), workbench.engine, preferences, None)
 
     assert (options.default_model, options.max_iterations_cap, options.folder) == ("openai/x", 7, tmp_path)
     assert (options.budget_usd, options.budget_tokens) == (2.0, 900)
@@ -485,60 +491,60 @@ def test_settings_reach_the_run(window: MainWindow, preferences: Preferences, tm
 
 @pytest.mark.parametrize("is_usual", [True, False])
 def test_an_earlier_run_of_the_windows_own_history_can_be_played_once_more(
-    is_usual: bool, window: MainWindow, preferences: Preferences, tmp_path: Path
+    is_usual: bool, workbench: Workbench, preferences: Preferences, tmp_path: Path
 ) -> None:
     with closing(open_store(None if is_usual else tmp_path / "other.sqlite3")) as store:
         run_id = store.import_run(head(run_id="played"), [replace(event, run_id="played") for event in one_of_each()])
         preferences.set(default_model=f"recorded:{run_id}")
-        options = run_options(small(), window.engine, preferences, None, None if is_usual else store)
+        options = run_options(small(), workbench.engine, preferences, None, None if is_usual else store)
         assert options.models is not None
         assert options.models.get(f"recorded:{run_id}").name == f"recorded:{run_id}"
     assert model_label(f"recorded:{run_id}") == "Recorded"
 
 
 def test_the_end_of_a_run_is_told_while_another_window_is_in_front(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+    monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(self_refine, qtbot)
 
-    assert window.notifier.told.startswith("“Self-Refine” is done after ")
+    assert workbench.notifier.last_text.startswith("“Self-Refine” is done after ")
 
 
-def test_a_form_for_a_workflow_without_inputs_says_so(window: MainWindow, tmp_path: Path) -> None:
+def test_a_form_for_a_workflow_without_inputs_says_so(workbench: Workbench, tmp_path: Path) -> None:
     flow = Builder("Alone")
     flow.add("transform", id="step", template="x")
     flow.add("output", id="out")
     flow.connect("step.output", "out.value")
-    open_flow(window, tmp_path, flow.build())
+    open_flow(workbench, tmp_path, flow.build())
 
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
 
-    assert form(window).fields == []
+    assert form(workbench).fields == []
 
 
 def test_a_sample_that_was_changed_since_it_ran_runs_as_it_is_now(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    document = open_flow(window, tmp_path, small())
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    QTest.mouseClick(form(window).run, Qt.MouseButton.LeftButton)
+    document = open_flow(workbench, tmp_path, small())
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    QTest.mouseClick(form(workbench).run, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: document.session.shown.picture is not None)
     ended(document, qtbot)
     assert document.session.shown.picture.node("text").outputs == {"value": "the sea"}
 
     document.session.do(SetConfig("text", ("default",), "the moon"))
-    window.runs.run(document)
+    workbench.runs.run(document)
     ended(document, qtbot)
     assert document.session.shown.picture.node("text").outputs == {"value": "the moon"}
 
 
-def test_spaces_that_do_not_break_reach_the_run(window: MainWindow, tmp_path: Path) -> None:
-    open_flow(window, tmp_path, needy())
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    field = form(window).fields[0]
+def test_spaces_that_do_not_break_reach_the_run(workbench: Workbench, tmp_path: Path) -> None:
+    open_flow(workbench, tmp_path, needy())
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    field = form(workbench).fields[0]
 
     field.editor.setPlainText("10\u00a0000\u00a0€\nand more")
 
@@ -546,7 +552,7 @@ def test_spaces_that_do_not_break_reach_the_run(window: MainWindow, tmp_path: Pa
 
 
 def test_nothing_runs_while_a_file_is_still_being_read_for_it(
-    window: MainWindow, answers: Answers, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_go_on = threading.Event()
 
@@ -555,9 +561,9 @@ def test_nothing_runs_while_a_file_is_still_being_read_for_it(
         return "from the file", ""
 
     monkeypatch.setattr(run_dialog, "_text_of", slow)
-    document = open_flow(window, tmp_path, needy())
-    QTest.keyClick(window, Qt.Key.Key_F5, SHIFT)
-    dialog = form(window)
+    document = open_flow(workbench, tmp_path, needy())
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+    dialog = form(workbench)
     dialog.fields[0].editor.setPlainText("typed before")
     answers.to_read = tmp_path / "sea.txt"
     QTest.mouseClick(dialog.fields[0].from_file, Qt.MouseButton.LeftButton)
@@ -575,7 +581,7 @@ def test_nothing_runs_while_a_file_is_still_being_read_for_it(
 
 
 def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     may_go_on = threading.Event()
 
@@ -583,13 +589,13 @@ def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
         assert may_go_on.wait(5)
         return open_store(tmp_path / "history.sqlite3")
 
-    access = window.history.access
+    access = workbench.history.access
     access._make = open_slowly
     access.open()
-    document = open_flow(window, tmp_path)
+    document = open_flow(workbench, tmp_path)
     session = document.session
-    window.runs.run(document)
-    window.closing.close_document(document)
+    workbench.runs.run(document)
+    workbench.closing.close_document(document)
     with qtbot.waitSignal(access.opened):
         may_go_on.set()
 
@@ -599,64 +605,64 @@ def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
 
 
 def test_the_end_of_a_run_takes_nobodys_keyboard_away(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     self_refine.session.select(())
     name = self_refine.inspector.workflow_page.name
     name.setFocus()
     qtbot.waitUntil(name.hasFocus)
 
-    window.runs.run(self_refine)
+    workbench.runs.run(self_refine)
     ended(self_refine, qtbot)
     assert name.hasFocus()
     assert name.isVisible()
     assert self_refine.session.selection == ()
 
 
-def test_a_last_value_that_no_longer_fits_is_asked_for_again(window: MainWindow, tmp_path: Path) -> None:
-    document = open_flow(window, tmp_path, needy())
+def test_a_last_value_that_no_longer_fits_is_asked_for_again(workbench: Workbench, tmp_path: Path) -> None:
+    document = open_flow(workbench, tmp_path, needy())
     document.session.shown.last_inputs = {"topic": "the sea", "a_number": "many"}
 
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     assert document.session.shown.live is not None, "the default serves in its place"
     assert document.session.shown.last_inputs == {"topic": "the sea"}
 
 
 def test_a_second_run_does_not_begin_beside_the_first(
-    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script(SLOW)
-    document = open_flow(window, tmp_path)
-    QTest.keyClick(window, Qt.Key.Key_F5)
+    document = open_flow(workbench, tmp_path)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     first = document.session.shown.live
 
-    window.runs.run(document)
+    workbench.runs.run(document)
 
     assert document.session.shown.live is first
 
 
 def test_a_click_on_run_leaves_the_keyboard_on_the_canvas(
-    window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script(SLOW)
     self_refine.canvas.setFocus()
 
-    for button in (window.run_bar.run, window.run_bar.stop):
+    for button in (workbench.run_bar.run, workbench.run_bar.stop):
         QTest.mouseClick(button, Qt.MouseButton.LeftButton)
         QApplication.processEvents()
-        assert self_refine.canvas.isAncestorOf(window.focusWidget())
+        assert self_refine.canvas.isAncestorOf(workbench.window.focusWidget())
     ended(self_refine, qtbot)
 
 
 def test_run_hands_the_keyboard_to_stop_and_back(
-    window: MainWindow, self_refine: DocumentPage, script: Script, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script(SLOW)
-    window.run_bar.run.setFocus()
+    workbench.run_bar.run.setFocus()
 
-    QTest.keyClick(window.run_bar.run, Qt.Key.Key_Space)
-    qtbot.waitUntil(window.run_bar.stop.hasFocus)
-    QTest.keyClick(window.run_bar.stop, Qt.Key.Key_Space)
+    QTest.keyClick(workbench.run_bar.run, Qt.Key.Key_Space)
+    qtbot.waitUntil(workbench.run_bar.stop.hasFocus)
+    QTest.keyClick(workbench.run_bar.stop, Qt.Key.Key_Space)
     ended(self_refine, qtbot)
 
-    qtbot.waitUntil(window.run_bar.run.hasFocus)
+    qtbot.waitUntil(workbench.run_bar.run.hasFocus)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 
 
 def focus() -> QWidget:
@@ -18,19 +18,19 @@ def focus() -> QWidget:
     return widget
 
 
-def at_canvas(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> None:
-    window.activateWindow()
+def at_canvas(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
+    workbench.window.activateWindow()
     document.canvas.setFocus()
     qtbot.waitUntil(document.canvas.viewer.hasFocus)
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter])
 def test_enter_leads_to_the_first_field_and_escape_back_to_the_same_selection(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot, key: Qt.Key
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, key: Qt.Key
 ) -> None:
     self_refine.session.select(["draft"])
     self_refine.inspector.show_result()
-    at_canvas(window, self_refine, qtbot)
+    at_canvas(workbench, self_refine, qtbot)
 
     QTest.keyClick(self_refine.canvas.viewer, key)
 
@@ -44,9 +44,9 @@ def test_enter_leads_to_the_first_field_and_escape_back_to_the_same_selection(
     assert self_refine.session.selection == ("draft",)
 
 
-def test_every_type_of_node_has_a_first_field(window: MainWindow, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_every_type_of_node_has_a_first_field(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     for node in self_refine.session.workflow.nodes:
-        at_canvas(window, self_refine, qtbot)
+        at_canvas(workbench, self_refine, qtbot)
         self_refine.session.select([node.id])
         QTest.keyClick(self_refine.canvas.viewer, Qt.Key.Key_Return)
         assert self_refine.inspector.isAncestorOf(focus()), node.id
@@ -56,30 +56,30 @@ def test_every_type_of_node_has_a_first_field(window: MainWindow, self_refine: D
 
 
 def test_enter_shows_an_inspector_that_was_folded_away(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    window.actions_by_name["show_inspector"].trigger()
+    workbench.actions_by_name["show_inspector"].trigger()
     assert not self_refine.inspector.isVisible()
     self_refine.session.select(["critique"])
-    at_canvas(window, self_refine, qtbot)
+    at_canvas(workbench, self_refine, qtbot)
 
     QTest.keyClick(self_refine.canvas.viewer, Qt.Key.Key_Return)
 
-    assert window.actions_by_name["show_inspector"].isChecked()
+    assert workbench.actions_by_name["show_inspector"].isChecked()
     assert self_refine.inspector.isAncestorOf(focus())
 
 
 def test_enter_does_nothing_where_no_one_node_is_meant(
-    window: MainWindow, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     for selection in ([], ["draft", "critique"]):
         self_refine.session.select(selection)
-        at_canvas(window, self_refine, qtbot)
+        at_canvas(workbench, self_refine, qtbot)
         QTest.keyClick(self_refine.canvas.viewer, Qt.Key.Key_Return)
         assert self_refine.canvas.viewer.hasFocus()
 
 
-def test_the_sheet_of_keys_says_so(window: MainWindow, self_refine: DocumentPage) -> None:
-    actions = dict(window.commands.groups())["Canvas"]
+def test_the_sheet_of_keys_says_so(workbench: Workbench, self_refine: DocumentPage) -> None:
+    actions = dict(workbench.commands.groups())["Canvas"]
     [set_up] = [action for action in actions if action.text() == "Set up"]
     assert [keys.toString() for keys in set_up.shortcuts()] == ["Return", "Enter"]

@@ -13,7 +13,7 @@ from app.canvas.node_status_item import CardState
 from app.history.subflow_session import READ_ONLY, PartBar
 from app.runs.executions import NodeState
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Workflow
@@ -60,9 +60,9 @@ def drafts(script: Script) -> None:
     script("more", {"replies": [f"draft {number}" for number in range(1, 7)]})
 
 
-def ran(window: MainWindow, qtbot: QtBot) -> DocumentPage:
-    document = window.documents.open_copy(outer())
-    window.runs.run(document)
+def ran(workbench: Workbench, qtbot: QtBot) -> DocumentPage:
+    document = workbench.documents.open_copy(outer())
+    workbench.runs.run(document)
     ended(document, qtbot)
     return document
 
@@ -74,9 +74,9 @@ def double_click(document: DocumentPage, node_id: str, qtbot: QtBot) -> None:
     qtbot.mouseDClick(viewer.viewport(), LEFT, pos=place)
 
 
-def opened(window: MainWindow, document: DocumentPage, qtbot: QtBot) -> DocumentPage:
+def opened(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> DocumentPage:
     double_click(document, "part", qtbot)
-    part = window.current
+    part = workbench.current
     assert part is not None
     assert part is not document
     return part
@@ -98,17 +98,17 @@ def card(document: DocumentPage, node_id: str) -> CardState:
 
 
 def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_at(
-    window: MainWindow, qtbot: QtBot
+    workbench: Workbench, qtbot: QtBot
 ) -> None:
-    document = ran(window, qtbot)
-    part = opened(window, document, qtbot)
+    document = ran(workbench, qtbot)
+    part = opened(workbench, document, qtbot)
     assert part.session.name == "Write it"
     assert bar_of(part).text == "Outer › Write it · Again › iteration 3"
     assert gave(part, "draft") == "draft 6"
     qtbot.waitUntil(lambda: card(part, "draft").line == "draft 6")
     assert card(part, "draft").state is NodeState.DONE
     assert part.canvas.view.regions.items["loop"].label.content.counter == "iteration 2 of 2"
-    window.drawer.unfold("iterations")
+    workbench.bottom_panel.unfold("iterations")
     assert part.iterations.model.rowCount() == 2
 
     document.session.shown.look_at("again", 0)
@@ -118,8 +118,8 @@ def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_a
     qtbot.waitUntil(lambda: card(part, "draft").line == "draft 1")
 
 
-def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(window: MainWindow, qtbot: QtBot) -> None:
-    part = opened(window, ran(window, qtbot), qtbot)
+def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(workbench: Workbench, qtbot: QtBot) -> None:
+    part = opened(workbench, ran(workbench, qtbot), qtbot)
     assert part.session.shown.picture is not None
     assert (part.session.shown.picture.status, part.session.shown.picture.outputs) == ("completed", {"out": "draft 6"})
     part.session.select(["draft"])
@@ -129,53 +129,53 @@ def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(window: M
     assert page.sections["call:1:reply"].content.view.toPlainText() == "draft 6"
 
 
-def test_nothing_in_it_can_be_changed_and_its_workflow_is_one_press_away(window: MainWindow, qtbot: QtBot) -> None:
-    document = ran(window, qtbot)
-    part = opened(window, document, qtbot)
+def test_nothing_in_it_can_be_changed_and_its_workflow_is_one_press_away(workbench: Workbench, qtbot: QtBot) -> None:
+    document = ran(workbench, qtbot)
+    part = opened(workbench, document, qtbot)
     refused: list[str] = []
     part.session.refused.connect(refused.append)
     assert not part.session.do(SetConfig("draft", ("prompt",), "Other"))
     assert refused == [READ_ONLY]
-    window.commands.refresh()
-    assert not window.actions_by_name["run"].isEnabled()
+    workbench.refresh_actions()
+    assert not workbench.actions_by_name["run"].isEnabled()
     qtbot.waitUntil(bar_of(part).open.isVisible)
     QTest.mouseClick(bar_of(part).open, LEFT)
-    assert window.current not in {None, part, document}
-    assert window.current.session.workflow == inner()
-    assert not window.current.session.is_past
+    assert workbench.current not in {None, part, document}
+    assert workbench.current.session.workflow == inner()
+    assert not workbench.current.session.is_past
 
 
-def test_the_way_leads_back_to_the_run_and_it_is_opened_once(window: MainWindow, qtbot: QtBot) -> None:
-    document = ran(window, qtbot)
-    part = opened(window, document, qtbot)
+def test_the_way_leads_back_to_the_run_and_it_is_opened_once(workbench: Workbench, qtbot: QtBot) -> None:
+    document = ran(workbench, qtbot)
+    part = opened(workbench, document, qtbot)
     QTest.mouseClick(bar_of(part).steps[0], LEFT)
-    assert window.current is document
+    assert workbench.current is document
     assert document.session.selection == ("part",)
-    assert opened(window, document, qtbot) is part
-    assert len(window.documents.all) == 2
+    assert opened(workbench, document, qtbot) is part
+    assert len(workbench.documents.all) == 2
 
-    window.closing.close_document(document)
-    assert window.documents.all == []
+    workbench.closing.close_document(document)
+    assert workbench.documents.all == []
 
 
-def test_by_keyboard_and_from_the_menu_it_is_opened_as_well(window: MainWindow, qtbot: QtBot) -> None:
-    document = ran(window, qtbot)
+def test_by_keyboard_and_from_the_menu_it_is_opened_as_well(workbench: Workbench, qtbot: QtBot) -> None:
+    document = ran(workbench, qtbot)
     action = document.canvas.actions_by_name["open_subflow"]
     document.session.select(["text"])
     assert not action.isEnabled()
     document.session.select(["part"])
     document.canvas.setFocus()
     QTest.keyClick(document.canvas.viewer, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
-    assert window.current is not document
-    assert window.current.session.name == "Write it"
+    assert workbench.current is not document
+    assert workbench.current.session.name == "Write it"
 
 
-def test_while_the_run_goes_on_its_nodes_are_followed(window: MainWindow, script: Script, qtbot: QtBot) -> None:
+def test_while_the_run_goes_on_its_nodes_are_followed(workbench: Workbench, script: Script, qtbot: QtBot) -> None:
     script("more", {"reply": {"text": "word " * 40_000, "stream": 5, "chunk_delay_s": 0.01}})
-    document = window.documents.open_copy(outer())
-    window.runs.run(document)
+    document = workbench.documents.open_copy(outer())
+    workbench.runs.run(document)
     qtbot.waitUntil(lambda: document.session.shown.picture is not None and bool(document.session.shown.picture.loops))
-    part = opened(window, document, qtbot)
+    part = opened(workbench, document, qtbot)
     qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.RUNNING)
     qtbot.waitUntil(lambda: "word" in card(part, "draft").line)
     assert document.session.shown.live is not None
@@ -187,36 +187,36 @@ def test_while_the_run_goes_on_its_nodes_are_followed(window: MainWindow, script
 
 
 def test_the_next_run_is_followed_where_it_has_the_same_workflow_in_it(
-    window: MainWindow, script: Script, qtbot: QtBot
+    workbench: Workbench, script: Script, qtbot: QtBot
 ) -> None:
-    document = ran(window, qtbot)
-    part = opened(window, document, qtbot)
+    document = ran(workbench, qtbot)
+    part = opened(workbench, document, qtbot)
     script("again")
-    window.runs.run(document)
+    workbench.runs.run(document)
     ended(document, qtbot)
     assert gave(part, "draft") == "again"
 
     other, _ = SetConfig("draft", ("prompt",), "Other: {{input}}").apply(inner())
     document.session.do(SetConfig("part", ("workflow",), json.loads(dumps(other))))
     script("other")
-    window.runs.run(document)
+    workbench.runs.run(document)
     ended(document, qtbot)
     assert gave(part, "draft") == "again"
-    assert bar_of(part).text.endswith("of an earlier run")
-    assert opened(window, document, qtbot) is not part
-    assert window.current is not None
-    assert gave(window.current, "draft") == "other"
+    assert bar_of(part).text.endswith("from an earlier run")
+    assert opened(workbench, document, qtbot) is not part
+    assert workbench.current is not None
+    assert gave(workbench.current, "draft") == "other"
 
 
-def test_a_subflow_in_a_subflow_is_opened_from_it(window: MainWindow, qtbot: QtBot) -> None:
-    document = window.documents.open_copy(outer(outer()))
-    window.runs.run(document)
+def test_a_subflow_in_a_subflow_is_opened_from_it(workbench: Workbench, qtbot: QtBot) -> None:
+    document = workbench.documents.open_copy(outer(outer()))
+    workbench.runs.run(document)
     ended(document, qtbot)
-    part = opened(window, document, qtbot)
-    deeper = opened(window, part, qtbot)
+    part = opened(workbench, document, qtbot)
+    deeper = opened(workbench, part, qtbot)
     assert bar_of(deeper).text == "Outer › Write it › Write it · Again › iteration 3"
     assert deeper.session.shown.picture is not None
     assert deeper.session.shown.picture.path_of("draft") == "again[2].part.again[2].part.loop[1].draft"
     assert gave(deeper, "draft") == "more"
     QTest.mouseClick(bar_of(deeper).steps[0], LEFT)
-    assert window.current is document
+    assert workbench.current is document

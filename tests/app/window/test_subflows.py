@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.inspector.editors.text_editors import WorkflowFileEditor
 from app.window.document_page import DocumentPage
-from app.window.main_window import MainWindow
+from app.workbench import Workbench
 from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
@@ -36,10 +36,10 @@ def copy_of(document: DocumentPage) -> Any:
 
 
 def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
-    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     saved(tmp_path, "inner.loop.json")
-    document = open_file(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     qtbot.waitUntil(lambda: document.session.structure.workflow is document.session.workflow)
     assert list(document.session.structure.resolution.nodes["part"].outputs) == ["out"]
@@ -47,7 +47,7 @@ def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
     assert [problem for problem in document.session.problems if problem.severity == "error"] == []
 
     document.session.is_trusted = True
-    window.runs.run(document)
+    workbench.runs.run(document)
     ended(document, qtbot)
     assert document.session.shown.picture is not None
     assert (document.session.shown.picture.status, document.session.shown.picture.nodes["part"].outputs) == (
@@ -57,14 +57,14 @@ def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
 
 
 def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_taken_back(
-    window: MainWindow, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     inner_path = saved(tmp_path, "inner.loop.json")
-    document = open_file(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
-    inner = open_file(window, inner_path)
+    inner = open_file(workbench, inner_path)
     inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
-    window.documents.files.save(inner)
+    workbench.documents.files.save(inner)
     qtbot.waitUntil(lambda: copy_of(document)["nodes"][1]["config"]["prompt"] == "Other {{input}}.")
 
     document.session.undo()
@@ -75,30 +75,30 @@ def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_t
 
 
 def test_a_change_of_the_file_while_a_run_goes_on_is_taken_up_when_it_is_over(
-    window: MainWindow, script: Script, tmp_path: Path, qtbot: QtBot
+    workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script({"text": "words", "delay_s": 600})
     inner_path = saved(tmp_path, "inner.loop.json")
-    document = open_file(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     document.session.is_trusted = True
-    window.runs.run(document)
+    workbench.runs.run(document)
     assert document.session.shown.live is not None
-    inner = open_file(window, inner_path)
+    inner = open_file(workbench, inner_path)
     inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
-    window.documents.files.save(inner)
+    workbench.documents.files.save(inner)
     qtbot.waitUntil(lambda: not inner.session.is_saving)
-    subflows = window.documents._subflows[document]
+    subflows = workbench.subflows.refreshers[document]
     qtbot.waitUntil(lambda: not subflows._worker.is_busy)
     assert copy_of(document)["nodes"][1]["config"]["prompt"] == "Write about {{input}}."
 
-    window.runs.stop(document)
+    workbench.runs.stop(document)
     ended(document, qtbot)
     qtbot.waitUntil(lambda: copy_of(document)["nodes"][1]["config"]["prompt"] == "Other {{input}}.")
 
 
-def test_a_file_that_is_not_there_is_told(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = open_file(window, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
+def test_a_file_that_is_not_there_is_told(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
     qtbot.waitUntil(lambda: "gone.loop.json: The file cannot be opened" in document.bars.text("subflow"))
     saved(tmp_path, "gone.loop.json")
     document.session.do(SetConfig("part", ("file",), "./gone.loop.json"))
@@ -106,8 +106,8 @@ def test_a_file_that_is_not_there_is_told(window: MainWindow, tmp_path: Path, qt
     assert document.bars.text("subflow") == ""
 
 
-def test_a_document_without_a_folder_is_to_be_saved_first(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    document = window.documents.open_copy(around("inner.loop.json"))
+def test_a_document_without_a_folder_is_to_be_saved_first(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = workbench.documents.open_copy(around("inner.loop.json"))
     assert document.bars.text("subflow").startswith("Save the workflow first")
     saved(tmp_path, "inner.loop.json")
     document.session.save(tmp_path / "outer.loop.json")
@@ -115,22 +115,22 @@ def test_a_document_without_a_folder_is_to_be_saved_first(window: MainWindow, tm
     assert document.bars.text("subflow") == ""
 
 
-def test_a_double_click_opens_the_workflow_in_it(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_double_click_opens_the_workflow_in_it(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     inner_path = saved(tmp_path, "inner.loop.json")
-    document = open_file(window, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     viewer = document.canvas.viewer
     item = document.canvas.view.nodes["part"]
     place = viewer.mapFromScene(item.mapToScene(QPointF(item.boundingRect().center())))
     qtbot.mouseDClick(viewer.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    await_files(window)
-    assert window.documents.all[-1].session.path == inner_path
+    await_files(workbench)
+    assert workbench.documents.all[-1].session.path == inner_path
 
 
-def test_the_form_names_the_file_as_seen_from_the_folder(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_the_form_names_the_file_as_seen_from_the_folder(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     (tmp_path / "parts").mkdir()
     save(small(), tmp_path / "parts" / "inner.loop.json")
-    document = open_file(window, saved(tmp_path, "outer.loop.json", around("")))
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("")))
     document.session.select(["part"])
     form = document.inspector.page.form
     editor = form.row("file").editor

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.controllers.desktop_integration import TaskbarProgress, means_of
+from app.controllers.desktop_integration import TaskbarProgress, platform_progress
 from app.session import Session
 from engine.document.files import load
 from engine.runner.options import RunOptions
@@ -82,10 +82,10 @@ def test_a_run_that_is_only_looked_at_makes_no_progress(make_session: MakeSessio
 
 
 def test_where_no_dock_can_hear_nothing_is_told() -> None:
-    assert means_of("linux", {}) is None
-    assert means_of("linux", {"XDG_RUNTIME_DIR": "/nowhere"}) is None
-    assert means_of("win32", {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}) is None
-    assert means_of("linux", {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}) is not None
+    assert platform_progress("linux", {}) is None
+    assert platform_progress("linux", {"XDG_RUNTIME_DIR": "/nowhere"}) is None
+    assert platform_progress("win32", {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}) is None
+    assert platform_progress("linux", {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}) is not None
 
 
 @pytest.mark.skipif(
@@ -96,13 +96,13 @@ def test_a_dock_hears_of_it_on_the_session_bus() -> None:
     """A bus of the test's own, somebody who listens on it, and the program's message."""
     teller = (
         "import os, subprocess, sys\n"
-        "from app.controllers.desktop_integration import INTERFACE, means_of\n"
+        "from app.controllers.desktop_integration import INTERFACE, platform_progress\n"
         "from PySide6.QtCore import QCoreApplication\n"
         "application = QCoreApplication([])\n"
         "command = ['dbus-monitor', '--session', f\"interface='{INTERFACE}'\"]\n"
         "monitor = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)\n"
         "while 'NameLost' not in monitor.stdout.readline(): pass\n"  # from now on it listens
-        "show = means_of('linux', os.environ)\n"
+        "show = platform_progress('linux', os.environ)\n"
         "show(0.5), show(None)\n"
         "lines = []\n"
         "while not (lines and 'boolean false' in lines[-1]): lines.append(monitor.stdout.readline())\n"

@@ -31,26 +31,26 @@ def test_where_the_folder_of_templates_is_gone_the_program_says_so_and_works(
     path = saved(tmp_path)
     shutil.rmtree(templates)
 
-    window = make_window()
+    workbench = make_window()
 
-    (said,) = (bar.text for bar in window.gallery.findChildren(MessageBar) if bar.isVisible())
+    (said,) = (bar.text for bar in workbench.gallery.findChildren(MessageBar) if bar.isVisible())
     assert said.startswith(f"{templates}: The folder of templates is missing. Install Loopwright again")
-    assert open_file(window, path).session.workflow.name == "Small"
+    assert open_file(workbench, path).session.workflow.name == "Small"
 
 
 def test_a_template_that_goes_while_the_program_runs_is_told_and_the_work_stays(
     templates: Path, make_window: MakeWindow, tmp_path: Path
 ) -> None:
-    window = make_window()
-    document = open_file(window, saved(tmp_path))
+    workbench = make_window()
+    document = open_file(workbench, saved(tmp_path))
     document.session.do(SetDescription("Something else."))
-    window.tabs.show_start()
+    workbench.tabs.show_start()
     shutil.rmtree(templates)
 
-    (card,) = window.gallery.cards
+    (card,) = workbench.gallery.cards
     QTest.mouseClick(card.button, Qt.MouseButton.LeftButton)
 
-    assert "self-refine.loop.json" in window.status.refusal.full_text
-    assert "there is no such file or folder" in window.status.refusal.full_text
-    assert window.documents.all == [document]
+    assert "self-refine.loop.json" in workbench.status_bar.refusal.full_text
+    assert "there is no such file or folder" in workbench.status_bar.refusal.full_text
+    assert workbench.documents.all == [document]
     assert document.session.is_modified

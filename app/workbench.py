@@ -1,0 +1,498 @@
+"""Create the window's parts and controllers, and connect them.
+
+This is the only module that knows all of them. Controllers and panels that the first picture does without are cached
+properties: importing them takes longer than showing the start page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QStackedWidget
+
+from app.controllers.command_controller import CommandController
+from app.dialogs import FileDialogs, SystemFileDialogs
+from app.engine_thread import EngineThread
+from app.gallery.gallery import Gallery
+from app.history.store_client import StoreAccess
+from app.settings.preferences import Preferences
+from app.window.actions import ActionStates, WindowMenus, make_actions
+from app.window.autosave import default_autosave_folder
+from app.window.bottom_panel import BottomPanel
+from app.window.document_tabs import DocumentTabs
+from app.window.main_window import MainWindow
+from app.window.message_bars import MessageBars
+from app.window.page_factories import PageFactories, default_factories
+from app.window.run_bar import RunBar
+from app.window.status_bar import StatusBar
+from app.window.window_state import WindowState, open_files
+
+if TYPE_CHECKING:
+    from app.controllers.close_controller import CloseController
+    from app.controllers.desktop_integration import RunNotifier, TaskbarProgress
+    from app.controllers.document_controller import DocumentController
+    from app.controllers.history_controller import HistoryController
+    from app.controllers.run_bar_presenter import RunBarPresenter
+    from app.controllers.run_controller import RunController
+    from app.extensions_controller import ExtensionsController
+    from app.palette.palette import Palette
+    from app.settings.settings_dialog import SettingsDialog
+    from app.window.document_page import DocumentPage
+
+
+class Workbench(QObject):
+    """The window with everything that belongs to it.
+
+    Args:
+        engine: The engine's thread.
+        preferences: The user's settings.
+        dialogs: Asks for files; the system's dialogs by default.
+        factories: Creates canvases and inspectors; the real ones by default.
+        data_folder: The folder of autosave files that cannot be written beside their document.
+        store: The file of the history; the default one if None. `store_access.open` opens it.
+
+    Attributes:
+        is_starting: Whether the documents of the last session are still to be opened, and stay remembered as open.
+
+    Signals:
+        finished: The window was closed, and no run continues in the background.
+        models_wanted: A document was opened that uses these models.
+    """
+
+    finished = Signal()
+    models_wanted = Signal(tuple)
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        preferences: Preferences,
+        *,
+        dialogs: FileDialogs | None = None,
+        factories: PageFactories | None = None,
+        data_folder: Path | None = None,
+        store: Path | None = None,
+    ) -> None:
+        super().__init__()
+        self.engine = engine
+        self.preferences = preferences
+        self.dialogs = dialogs or SystemFileDialogs()
+        self.factories = factories or default_factories()
+        self.data_folder = data_folder or default_autosave_folder()
+        self.is_starting = False
+        self.actions_by_name = make_actions(self)
+        self._action_states = ActionStates(self.actions_by_name)
+        self.gallery = Gallery()
+        if self.gallery.cards:  # so that Enter opens the first template
+            self.gallery.setFocusProxy(self.gallery.cards[0].button)
+        self.tabs = DocumentTabs(self.gallery)
+        self.inspectors = QStackedWidget()
+        self.bottom_panel = BottomPanel({"runs": lambda: self.history.panel})
+        self.notices = MessageBars()
+        self.run_bar = RunBar(self.actions_by_name)
+        self.status_bar = StatusBar()
+        self.window = MainWindow(
+            run_bar=self.run_bar,
+            notices=self.notices,
+            tabs=self.tabs,
+            inspectors=self.inspectors,
+            bottom_panel=self.bottom_panel,
+            status_bar=self.status_bar,
+            may_close=lambda: self.closing.may_close(),
+        )
+        self.setParent(self.window)
+        self.window.addActions(list(self.actions_by_name.values()))
+        self.store_access = StoreAccess(store, self.window)
+        self.menus = WindowMenus(self.window, self.actions_by_name, self.open_file)
+        self.commands = CommandController(
+            self.window,
+            preferences,
+            self.dialogs,
+            self.menus,
+            lambda: self.current,
+            self.open_file,
+            self._make_settings,
+        )
+        self._state = WindowState(
+            preferences,
+            self.window,
+            self.window.sides,
+            self.actions_by_name,
+            self.bottom_panel,
+            self.window.panel_height,
+        )
+        self._connect()
+        self._state.restore()
+        self._apply_preferences(frozenset({"recent_files"}))
+        self.show_current()
+        if preferences.notice:
+            self.status_bar.refuse(preferences.notice)
+
+    @property
+    def current(self) -> DocumentPage | None:
+        """The current document; None on the start page."""
+        return self.tabs.current
+
+    @cached_property
+    def documents(self) -> DocumentController:
+        """Opens and closes documents."""
+        from app.controllers.document_controller import DocumentController
+        from app.controllers.subflow_controller import SubflowController
+        from app.settings.available_models import model_names
+
+        documents = DocumentController(
+            self.window,
+            self.engine,
+            self.preferences,
+            self.dialogs,
+            self.factories,
+            self.data_folder,
+            lambda: model_names(self.preferences),
+        )
+        self.subflows = SubflowController(documents, self.engine)
+        documents.opened.connect(self._add_document)
+        documents.shown.connect(self.tabs.show_document)
+        documents.closed.connect(self._remove_document)
+        documents.refused.connect(self.status_bar.refuse)
+        return documents
+
+    @cached_property
+    def history(self) -> HistoryController:
+        """Shows, compares, resumes and forks stored runs."""
+        from app.controllers.history_controller import HistoryController
+        from app.controllers.history_pages import HistoryPages
+        from app.controllers.resume_fork_controller import ResumeForkController
+
+        pages = HistoryPages(self.engine, self.store_access, self.documents)
+        resuming = ResumeForkController(
+            self.window, self.engine, self.preferences, self.store_access, self.documents, pages
+        )
+        history = HistoryController(
+            self.window,
+            self.preferences,
+            self.dialogs,
+            self.store_access,
+            self.notices,
+            pages,
+            resuming,
+            lambda: self.current,
+        )
+        history.refused.connect(self.status_bar.refuse)
+        history.stored.connect(self.status_bar.note_stored)
+        history.list_wanted.connect(lambda: self.bottom_panel.unfold("runs"))
+        return history
+
+    @cached_property
+    def runs(self) -> RunController:
+        """Starts, steps and stops runs."""
+        from app.controllers.run_controller import RunController
+
+        runs = RunController(self.window, self.engine, self.preferences, self.dialogs, self.store_access)
+        runs.run_wanted.connect(lambda run_id: self.history.open_run(run_id))
+        runs.problems_in_the_way.connect(lambda _document: self.bottom_panel.unfold("problems"))
+        return runs
+
+    @cached_property
+    def closing(self) -> CloseController:
+        """Closes documents and the window."""
+        from app.controllers.close_controller import CloseController
+
+        closing = CloseController(self.window, self.documents, self.store_access, self.remember_open)
+        closing.finished.connect(self.finished)
+        return closing
+
+    @cached_property
+    def presenter(self) -> RunBarPresenter:
+        """Shows models and budget in the run bar."""
+        from app.controllers.run_bar_presenter import RunBarPresenter
+
+        return RunBarPresenter(self.run_bar, self.preferences)
+
+    @cached_property
+    def notifier(self) -> RunNotifier:
+        """Notifies of ended runs and questions while another window is active."""
+        from app.controllers.desktop_integration import RunNotifier
+
+        return RunNotifier(self.window, self.preferences, self.window.windowIcon())
+
+    @cached_property
+    def taskbar(self) -> TaskbarProgress:
+        """Shows the progress of runs in the taskbar."""
+        from app.controllers.desktop_integration import TaskbarProgress
+
+        return TaskbarProgress(self.window)
+
+    @cached_property
+    def extensions(self) -> ExtensionsController:
+        """The user's plugins and MCP servers."""
+        from app.extensions_controller import ExtensionsController
+
+        return ExtensionsController(self.engine, self.window)
+
+    @cached_property
+    def palette_panel(self) -> Palette:
+        """The node palette."""
+        from app.palette.palette import Palette
+        from engine.nodes.registry import builtin_registry
+
+        palette = Palette(builtin_registry())
+        palette.setProperty("panel", True)
+        palette.template_chosen.connect(lambda file: self.documents.open_template(file))
+        palette.node_chosen.connect(self.commands.add_node)
+        self.extensions.changed.connect(palette.refresh)
+        self.window.install_palette(palette)
+        return palette
+
+    def _make_settings(self) -> SettingsDialog:
+        from app.settings.settings_dialog import SettingsDialog
+
+        return SettingsDialog(
+            self.preferences, self.engine, self.window, history=self.store_access, additions=self.extensions
+        )
+
+    def _connect(self) -> None:
+        for name, handler in self._handlers().items():
+            self.actions_by_name[name].triggered.connect(lambda _checked=False, handler=handler: handler())
+        gallery = self.gallery
+        gallery.template_chosen.connect(lambda file: self.documents.open_template(file))
+        gallery.open_requested.connect(self.actions_by_name["open"].trigger)
+        gallery.new_requested.connect(self.actions_by_name["new"].trigger)
+        gallery.recent_chosen.connect(self.open_file)
+        gallery.models_requested.connect(self.commands.open_settings)
+        self.tabs.current_changed.connect(self.show_current)
+        self.tabs.close_requested.connect(lambda document: self.closing.close_document(document))
+        self.run_bar.model_clicked.connect(self.commands.open_settings)
+        self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
+        self.status_bar.problems_clicked.connect(lambda: self.bottom_panel.toggle("problems"))
+        self.status_bar.question_clicked.connect(self._show_question)
+        self.status_bar.stored_clicked.connect(lambda run_id: self.history.show_in_list(run_id))
+        self.bottom_panel.unfolded.connect(lambda _name: self.refresh_actions())
+        self.preferences.changed.connect(self._apply_preferences)
+        self.preferences.refused.connect(self.status_bar.refuse)
+        self.window.files_dropped.connect(self.open_dropped)
+        self.window.closed.connect(self._finish)
+
+    def _handlers(self) -> dict[str, Callable[[], object]]:
+        """What each action does; controllers are created when an action first needs them."""
+        panel, tabs, commands = self.bottom_panel, self.tabs, self.commands
+        return {
+            "new": lambda: self.documents.new(),
+            "start_page": tabs.show_start,
+            "open": lambda: self.documents.ask_for_files(),
+            "save": self._with_current(lambda document: self.documents.files.save(document)),
+            "save_as": self._with_current(lambda document: self.documents.files.save_as(document)),
+            "revert": self._with_current(lambda document: self.documents.files.revert(document)),
+            "export_png": partial(commands.export_image, "png"),
+            "export_svg": partial(commands.export_image, "svg"),
+            "close": self._with_current(lambda document: self.closing.close_document(document)),
+            "quit": self.window.close,
+            "undo": self._with_current(lambda document: document.session.undo()),
+            "redo": self._with_current(lambda document: document.session.redo()),
+            "find_node": commands.find_node,
+            "settings": commands.open_settings,
+            "show_palette": self.show_current,
+            "show_inspector": self.show_current,
+            **{f"show_{name}": partial(panel.toggle, name) for name in panel.buttons},
+            "next_tab": partial(tabs.step, 1),
+            "previous_tab": partial(tabs.step, -1),
+            "run": self._with_current(lambda document: self.runs.run(document)),
+            "run_with": self._with_current(lambda document: self.runs.run_with(document)),
+            "run_batch": self._with_current(lambda document: self.runs.run_batch(document)),
+            "stop": self._with_current(lambda document: self.runs.stop(document)),
+            "pause": self._with_current(lambda document: self.runs.toggle_pause(document)),
+            "step_node": self._with_current(lambda document: self.runs.step_node(document)),
+            "step_iteration": self._with_current(lambda document: self.runs.step_iteration(document)),
+            "previous_iteration": self._with_current(lambda document: document.iterations.step(-1)),
+            "next_iteration": self._with_current(lambda document: document.iterations.step(1)),
+            "latest_iteration": self._with_current(lambda document: document.session.shown.look_at_latest()),
+            "compare": lambda: self.history.compare_current(),
+            "fork": lambda: self.history.fork_current(),
+            "command_palette": commands.open_command_palette,
+            "shortcuts": commands.show_shortcuts,
+            "about": commands.show_about,
+        }
+
+    def _with_current(self, act: Callable[[DocumentPage], object]) -> Callable[[], object]:
+        """Wrap a function of the current document; without one it does nothing."""
+
+        def call() -> object:
+            document = self.current
+            return act(document) if document is not None else None
+
+        return call
+
+    def show(self) -> None:
+        """Show the window."""
+        self.window.show()
+
+    def open_file(self, file: Path) -> None:
+        """Open a file."""
+        self.documents.open_file(file)
+
+    def show_current(self) -> None:
+        """Show the current document, or the start page, in all parts of the window."""
+        document = self.current
+        session = document.session if document is not None else None
+        self.run_bar.show_session(session)
+        self.status_bar.show_session(session)
+        with_palette = document is not None and self.actions_by_name["show_palette"].isChecked()
+        if with_palette:
+            _ = self.palette_panel  # created when it is first shown
+        with_inspector = self.actions_by_name["show_inspector"].isChecked()
+        inspector = document.inspector if document is not None and with_inspector else None
+        self.window.show_side_panels(palette=with_palette, inspector=inspector)
+        if document is not None:
+            self._show_problem_count()
+            self.bottom_panel.mark_log(document.log.questions.count)
+        self.bottom_panel.show_panels(document.panels if document is not None else {})
+        self.menus.show_canvas(document.canvas.actions_by_name if document is not None else {})
+        self._show_title()
+        self.refresh_actions()
+        self._show_models_and_budget()
+
+    def refresh_actions(self) -> None:
+        """Enable and name all actions after the current document."""
+        session = self.current.session if self.current is not None else None
+        self._action_states.refresh(session, self.bottom_panel.buttons, self.bottom_panel.open_panel)
+
+    def _show_models_and_budget(self) -> None:
+        document = self.current
+        if document is None:
+            self.run_bar.show_budget(None)
+            return
+        self.presenter.show(document.session)
+        self.refresh_actions()
+
+    def _show_problem_count(self) -> None:
+        if self.current is not None:
+            errors, warnings = self.current.problems.numbers
+            self.bottom_panel.count(errors, warnings)
+            self.status_bar.count(errors, warnings)
+
+    def _show_title(self) -> None:
+        session = self.current.session if self.current is not None else None
+        self.window.show_title(
+            session.name if session is not None else "", is_modified=session is not None and session.is_modified
+        )
+
+    def _show_question(self) -> None:
+        """Go to the question of the current run."""
+        if self.current is not None:
+            self.bottom_panel.unfold("log")
+            self.current.log.questions.focus_current()
+
+    def remember_open(self) -> None:
+        """Store which files are open, so that the next start opens them again, also after a crash."""
+        if not self.closing.is_closing and not self.is_starting:
+            paths = [document.session.path for document in self.tabs.documents]
+            self._state.save([*paths, *self.documents.loading])
+
+    def reopen(self) -> None:
+        """Open the files that were open when the program last ended."""
+        self.documents.open_files(open_files(self.preferences, self.data_folder))
+
+    def autosave_all(self) -> None:
+        """Autosave all unsaved work now, after an internal error."""
+        for document in self.documents.all:
+            document.autosave.keep_now()
+
+    def open_dropped(self, files: Sequence[Path]) -> None:
+        """Open the workflows among dropped files, and the batch window for a table."""
+        from engine.batch.read_table import TABLE_SUFFIXES
+
+        tables = [file for file in files if file.suffix.casefold() in TABLE_SUFFIXES]
+        self.documents.open_files([file for file in files if file not in tables])
+        if not tables:
+            return
+        if self.current is None:
+            self.status_bar.refuse("Open a workflow first. Then drop the table again to run it for each row.")
+        elif self.current.session.is_past:
+            self.status_bar.refuse("This is a stored run. Choose “Open as new document”, then drop the table again.")
+        else:
+            self.runs.run_batch(self.current, tables[0])
+
+    def _apply_preferences(self, names: frozenset[str]) -> None:
+        if "recent_files" in names:
+            files = [Path(file) for file in self.preferences.recent_files]
+            self.menus.show_recent(files)
+            self.gallery.set_recent(files)
+        if names & {"default_model", "budget_usd", "budget_tokens"}:
+            self._show_models_and_budget()
+
+    def _finish(self) -> None:
+        if not self.closing.background:
+            self.finished.emit()
+
+    def _add_document(self, document: DocumentPage) -> None:
+        """Add a document that was opened to the window, and show it."""
+        session, canvas = document.session, document.canvas
+        self.taskbar.follow(session)
+        self.inspectors.addWidget(document.inspector)
+        self.bottom_panel.add(document.panels)
+        self._state.share_layout(document.iterations, lambda: [other.iterations for other in self.documents.all])
+        canvas.files_dropped.connect(self.open_dropped)
+        canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
+        canvas.properties_requested.connect(lambda: self._focus_properties(document))
+        document.fresh_run_wanted.connect(lambda: self.runs.run(document))
+        self._follow(document)
+        self.history.follow(document)
+        document.log.questions.changed.connect(lambda: self._note_question(document))
+        self.tabs.add(document)
+        canvas.setFocus()
+        self.remember_open()
+        self.models_wanted.emit(self.presenter.models(session))
+
+    def _follow(self, document: DocumentPage) -> None:
+        session, shown = document.session, document.session.shown
+        document.problems.counted.connect(lambda *_: self._if_current(document, self._show_problem_count))
+        session.refused.connect(lambda text: self._show_refusal(document, text))
+        # The current document shows a failed save in a message of its own.
+        session.save_failed.connect(
+            lambda text: None if document is self.current else self._show_refusal(document, text)
+        )
+        session.saved_state_changed.connect(lambda: self._note_saved_state(document))
+        session.changed.connect(lambda *_: self._show_models_and_budget())
+        for signal in (shown.started, shown.ended):
+            signal.connect(lambda: self._note_run(document))
+        shown.updated.connect(lambda _touched: self._show_models_and_budget())
+        shown.started.connect(lambda: self.presenter.remember_models(session))
+        shown.ended.connect(lambda: self.notifier.notify_end(session))
+
+    def _remove_document(self, document: DocumentPage) -> None:
+        """Remove a document that was closed from the window."""
+        self.tabs.remove(document)
+        self.inspectors.removeWidget(document.inspector)
+        self.remember_open()
+        self.closing.release(document)
+
+    def _focus_properties(self, document: DocumentPage) -> None:
+        """Focus the form of the selected node, showing the inspector first if it is hidden."""
+        action = self.actions_by_name["show_inspector"]
+        if not action.isChecked():
+            action.trigger()
+        document.focus_properties()
+
+    def _if_current(self, document: DocumentPage, act: Callable[[], object]) -> None:
+        if document is self.current:
+            act()
+
+    def _note_run(self, document: DocumentPage) -> None:
+        self.tabs.name(document)
+        document.show_run_end()
+        self._if_current(document, self._show_models_and_budget)
+
+    def _note_saved_state(self, document: DocumentPage) -> None:
+        self.tabs.name(document)
+        self._if_current(document, self._show_title)
+        self.remember_open()
+        self.refresh_actions()
+
+    def _note_question(self, document: DocumentPage) -> None:
+        self.notifier.notify_question(document.session)
+        self._if_current(document, lambda: self.bottom_panel.mark_log(document.log.questions.count))
+
+    def _show_refusal(self, document: DocumentPage, text: str) -> None:
+        self.status_bar.refuse(text if document is self.current else f"“{document.session.name}”: {text}")
