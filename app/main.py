@@ -127,7 +127,11 @@ def _steps(workbench: Workbench) -> Iterator[Callable[[], object]]:
 def import_engine() -> None:
     """Import the parts of the engine that controllers and panels use. Called in a thread."""
     with contextlib.suppress(ImportError):  # reported where it is used
-        pass
+        import engine.extensions.activation
+        import engine.importing.reader
+        import engine.runner.run
+        import engine.store.resume
+        import engine.store.run_file  # noqa: F401
 
 
 def build_parser() -> None:
@@ -139,11 +143,11 @@ def build_parser() -> None:
 
 
 def _import_canvas() -> None:
-    pass
+    import app.canvas.canvas  # noqa: F401
 
 
 def _import_inspector() -> None:
-    pass
+    import app.inspector.inspector  # noqa: F401
 
 
 def _open(workbench: Workbench, files: Sequence[str]) -> None:

@@ -223,7 +223,7 @@ def test_after_a_run_the_status_line_says_where_it_is_kept_and_leads_there(
     ended(document, qtbot)
     run_id = document.session.shown.run_id
     qtbot.waitUntil(kept.isVisible, timeout=10_000)
-    assert kept.text() == f"Kept as run {run_id[:6]}"
+    assert kept.text() == f"Stored as run {run_id[:6]}"
     kept.setFocus()
     QTest.keyClick(kept, Qt.Key.Key_Space)
     assert workbench.bottom_panel.open_panel == "runs"
