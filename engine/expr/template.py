@@ -31,11 +31,13 @@ class _Hole:
         content: What the hole holds: a plain path, or an expression.
         position: Where its text starts in the template.
         literal: The text up to the next hole.
+        name: The bare name that it is; empty for anything else.
     """
 
     content: tuple[str, ...] | Expression
     position: int
     literal: str
+    name: str
 
     def value(self, scope: Scope, frame: Frame | None) -> Value:
         content = self.content
@@ -87,7 +89,9 @@ class Template:
         room = MAX_TEMPLATE_BYTES - len(self._start)
         frame = None if self.is_plain else Frame(scope)
         for hole in self._holes:
-            value = hole.value(scope, frame)
+            value = scope.get(hole.name) if hole.name else None
+            if not isinstance(value, str):  # most holes are the name of a text, and need no further look
+                value = hole.value(scope, frame)
             text = value if isinstance(value, str) else _written(value, room, hole.position)
             room -= len(text) + len(hole.literal)
             if room < 0:
@@ -127,7 +131,9 @@ def compile_template(text: str) -> Template:
                 position,
             )
         literal, position = _literal(text, end + len(_CLOSE))
-        holes.append(_Hole(content, start, literal))
+        holes.append(
+            _Hole(content, start, literal, content[0] if isinstance(content, tuple) and len(content) == 1 else "")
+        )
     return Template(text, frozenset(paths), frozenset(elements), not expressions, first, tuple(holes))
 
 

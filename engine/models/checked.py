@@ -67,8 +67,8 @@ def _is_clean_request(request: Request) -> bool:
 
 def clean_reply(reply: Reply) -> Reply:
     """The reply with every text in it cleaned (`clean_text`); the very same where nothing is to be cleaned."""
-    texts = (reply.text, reply.model, reply.reasoning, reply.refusal)
-    if not reply.tool_calls and all(not text or is_clean_text(text) for text in texts):
+    texts = f"{reply.text}{reply.model}{reply.reasoning}{reply.refusal}"
+    if not reply.tool_calls and is_clean_text(texts):
         return reply
     return replace(
         reply,

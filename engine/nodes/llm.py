@@ -73,9 +73,9 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
     config = context.config
     tools = (EXIT_LOOP_TOOL.definition,) if config.may_exit_loop else ()
     reply = await call_model(context, config, prompt_messages(context), tools=tools)
-    if await _exits_loop(context, reply):
+    if reply.tool_calls and await _exits_loop(context, reply):
         return {"usage": _usage(context)}
-    if not reply.text.strip() and not config.allow_empty:
+    if reply.tool_calls and not reply.text.strip() and not config.allow_empty:
         raise no_text(reply)
     return {"output": reply.text, "usage": _usage(context)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -124,7 +125,7 @@ class ModelFields(NodeConfig):
         json_schema_extra={"group": "more"},
     )
 
-    @property
+    @cached_property
     def choice(self) -> ModelChoice:
         """The model that these settings name."""
         return ModelChoice(self.model or None, self.api_base or None, tuple(self.fallback_models))

@@ -39,7 +39,7 @@ def failure_of(reply: Reply, request: Request, config: Any) -> ModelError | None
         request: What was asked.
         config: The settings of the node that asked; `allow_empty` accepts a reply without text.
     """
-    if reply.refusal.strip():
+    if reply.refusal and reply.refusal.strip():
         quoted = one_line(reply.refusal, _QUOTED_LENGTH)
         return _error(ModelErrorKind.REFUSAL, f"The model refused to answer: “{quoted}”", _CHANGE_PROMPT, reply)
     if reply.text.strip() or (reply.tool_calls and request.tools):

@@ -57,6 +57,7 @@ class EventBus:
         self._next = past[-1].seq + 1 if past else 0
         self._offset = len(self.log) - self._next
         self._journal = journal
+        self.is_kept = journal is not None
         self._written = self._kept = -1
         self.told = 0 if keep_past and journal is not None else len(self.log)
         for event in past:
@@ -68,11 +69,6 @@ class EventBus:
                 for event in past:
                     journal.write(event)
                     self._written = event.seq
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether what is told is kept as well."""
-        return self._journal is not None
 
     @property
     def behind(self) -> int:
@@ -170,7 +166,7 @@ class EventBus:
 
     def _note_failed(self, error: EngineError) -> None:
         if self._journal is not None and not self.closed:
-            self._journal = None
+            self._journal, self.is_kept = None, False
             self.emit(RunNotKept, "", error.message, error.remedy)
 
     async def _next_change(self) -> None:

@@ -114,6 +114,7 @@ class Core:
         mailbox: What waits for a person's answer.
         state: What nodes with an `output_key` gave last.
         notes: The notes that nobody has received yet.
+        bound: The models that nodes have called, by the identity of the choice.
         model_warnings: The warnings of replies that the run has reported, each with the node that has it.
     """
 
@@ -139,6 +140,7 @@ class Core:
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])
     model_warnings: dict[str, str] = field(default_factory=dict[str, str])
+    bound: dict[int, tuple[ModelChoice, BoundModel]] = field(default_factory=dict[int, tuple[ModelChoice, BoundModel]])
 
     def take_back(self, inside: str) -> None:
         """Forget what nodes whose paths begin like this gave: what they lie in is attempted anew."""

@@ -58,6 +58,10 @@ class LoopExit:
         self.is_wanted = False
 
 
+_MOST_BOUND: Final = 1024
+"""For how many choices of a model a run remembers it by their identity."""
+
+
 class Level:
     """The whole workflow, or one iteration of a loop. It is what nodes know as their `Services`.
 
@@ -101,9 +105,11 @@ class Level:
         self.parameters = core.parameters if parameters is None else parameters
         self.outputs = core.outputs if outputs is None else outputs
 
-    def scope(self, names: Mapping[str, Value], state: StateView | None = None) -> dict[str, Value | Namespace]:
-        """What texts may name on this level beside `names`; the state is the present one where none is given."""
-        scope: dict[str, Value | Namespace] = {**names, "state": state or self.core.state.now}
+    def scope(
+        self, names: Mapping[str, Value], state: StateView, inputs: Mapping[str, Value] | None = None
+    ) -> dict[str, Value | Namespace]:
+        """What texts may name on this level beside `names` and `inputs`, which come before them."""
+        scope: dict[str, Value | Namespace] = {**names, **(inputs or {}), "state": state}
         if self.frame is not None:
             scope["loop"] = self.frame
         if self.names is not None:
@@ -124,6 +130,8 @@ class Level:
         request = clean_request(request)  # the history has what is sent
         context.model_choice = choice
         context.is_replaying = False
+        if not choice.fallbacks and self.core.replay is None and self.core.cache is None:
+            return self._made(context, self._bound(choice), request)
         chain = self._chain(choice)
         if self.core.replay is not None:
             fallback = self.core.replay.attempts(context.path).fallback
@@ -167,10 +175,20 @@ class Level:
             context.warn(f"The model {chain[before][1].model.name} failed{why} The fallback {name} is used instead.")
         return name
 
+    def _bound(self, choice: ModelChoice) -> BoundModel:
+        """The model of a choice. Choices last as long as the plan, and finding one by its identity is much faster."""
+        known = self.core.bound.get(id(choice))
+        if known is not None and known[0] is choice:
+            return known[1]
+        bound = self.core.models[choice]
+        if len(self.core.bound) < _MOST_BOUND:  # a plugin's node may make a choice for each call
+            self.core.bound[id(choice)] = choice, bound
+        return bound
+
     def _chain(self, choice: ModelChoice) -> list[tuple[ModelChoice, BoundModel]]:
         """The models of a choice in the order in which they are tried, each once."""
         if not choice.fallbacks:
-            return [(choice, self.core.models[choice])]
+            return [(choice, self._bound(choice))]
         models: dict[int, tuple[ModelChoice, BoundModel]] = {}
         for one in choice.chain:
             bound = self.core.models[one]

@@ -77,6 +77,7 @@ class LoopState:
         self.memory = self._memory()
         self.ended: list[Ended] = []
         self._history: list[Record] = []
+        self.history = self._first_records  # a bound method of its own for each iteration would be kept with it
         self.started = asyncio.get_running_loop().time()
         self.limit = asyncio.timeout(self.config.timeout_s)
         self.needs_scope = any(isinstance(condition, (Until, Every)) for condition in self.conditions)
@@ -92,7 +93,7 @@ class LoopState:
         texts = (text for text in (self.config.until, self.config.score, *listed) if text.strip())
         return any(("similarity",) in compile_expression(text).paths for text in texts)
 
-    def history(self, count: int) -> Sequence[Record]:
+    def _first_records(self, count: int) -> Sequence[Record]:
         """The records of the first iterations as texts see them; made when a text asks for them."""
         self._history.extend(history_entry(ended.record) for ended in self.ended[len(self._history) : count])
         return self._history if len(self._history) == count else self._history[:count]

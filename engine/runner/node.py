@@ -94,7 +94,7 @@ def _attempted(level: Level, node: NodePlan, context: NodeContext[Any], state: S
     if node.converts:
         inputs = context.inputs = converted(node, inputs)
     if node.blank is not None:
-        context.scope = level.scope({**node.blank, **inputs}, state)
+        context.scope = level.scope(node.blank, state, inputs)
     if level.memory is not None:
         context.memory = level.memory.of(node.id)
     if node.tells_iteration:
